@@ -42,8 +42,14 @@ NORM, WEIGHT, GRAVITY, CONTRACTION = range(4)
 """Columns of a lane's float64 state: Σ weight · Σ (x/n)²; Σ weight; the number that L1 penalties subtract
 from the size of every weight; and the factor by which L2 penalties then shrink it."""
 
-T, UNLABELLED_WEIGHT, HOLDOUT_WEIGHT, MIN_LABEL, MAX_LABEL, FACTOR = range(6)
-"""Entries of the learner's shared float64 state; the label bounds and the factor hold float32 values."""
+T, UNLABELLED_WEIGHT, HOLDOUT_WEIGHT, MIN_LABEL, MAX_LABEL, FACTOR, ORIGIN = range(7)
+"""Entries of the learner's shared float64 state; the last four hold float32 values.
+
+The origin is the cost with which every prediction of a bandit's cost begins, see
+`onlineauto.engine.event.origin_kernels`."""
+
+SHARED = 7
+"""Number of these entries."""
 
 SIZES, OUTLIERS = 4 + 4096, 6
 """Number of states of typical sizes, and number of counters of outliers; see `onlineauto.engine.outliers`."""
@@ -98,7 +104,7 @@ class Model(NamedTuple):
     statistics: NDArray[np.float32]  # [cells, 3, lanes], see the fields above
     rows: NDArray[np.float32]  # [cells, 3 · lanes]: the statistics, row by row
     touched: NDArray[np.bool_]  # [cells]: the cell may differ from its initial value
-    shared: NDArray[np.float64]  # [6], see the entries above
+    shared: NDArray[np.float64]  # [SHARED], see the entries above
     lanes: NDArray[np.float64]  # [lanes, 4], see the columns above
     penalised: NDArray[np.int64]  # [lanes]: row that holds a lane's penalties, see `TableShape`
     sums: NDArray[np.int64]  # [live configs, 2 · policies]: numbers of actions and events averaged by mtr

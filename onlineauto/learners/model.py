@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.features.options import FeatureOptions
+from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.learners._kernels import (
     CONTRACTION,
     GRADIENTS,
     MAX_LABEL,
     MIN_LABEL,
     NORM,
+    ORIGIN,
     OUTLIERS,
+    SHARED,
     SIZES,
     WEIGHT,
     A,
@@ -45,9 +48,9 @@ _DENSE = 4  # copying the whole table is about as fast as copying 1/4 of its cel
 
 
 def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np.float64]:
-    """Return the initial state that all lanes share: float64[6], see `onlineauto.learners._kernels`."""
+    """Return the initial state that all lanes share: float64[7], see `onlineauto.learners._kernels`."""
     update, loss = configuration[UpdateOptions], configuration[LossOptions]
-    state = np.zeros(6)
+    state = np.zeros(SHARED)
     state[T] = initial_t(configuration)
     state[MIN_LABEL] = np.float32(update.min_prediction or 0)
     state[MAX_LABEL] = np.float32(update.max_prediction or 0)
@@ -92,16 +95,25 @@ def make_model(
 
 
 def begin_again(configuration: Configuration, model: Model, shape: TableShape, *, training: bool) -> None:
-    """Reset a model to its initial state, except the typical sizes of numbers and the outlier counts."""
+    """Reset a model to its initial state, except sizes of numbers, outlier counts and the origin."""
     touched = np.flatnonzero(model.touched)
     write_cells(model, touched, unlearnt_cell(configuration)[None, :, None])
     model.touched[:] = False
     if constant := configuration[FeatureOptions].constant:
         cell, lane = shape.constant
         model.weights[cell, lane], model.touched[cell] = constant, True
+    origin = model.shared[ORIGIN]
     model.shared[:] = initial_state(configuration, training=training)
+    model.shared[ORIGIN] = origin
     model.lanes[:] = initial_lanes(configuration, lanes=shape.lanes)
     model.sums[:] = 0
+
+
+def add_to_constant(model: Model, lane: int, amount: float) -> None:
+    """Add `amount` to the weight of the constant feature in a lane."""
+    cell = int(CONSTANT_HASH) % len(model.weights)
+    model.weights[cell, lane] += np.float32(amount)
+    model.touched[cell] = True
 
 
 def adopt_sizes(model: Model, sources: Sequence[Model]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.features.stored import Stored
-from onlineauto.learners._kernels import CONTRACTION, FACTOR, GRAVITY, MAX_LABEL, MIN_LABEL, W
+from onlineauto.learners._kernels import CONTRACTION, FACTOR, GRAVITY, MIN_LABEL, ORIGIN, SHARED, W
 from onlineauto.learners.cells import FIELDS, read_cells, write_cells
 from onlineauto.learners.model import NOT_FIRST
 
@@ -75,15 +75,14 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
         Stored(row[:, W], "weights").finite(np.float32, (n_rows, lanes))
     n_fields: int = row.shape[1]
     write_cells(model, cells, row)
-    for name in ("shared", "lanes"):
-        array: NDArray[np.float64] = getattr(model, name)
-        array[:] = stored[name].like(array)
+    shared = stored["shared"].array(np.float64, (SHARED,), (ORIGIN,))  # earlier versions have no origin
+    model.shared[ORIGIN] = 0.0
+    model.shared[: len(shared)] = shared
+    model.lanes[:] = stored["lanes"].like(model.lanes)
     if finite:  # except the factor, which the next update replaces
-        Stored(model.shared[:FACTOR], "shared").finite(np.float64, (FACTOR,))
+        Stored(np.delete(model.shared, FACTOR), "shared").finite(np.float64, (SHARED - 1,))
         Stored(model.lanes, "lanes").finite(np.float64, model.lanes.shape)
-    single = np.concatenate(
-        [model.shared[[MIN_LABEL, MAX_LABEL, FACTOR]], *model.lanes[:, [GRAVITY, CONTRACTION]]]
-    )
+    single = np.concatenate([model.shared[MIN_LABEL:], *model.lanes[:, [GRAVITY, CONTRACTION]]])
     if (np.abs(single[np.isfinite(single)]) > _LARGEST).any():
         raise stored["shared"].fail("numbers that single precision has, as those of `lanes`")
     model.sums[:] = stored["sums"].counts(model.sums.shape)

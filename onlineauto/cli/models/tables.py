@@ -90,6 +90,8 @@ def _summary(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     yield "weights", f"{learnt['weights']} that are not 0"
     yield "labels", "from {:g} to {:g}".format(*learnt["label_range"])
+    if origin := learnt["cost_origin"]:
+        yield "origin of costs", f"{origin:g}"
     for name, value in found["champion"]["settings"].items():
         yield f"champion's {name}", str(value)
     if found["predicted_by"]:

@@ -62,7 +62,7 @@ from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_pr
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
-from onlineauto.learners._kernels import clip
+from onlineauto.learners._kernels import ORIGIN, clip
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,6 +98,12 @@ def ensemble_column(buffers: Buffers) -> int:
 
 
 @inline_kernel
+def _origin(run: LoopRun) -> np.float32:
+    """Return the origin of costs; 0 for single lines."""
+    return np.float32(run.model.shared[ORIGIN])
+
+
+@inline_kernel
 def _on_scale(ensemble: Ensemble, cost: float) -> np.float64:
     """Return a cost scaled by the range of costs so far to [0, 1], clipped to [-1, 2]; -1 for NaN."""
     place = (np.float64(cost) - ensemble.range[0]) / (ensemble.range[1] - ensemble.range[0])
@@ -111,9 +117,9 @@ def _has_levels(ensemble: Ensemble) -> bool:
 
 
 @inline_kernel
-def _level(ensemble: Ensemble, score: NDArray[np.float32], n: int, column: int) -> np.float64:
-    """Return the level of a column of the scores of `n` actions, as an input."""
-    total = 0.0
+def _level(ensemble: Ensemble, score: NDArray[np.float32], n: int, column: int, origin: float) -> np.float64:
+    """Return the level of a column of the scores, less `origin`, of `n` actions, as an input."""
+    total = n * origin
     for action in range(n):
         short_loop()
         total += score[action, column]
@@ -150,11 +156,13 @@ def _scores_all(live: Live) -> bool:
 def _score_members(context: Context, stream: Stream, actions: Actions, begin: int, end: int) -> None:
     """Let the members fill their columns of the scores of the actions [begin, end).
 
-    An action that a member cannot score gets the champion's score. `buffers.members.known` receives the index
+    Columns of members contain scores less the origin of costs, by which members learn. An action that a
+    member cannot score gets the champion's score. `buffers.members.known` receives the index
     of each action that was learnt before, and -1 for the others.
     """
     run, buffers = run_on(context, stream), context.buffers
     members, score, scored = run.live.ensemble.members, buffers.score, buffers.members.scored
+    origin = _origin(run)
     n, inputs = len(members.rests), members.inputs
     takes = inputs.tally[Known.NUMBERS] > 0
     for at in range(n):
@@ -168,7 +176,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
         short_loop()
         for at in range(n):
             short_loop()
-            score[action, first + at] = score[action, 0]
+            score[action, first + at] = score[action, 0] - origin
         index = 0 if joined else index_of(inputs, action_key(run, actions, action))
         buffers.members.known[action] = index if index >= 0 and inputs.seen[index] > 0 else -1
     if takes:
@@ -225,6 +233,7 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
     if index >= 0:
         inputs.seen[index] += 1
     first, weight = buffers.score.shape[1] - 1 - n, np.float64(label.weight)
+    origin = np.float64(_origin(run))
     for member in range(len(members.states)):
         short_loop()
         of = members.begins[member]
@@ -235,7 +244,7 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
                     context,
                     stream,
                     actions,
-                    Lesson(action, index, cost, weight, of, first + of, again),
+                    Lesson(action, index, cost - origin, weight, of, first + of, again),
                     members.states[member],
                     buffers.members.scratch[member],
                 ),
@@ -266,17 +275,18 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
     low, width = ensemble.range[0], ensemble.range[1] - ensemble.range[0]
     if members > 0:
         _score_members(context, stream, actions, begin, end)
-    constant = ensemble.weights[last]
+    constant, origin = ensemble.weights[last], np.float64(_origin(run))
     if width > 0.0 and _has_levels(ensemble):
         for slot in range(run.live.n):
             short_loop()
             weight = ensemble.weights[last + 1 + slot]
-            constant += weight * _level(ensemble, score, actions.n, slot)
+            constant += weight * _level(ensemble, score, actions.n, slot, 0.0)
         for at in range(members):
             short_loop()
             if context.buffers.members.scored[at]:
                 weight = ensemble.weights[2 * last + 1 - members + at]
-                constant += weight * _level(ensemble, score, actions.n, column - members + at)
+                of = column - members + at
+                constant += weight * _level(ensemble, score, actions.n, of, origin)
     for action in range(begin, end):
         short_loop()
         if not width > 0.0:
@@ -290,7 +300,7 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
             short_loop()
             if context.buffers.members.scored[at]:
                 weight = ensemble.weights[last - members + at]
-                total += weight * _on_scale(ensemble, score[action, column - members + at])
+                total += weight * _on_scale(ensemble, origin + score[action, column - members + at])
         score[action, column] = np.float32(low + width * total)
 
 
@@ -499,19 +509,20 @@ def _learn_weights(
     ensemble, score, column = run.live.ensemble, buffers.score, ensemble_column(buffers)
     inputs, levels = ensemble.scratch[0], _has_levels(ensemble)
     last, members = constant_of(ensemble), len(ensemble.members.rests)
+    origin = np.float64(_origin(run))
     inputs[:] = 0.0
     for slot in range(run.live.n):
         short_loop()
         inputs[slot] = _on_scale(ensemble, score[action, slot])
         if levels:
-            inputs[last + 1 + slot] = _level(ensemble, score, actions.n, slot)
+            inputs[last + 1 + slot] = _level(ensemble, score, actions.n, slot, 0.0)
     for at in range(members):
         short_loop()
         if buffers.members.scored[at]:
             index, of = last - members + at, column - members + at
-            inputs[index] = _on_scale(ensemble, score[action, of])
+            inputs[index] = _on_scale(ensemble, origin + score[action, of])
             if levels:
-                inputs[last + 1 + index] = _level(ensemble, score, actions.n, of)
+                inputs[last + 1 + index] = _level(ensemble, score, actions.n, of, origin)
     inputs[last] = 1.0
     noise = np.float64(_rank(score, action, actions.n, ranking) + 1)
     noise /= math.sqrt(_fairness(label, actions.n)) * np.float64(label.weight)

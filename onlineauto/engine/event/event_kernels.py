@@ -11,6 +11,7 @@ from onlineauto.engine.records.loop import Actions, Label
 from onlineauto.engine.records.task import Shape
 from onlineauto.features._kernels import open_constant, open_line
 from onlineauto.jit import inline_kernel, kernel, short_loop
+from onlineauto.learners._kernels import ORIGIN
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import LoopRun
@@ -82,9 +83,13 @@ def _open_event(run: LoopRun, event: int) -> tuple[Actions, Label]:
 def open_event(run: LoopRun, event: int) -> tuple[Actions, Label]:
     """Open the groups that the actions of an event share; return its actions and its label.
 
-    If the task says so, a logged action without a probability counts as drawn from a uniform policy.
+    If the task says so, a logged action without a probability counts as drawn from a uniform policy, and
+    predictions begin with the origin of costs.
     """
     actions, label = _open_event(run, event)
+    if run.task.shape == Shape.CB_ADF:
+        origin = np.float32(run.model.shared[ORIGIN])
+        label = Label(label.action, label.cost, label.probability, label.weight, origin)
     if run.task.uniform and label.action >= 0 and label.probability == _ZERO:
         probability = _ONE / np.float32(actions.n)
         label = Label(label.action, label.cost, probability, label.weight, label.initial)

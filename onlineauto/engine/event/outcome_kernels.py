@@ -78,6 +78,10 @@ def explore(
     """Replace the scores of ranked actions by probabilities; put the chosen action, if any, first."""
     task, streamed = run.task, mode == EventMode.LEARN
     order, score = _actions_of(results, event)
+    if label.initial != _ZERO:  # explorers compare differences with the size of scores
+        for i in range(len(order)):
+            short_loop()
+            score[i] -= label.initial
     if task.exploration.direct:
         greedy(score, len(order), task.exploration.epsilon, task.exploration.first_only)
     elif len(order) > 0:

@@ -13,6 +13,7 @@ import numpy as np
 
 from onlineauto.engine.ensemble.combiner_kernels import ensemble_column
 from onlineauto.engine.event.event_kernels import learns_from, open_event
+from onlineauto.engine.event.origin_kernels import finds_origin
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
@@ -70,7 +71,8 @@ def run_events(
             outlier = find_outlier(context, stream, event, label)
             if outlier != Outlier.NONE or results.rows[event].outlier != Outlier.BEGINS_AGAIN:
                 results.rows[event].outlier = outlier
-            if outlier == Outlier.BEGINS_AGAIN and training:
+            begins = outlier == Outlier.BEGINS_AGAIN and training
+            if begins or (searching and learns and outlier == Outlier.NONE and finds_origin(run)):
                 cursor[Cursor.SIGNAL] = LoopSignal.BEGIN_AGAIN
                 forget(run.scratch, 0, actions.n_shared)
                 return
@@ -102,7 +104,7 @@ def run_events(
                 explore(context, run, results, event, label, learns, mode)
             labelled = settle_bandit(run, results, event, label, learns, buffers)
             if learns:
-                note_cost(exploration, label.cost)
+                note_cost(exploration, label.cost - label.initial)
                 note_learnt(exploration)
         row.labelled = labelled
         forget(run.scratch, 0, actions.n_shared)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
+from onlineauto.engine.options.predictor import excludes_ensemble
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.policies.decay import make_decay
 from onlineauto.engine.records.task import Shape, Task
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import Numbering
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions, LossOptions
@@ -73,9 +75,16 @@ def make_task(
         link=_LINKS[loss.link],
         binary=loss.binary,
         training=not run.testonly,
+        finds_origin=_finds_origin(configuration, kind=kind, semantics=semantics),
         quirks=semantics.quirks,
         mask=np.uint64(shape.cells - 1),
     )
+
+
+def _finds_origin(configuration: Configuration, *, kind: str, semantics: Semantics) -> bool:
+    """Return whether costs get an origin: those of searches that can have an ensemble and have a constant."""
+    lines = _SHAPES[kind] == Shape.CB_ADF and not configuration[FeatureOptions].noconstant
+    return semantics.guarded and lines and not excludes_ensemble(configuration)
 
 
 def _numbering(n_actions: int, shape: TableShape) -> Numbering:

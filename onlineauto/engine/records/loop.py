@@ -41,7 +41,7 @@ class LoopSignal(IntEnum):
     ENSEMBLE_PREDICTS = 8  # the ensemble is proved to predict the costs of logged actions better
     CHAMPION_EARNS = 9
     CHAMPION_PREDICTS = 10
-    BEGIN_AGAIN = 11  # an extreme number among the first events has ruined the model, so learning restarts
+    BEGIN_AGAIN = 11  # the first events had an extreme number, or costs far from 0, so learning restarts
 
 
 class Outlier(IntEnum):
@@ -228,4 +228,4 @@ class Label(NamedTuple):
     cost: F32
     probability: F32
     weight: F32  # importance weight
-    initial: F32  # initial prediction
+    initial: F32  # initial prediction: of a single line its own, of a bandit the origin of costs

@@ -69,5 +69,6 @@ class Task(NamedTuple):
     link: int
     binary: bool
     training: bool
+    finds_origin: bool  # see `onlineauto.engine.event.origin_kernels`
     quirks: Quirks
     mask: np.uint64  # selects the low bits of a hash, which number the cell

@@ -24,6 +24,7 @@ from onlineauto.learners._kernels import (
     MAX_LABEL,
     MIN_LABEL,
     NORM,
+    ORIGIN,
     UNLABELLED_WEIGHT,
     WEIGHT,
     T,
@@ -131,6 +132,7 @@ def _cells(
     if penalised:
         for part, lane in enumerate(parts):
             value[:, part, 0] = _penalised(workspace, value[:, part, 0], lane)
+    value[rows == learner.shape.constant[0], 0, 0] += np.float32(model.shared[ORIGIN])
     cell = rows[:, None].astype(np.uint64) * np.uint64(_room(parts)) + np.arange(len(parts), dtype=np.uint64)
     nonzero = (value != 0).any(axis=2)
     return cell[nonzero], np.ascontiguousarray(value[nonzero])

@@ -19,7 +19,7 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.engine.report.predictions import spell_number
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.block import UNLABELLED
-from onlineauto.learners._kernels import CONTRACTION, GRADIENTS, GRAVITY, MAX_LABEL, MIN_LABEL
+from onlineauto.learners._kernels import CONTRACTION, GRADIENTS, GRAVITY, MAX_LABEL, MIN_LABEL, ORIGIN
 from onlineauto.workspace.inspection.named_examples import Listed
 
 if TYPE_CHECKING:
@@ -104,7 +104,11 @@ class Audit:
         penalties = self._model.lanes[self._model.penalised[lane]]
         gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
         holders = self._layout.interactions.holders[:, 0]
-        prediction = block.initial[example.line] if self._task.shape == Shape.SIMPLE else _ZERO
+        prediction = (
+            block.initial[example.line]
+            if self._task.shape == Shape.SIMPLE
+            else np.float32(self._model.shared[ORIGIN])
+        )
         parts: list[tuple[float, str]] = []
         with np.errstate(all="ignore"):
             for feature in example.features:

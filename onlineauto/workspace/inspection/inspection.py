@@ -12,7 +12,7 @@ from onlineauto.engine.ensemble.ensemble import able_scores
 from onlineauto.engine.ensemble.states import constant_of
 from onlineauto.engine.report.search_story import story
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners._kernels import GRADIENTS, SCALE, T
+from onlineauto.learners._kernels import GRADIENTS, ORIGIN, SCALE, T
 from onlineauto.learners.model_state import materialised
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
             "passes": workspace.learner.current_pass,
             "weights": int(np.count_nonzero(workspace.learner.model.weights)),
             "label_range": [low, high],
+            "cost_origin": float(shared[ORIGIN]),
         },
         "champion": _champion(workspace),
         "predicted_by": _predicted_by(workspace),

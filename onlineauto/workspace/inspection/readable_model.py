@@ -25,6 +25,7 @@ from onlineauto.learners._kernels import (
     MAX_LABEL,
     MIN_LABEL,
     NORM,
+    ORIGIN,
     WEIGHT,
     A,
     N,
@@ -133,6 +134,8 @@ def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
     if workspace.configuration.get("automl") is not None and not weights_only:
         yield from readable_search(workspace.searching, by_letter=workspace.semantics.reports_as_vw)
     actions, events = workspace.learner.model.sums[0, :2].tolist()
+    if origin := workspace.learner.model.shared[ORIGIN]:
+        yield f"origin {origin:g}"
     yield f"event_sum {events}"
     yield f"action_sum {actions}"
 

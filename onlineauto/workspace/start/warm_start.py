@@ -13,10 +13,10 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, WEIGHT, W
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, W
 from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.hyperparameters import Hyperparameters
-from onlineauto.learners.model import adopt_sizes
+from onlineauto.learners.model import add_to_constant, adopt_sizes
 from onlineauto.learners.model_state import materialised
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.options import options_of
@@ -277,8 +277,10 @@ def _champion_of(source: Workspace) -> _Champion:
 
 def _take(workspace: Workspace, champion: _Champion) -> None:
     """Copy the numbers of another champion into the champion of a search that has learnt nothing."""
+    shared = workspace.learner.model.shared
+    shared[:] = champion.shared
+    shared[ORIGIN] *= workspace.learner.task.finds_origin
     _write(workspace, champion, workspace.learner.champion_lanes(), 0)
-    workspace.learner.model.shared[:] = champion.shared
     adopt_sizes(workspace.learner.model, [champion.model])
     exploration = workspace.learner.task.exploration
     exploration.counts[LEARNT], exploration.costs[:] = champion.explored, champion.costs
@@ -289,5 +291,7 @@ def _write(workspace: Workspace, numbers: _Champion, lanes: Sequence[int], live:
     model = workspace.learner.model
     model.touched[:] |= (numbers.cells != read_cells(model, lanes=lanes)).any(axis=(1, 2))
     write_cells(model, slice(None), numbers.cells, lanes=lanes)
+    if moved := numbers.shared[ORIGIN] - model.shared[ORIGIN]:
+        add_to_constant(model, lanes[0], moved)
     model.lanes[np.ix_(lanes, [NORM, WEIGHT])] = numbers.sums_of_lanes
     model.sums[live] = numbers.sums
