@@ -17,7 +17,7 @@ have the index 0, and their inputs are those of the context and of the action.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
 
 _FAR = 4.0
+_LARGEST = float(np.finfo(np.float32).max)
 _RARE, _SHARE = 16, 8
 """Wide events are the rule if they are more than `_RARE`, and more than one event in `_SHARE`."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -91,7 +92,7 @@ def bin_of(inputs: Inputs, number: int, value: float) -> int:
 
 
 @inline_kernel
-def copy_numbers(source: NDArray[np.float64], target: NDArray[np.float64], n: int) -> None:
+def copy_numbers(source: NDArray[Any], target: NDArray[Any], n: int) -> None:
     """Copy the first `n` numbers."""
     for i in range(n):
         target[i] = source[i]
@@ -155,10 +156,11 @@ def take_inputs(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -
     for k in range(min(known.tally[Known.NUMBERS], MOST_NUMBERS)):
         short_loop()
         at = numbers.of_number[k]
-        taken.raw[k] = values[at]
+        raw = min(max(np.float64(values[at]), -_LARGEST), _LARGEST)  # a repeated feature may exceed float32
+        taken.raw[k] = raw
         if numbers.bins[k] > 0:
-            values[numbers.of_bin[k, bin_of(known, k, values[at])]] = 1.0
-        values[at] = standardised(known, k, values[at])
+            values[numbers.of_bin[k, bin_of(known, k, raw)]] = 1
+        values[at] = standardised(known, k, raw)
 
 
 @inline_kernel

@@ -63,7 +63,7 @@ def make_buffers(
         order=np.zeros(actions, np.int32),
         members=MemberBuffers(
             taken=Taken(
-                values=np.zeros(MOST_FEATURES),
+                values=np.zeros(MOST_FEATURES, np.float32),
                 raw=np.zeros(MOST_NUMBERS),
                 words=np.zeros(MOST_FEATURES, np.uint32),
                 n_words=np.zeros(1, np.int64),

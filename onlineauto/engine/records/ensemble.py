@@ -48,7 +48,7 @@ class Inputs(NamedTuple):
 class Taken(NamedTuple):
     """The inputs of an event, as members read them: scratch memory of a caller of the loop."""
 
-    values: NDArray[np.float64]  # [inputs]: standardised numbers; 1 for the bin that contains a number
+    values: NDArray[np.float32]  # [inputs]: standardised numbers; 1 for the bin that contains a number
     raw: NDArray[np.float64]  # [numbers]: the values before standardisation
     words: NDArray[np.uint32]  # [inputs]: hashes of the features that are not numbers
     n_words: NDArray[np.int64]  # [1]

@@ -41,6 +41,7 @@ from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, OF_CROSSES, Known
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit.four import element, load_from, splat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 _BYTE, _BIN_SHIFT, _GROUP_SHIFT = np.uint64(8), np.uint64(40), np.uint64(41)
 _OF_ACTION = np.uint64(1) << np.uint64(42)
-_SECOND, _THIRD, _FOURTH = np.uint64(1), np.uint64(2), np.uint64(3)
+_FOURTH = np.uint64(3)
 _FOUR = ~_FOURTH
 """Bits of a key or a cell: the position within a group of four, and the group."""
 
@@ -92,8 +93,8 @@ _FOUR = ~_FOURTH
 class Crosses(NamedTuple):
     """Weights of products of context and action."""
 
-    weights: NDArray[np.float32]  # [cells, ORDERS]
-    spread: NDArray[np.float32]  # [cells, ORDERS]: variance of a weight, 0 if it was never learnt
+    weights: NDArray[np.float32]  # [ORDERS, cells]
+    spread: NDArray[np.float32]  # [ORDERS, cells]: variance of a weight, 0 if it was never learnt
     mean: NDArray[np.float64]  # [1]: of the costs
 
 
@@ -264,52 +265,40 @@ def shift_of(cells: int) -> np.uint64:
     return np.uint64(shift)
 
 
-@kernel
-def _add_up(
-    crosses: Crosses, crossed: NDArray[np.uint64], keys: int, ends: tuple[int, int, int]
-) -> tuple[float, float, float]:
-    """Return for each score the sum of the weights of all its products with the keys.
+@inline_kernel
+def _sum_of(weights: NDArray[np.float32], cells: NDArray[np.uint64], end: int) -> float:
+    """Return the sum of the weights in the cells before index `end`.
 
-    Triples are the majority. They are added up in four sums, because each addition to a single sum would wait
-    for the previous one.
+    It is added up in four sums, because each addition to a single sum would wait for the previous one.
     """
-    weights, cells, shift = crosses.weights, crossed[Crossed.CELLS], shift_of(len(crosses.weights))
-    one, two, three = 0.0, 0.0, 0.0
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for k in range(keys):
-        find_cells(crossed, crossed[Crossed.KEYS, k], ends[2], shift)
-        for i in range(ends[0]):
-            one += weights[cells[i], 0]
-            two += weights[cells[i], 1]
-            three += weights[cells[i], 2]
-        for i in range(ends[0], ends[1]):
-            two += weights[cells[i], 1]
-            three += weights[cells[i], 2]
-        for i in range(ends[1], ends[2] - 3, 4):
-            a += weights[cells[i], 2]
-            b += weights[cells[i + 1], 2]
-            c += weights[cells[i + 2], 2]
-            d += weights[cells[i + 3], 2]
-        for i in range(ends[2] - (ends[2] - ends[1]) % 4, ends[2]):
-            a += weights[cells[i], 2]
-    return one, two, three + ((a + b) + (c + d))
+    fours = end - end % 4
+    for i in range(0, fours, 4):
+        a += weights[cells[i]]
+        b += weights[cells[i + 1]]
+        c += weights[cells[i + 2]]
+        d += weights[cells[i + 3]]
+    for i in range(fours, end):
+        a += weights[cells[i]]
+    return (a + b) + (c + d)
 
 
-@kernel
-def _add_up_four(
-    crosses: Crosses, crossed: NDArray[np.uint64], key: np.uint64, end: int, order: int
+@inline_kernel
+def _sum_of_four(
+    weights: NDArray[np.float32], cells: NDArray[np.uint64], end: int
 ) -> tuple[float, float, float, float]:
-    """Return four sums of the weights of the products before `end`: of four actions, from `key` on."""
-    weights, cells = crosses.weights, crossed[Crossed.CELLS]
-    one, two, three, four = 0.0, 0.0, 0.0, 0.0
-    find_cells(crossed, key, end, shift_of(len(crosses.weights)))
-    for i in range(end):
-        cell = cells[i]
-        one += weights[cell, order]
-        two += weights[cell + _SECOND, order]
-        three += weights[cell + _THIRD, order]
-        four += weights[cell + _FOURTH, order]
-    return one, two, three, four
+    """Return four sums of the weights of the products before index `end`: of the four actions of a group.
+
+    `cells` are those of the first of these actions.
+    """
+    one, other = splat(np.float32(0)), splat(np.float32(0))
+    for i in range(0, end - 1, 2):
+        one = one + load_from(weights, cells[i])
+        other = other + load_from(weights, cells[i + 1])
+    if end % 2 == 1:
+        one = one + load_from(weights, cells[end - 1])
+    total = one + other
+    return element(total, 0), element(total, 1), element(total, 2), element(total, 3)
 
 
 @inline_kernel
@@ -323,17 +312,23 @@ def _score_joint(
     scratch: CrossesScratch,
 ) -> None:
     """Score actions that are joined."""
-    buffers = context.buffers
+    buffers, (ends, n), shift = context.buffers, products, shift_of(state.weights.shape[1])
     for action in range(part.begin, part.end):
         short_loop()
         if buffers.members.known[action] < 0:
             continue
         keys = take_keys(run, actions, action, scratch.crossed)
-        sums = _add_up(state, scratch.crossed, keys, products[0])
         for order in range(ORDERS):
             short_loop()
-            if works(run.live.ensemble.members, part.score + order) and products[1] <= MOST_CROSSED[order]:
-                buffers.score[action, part.column + order] = state.mean[0] + sums[order]
+            if works(run.live.ensemble.members, part.score + order) and n <= MOST_CROSSED[order]:
+                buffers.score[action, part.column + order] = state.mean[0]
+        for k in range(keys):
+            find_cells(scratch.crossed, scratch.crossed[Crossed.KEYS, k], ends[2], shift)
+            for order in range(ORDERS):
+                short_loop()
+                if works(run.live.ensemble.members, part.score + order) and n <= MOST_CROSSED[order]:
+                    total = _sum_of(state.weights[order], scratch.crossed[Crossed.CELLS], ends[order])
+                    buffers.score[action, part.column + order] += total
 
 
 @entry_kernel
@@ -348,21 +343,25 @@ def score_crosses(
         _score_joint(context, run, actions, part, products, state, scratch)
         return
     ends, n = products
-    for order in range(ORDERS):
+    shift, cells = shift_of(state.weights.shape[1]), scratch.crossed[Crossed.CELLS]
+    for four in range((min(members.inputs.tally[Known.ACTIONS], MOST_ACTIONS) + 3) // 4):
         short_loop()
-        if not works(members, part.score + order) or n > MOST_CROSSED[order]:
-            continue
-        for four in range((min(members.inputs.tally[Known.ACTIONS], MOST_ACTIONS) + 3) // 4):
+        present = False
+        for action in range(part.begin, part.end):
             short_loop()
-            sums, computed = (0.0, 0.0, 0.0, 0.0), False
+            present = present or (known[action] >= 0 and known[action] // 4 == four)
+        if not present:
+            continue
+        find_cells(scratch.crossed, key_of(4 * four), ends[2], shift)
+        for order in range(ORDERS):
+            short_loop()
+            if not works(members, part.score + order) or n > MOST_CROSSED[order]:
+                continue
+            sums = _sum_of_four(state.weights[order], cells, ends[order])
             for action in range(part.begin, part.end):
                 short_loop()
-                if known[action] < 0 or known[action] // 4 != four:
-                    continue
-                if not computed:
-                    sums = _add_up_four(state, scratch.crossed, key_of(4 * four), ends[order], order)
-                    computed = True
-                buffers.score[action, part.column + order] = mean + sums[known[action] % 4]
+                if known[action] >= 0 and known[action] // 4 == four:
+                    buffers.score[action, part.column + order] = mean + sums[known[action] % 4]
 
 
 @kernel
@@ -370,30 +369,26 @@ def learn_products(
     crosses: Crosses, crossed: NDArray[np.uint64], keys: int, end: int, order: int, cost: float, weight: float
 ) -> None:
     """Let the weights of an order learn the cost of an event from the products before index `end`."""
-    weights, spreads, cells, shift = (
-        crosses.weights,
-        crosses.spread,
-        crossed[Crossed.CELLS],
-        shift_of(len(crosses.weights)),
-    )
-    error, total = cost - crosses.mean[0], 1.0 / weight
+    weights, spreads, cells = crosses.weights[order], crosses.spread[order], crossed[Crossed.CELLS]
+    shift, error, total = shift_of(len(weights)), cost - crosses.mean[0], 1.0 / weight
     for k in range(keys):
         find_cells(crossed, crossed[Crossed.KEYS, k], end, shift)
         for i in range(end):
-            if spreads[cells[i], order] == 0:
-                spreads[cells[i], order] = SPREAD
-            error -= weights[cells[i], order]
-            total += spreads[cells[i], order]
+            if spreads[cells[i]] == 0:
+                spreads[cells[i]] = SPREAD
+            error -= weights[cells[i]]
+            total += spreads[cells[i]]
     if not math.isfinite(error):
         return
     for k in range(keys):
-        find_cells(crossed, crossed[Crossed.KEYS, k], end, shift)
+        if keys > 1:
+            find_cells(crossed, crossed[Crossed.KEYS, k], end, shift)
         for i in range(end):
-            spread = np.float64(spreads[cells[i], order])
-            learnt = weights[cells[i], order] + spread * (error / total)
-            weights[cells[i], order] = min(max(learnt, -LARGEST), LARGEST)
-            less = (spread - spread * (spread / total)) / KEEPS
-            spreads[cells[i], order] = min(max(less, SURE), SPREAD)
+            spread = np.float64(spreads[cells[i]])
+            learnt = weights[cells[i]] + spread * (error / total)
+            weights[cells[i]] = min(max(learnt, -LARGEST), LARGEST)
+            less = (spread - spread * (spread / total)) * (1.0 / KEEPS)
+            spreads[cells[i]] = min(max(less, SURE), SPREAD)
 
 
 @entry_kernel
@@ -445,7 +440,7 @@ class CrossesMember(Member):
         bound.
         """
         cells = min(max(sizes.cells, _FEWEST_CELLS), _MOST_CELLS)
-        shape = cells, ORDERS
+        shape = ORDERS, cells
         return Crosses(np.zeros(shape, np.float32), np.zeros(shape, np.float32), np.zeros(1))
 
     def make_scratch(self) -> CrossesScratch:
@@ -464,31 +459,31 @@ class CrossesMember(Member):
 
     def to_predict(self, state: Crosses) -> Crosses:
         """Return a state with the weights only."""
-        return state._replace(spread=np.zeros((0, ORDERS), np.float32))
+        return state._replace(spread=np.zeros((ORDERS, 0), np.float32))
 
     def state(self, state: Crosses, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the cells that were learnt; to predict, those in which a working score has a weight."""
-        if len(state.spread):
-            cells = np.flatnonzero(state.spread.any(axis=1))
-            more = {"weights": state.weights[cells], "spread": state.spread[cells]}
+        if state.spread.size:
+            cells = np.flatnonzero(state.spread.any(axis=0))
+            more = {"weights": state.weights.T[cells], "spread": state.spread.T[cells]}
             return {"cells": cells, **more, "mean": state.mean}
-        weights = np.where(working, state.weights, np.float32(0))
+        weights = np.where(working, state.weights.T, np.float32(0))
         cells = np.flatnonzero(weights.any(axis=1))
         return {"cells": cells.astype(np.uint32), "weights": weights[cells], "mean": state.mean}
 
     def restore(self, stored: Stored, state: Crosses, inputs: Inputs) -> None:
         """Copy the stored cells into the state; all other cells count as never learnt."""
-        learns = len(state.spread) > 0
+        learns = state.spread.size > 0
         cells = stored["cells"].array(np.int64 if learns else np.uint32, (-1,))
         if len(cells) and not (
-            cells[0] >= 0 and cells[-1] < len(state.weights) and (cells[1:] > cells[:-1]).all()
+            cells[0] >= 0 and cells[-1] < state.weights.shape[1] and (cells[1:] > cells[:-1]).all()
         ):
             raise stored["cells"].fail("cells in ascending order")
         state.weights[:] = state.spread[:] = 0.0
-        state.weights[cells] = stored["weights"].finite(np.float32, (len(cells), ORDERS))
+        state.weights.T[cells] = stored["weights"].finite(np.float32, (len(cells), ORDERS))
         if learns:
             like = np.zeros((len(cells), ORDERS), np.float32)
-            state.spread[cells] = stored["spread"].within(like, 0.0, 1.0)
+            state.spread.T[cells] = stored["spread"].within(like, 0.0, 1.0)
         state.mean[:] = stored["mean"].finite(np.float64, (1,))
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Crosses:
@@ -499,14 +494,15 @@ class CrossesMember(Member):
         """
         began, ends, learnt = base.state, [each.state for each in branches], learnt_by(branches)
         weights, spread = merge_cells(
-            (began.weights, began.spread),
-            [(end.weights, end.spread) for end in ends],
+            (began.weights.T, began.spread.T),
+            [(end.weights.T, end.spread.T) for end in ends],
             learnt,
             keeps=KEEPS,
             between=(SURE, SPREAD),
         )
         parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
-        return Crosses(weights, spread, merged(began.mean, [end.mean for end in ends], parts))
+        planes = np.ascontiguousarray(weights.T), np.ascontiguousarray(spread.T)
+        return Crosses(*planes, merged(began.mean, [end.mean for end in ends], parts))
 
 
 MEMBER = CrossesMember()
