@@ -15,6 +15,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
     cut_off,
     learn_lately,
     learn_squares,
+    raise_variances,
 )
 
 
@@ -75,6 +76,7 @@ def test_a_covariance_that_is_late_stays_symmetric_and_positive(
         if at % 64 == 0:
             catch_up(lately, 0, n)
             cut_off(lately.spread[0], n, 1.0, gains[0])
+            raise_variances(lately.spread[0], n, 1.0)
     catch_up(lately, 0, n)
     assert np.array_equal(lately.spread, lately.spread.transpose(0, 2, 1))
     assert np.linalg.eigvalsh(lately.spread[0])[0] > 0

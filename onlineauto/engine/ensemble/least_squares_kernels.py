@@ -5,7 +5,7 @@ of a weight would then grow forever, so it is limited to its value before the fi
 
 Rounding must not make the covariance asymmetric or indefinite: each later event would amplify the error until
 the weights were arbitrary. So entries above and below the diagonal are changed by the same product. No event
-reduces the covariance by more than a factor of about a hundred thousand.
+reduces the covariance by more than a factor of about a million, in float32 ten thousand.
 
 Most of the work is the update of the covariance P. After many events P hardly changes. Then P may learn one
 event in several, with the weight of several, while the weights learn every event. Reading a large P takes
@@ -38,8 +38,10 @@ LATE = 8
 WAITING = 4
 """Number of events that a regression learns together, reading its covariance once."""
 
-SURE = 1e-5
-"""Part of its variance that a weight keeps at least, whatever an event says; float32 rounds at 6e-8."""
+SURE, SURE_32 = 1e-6, 1e-4
+"""Minimum part of a prediction's variance that remains after an event: in float64 and in float32."""
+
+_RISE = 1e-6
 
 
 class Regression(NamedTuple):
@@ -202,14 +204,15 @@ def _multiply(
 
 @inline_kernel
 def _learn_weights(
-    weights: NDArray[Any], gains: NDArray[Any], error: float, known: float, observed: Observed
+    weights: NDArray[Any], gains: NDArray[Any], error: float, known: float, observed: Observed, least: float
 ) -> tuple[float, float]:
-    """Let the weights learn an event from its gains, the error and the variance of the prediction.
+    """Let the weights learn an event from its gains, its error and the variance `known` of its prediction.
 
-    An event that float32 cannot hold is not learnt. Returns two values: the variance of the event for the
-    covariance, 0 if the covariance does not learn it; and the part of the information that is retained.
+    At least the part `least` of that variance remains. An event that float32 cannot hold is not learnt.
+    Returns two values: the variance of the event for the covariance, 0 if the covariance does not learn it;
+    and the part of the information that is retained.
     """
-    keeps, unsure = 1.0, observed.keeps * max(observed.noise, SURE * known) + known
+    keeps, unsure = 1.0, observed.keeps * max(observed.noise, least * known) + known
     if not unsure > 0.0 or not math.isfinite(unsure) or not math.isfinite(error):
         return 0.0, 1.0
     step = gains.dtype.type(error / unsure)
@@ -219,7 +222,7 @@ def _learn_weights(
         return 0.0, 1.0
     for _ in range(observed.times):
         keeps *= observed.keeps
-    return keeps * max(observed.noise / observed.times, SURE * known) + known, keeps
+    return keeps * max(observed.noise / observed.times, least * known) + known, keeps
 
 
 @kernel
@@ -273,7 +276,7 @@ def _learn_waiting(
         observed = Observed(known[0], known[1], keeps, int(known[2]))
         error = observed.target - dot(regression.weights[action], inputs, n)
         unsure, remains = _learn_weights(
-            regression.weights[action], own, error, dot(own, inputs, n), observed
+            regression.weights[action], own, error, dot(own, inputs, n), observed, SURE_32
         )
         if not unsure > 0.0:
             continue
@@ -333,7 +336,7 @@ def learn_squares(
     for i in range(n):
         error -= weights[i] * inputs[i]
         known += gains[i] * inputs[i]
-    unsure, keeps = _learn_weights(weights, gains[:n], error, known, observed)
+    unsure, keeps = _learn_weights(weights, gains[:n], error, known, observed, SURE)
     if not unsure > 0.0:
         return
     scale = 1.0 / keeps
@@ -360,3 +363,14 @@ def cut_off(spread: NDArray[Any], n: int, most: float, factors: NDArray[Any]) ->
         row, factor = spread[i], factors[i]
         for j in range(n):
             row[j] *= factor * factors[j]  # the same product for (i, j) and (j, i)
+
+
+@inline_kernel
+def raise_variances(spread: NDArray[np.float32], n: int, most: float) -> None:
+    """Add a millionth of `most`, the largest variance, to the variance of each of the first `n` weights.
+
+    Rounding in float32 may leave the variance of a sum of weights below 0. Without this, it would grow with
+    every event that reduces the weight of earlier ones.
+    """
+    for i in range(n):
+        spread[i, i] += np.float32(_RISE * most)

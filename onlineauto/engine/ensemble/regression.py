@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import Sums, forgetting, merge_squares, shares, sums_of
-from onlineauto.engine.ensemble.least_squares_kernels import LATE, SURE, WAITING, Observed, Regression
+from onlineauto.engine.ensemble.least_squares_kernels import LATE, SURE_32, WAITING, Observed, Regression
 from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, Prepared, times_taken
 from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
@@ -187,10 +187,10 @@ def _after_waiting(
         target, noise, times = regression.observed[action, event]
         gains = spread @ row
         known = float(row @ gains)
-        weights += gains * ((target - weights @ row) / (KEEPS * max(noise, SURE * known) + known))
+        weights += gains * ((target - weights @ row) / (KEEPS * max(noise, SURE_32 * known) + known))
         if times:
             keeps = KEEPS**times
-            variance = keeps * max(noise / times, SURE * known) + known
+            variance = keeps * max(noise / times, SURE_32 * known) + known
             spread = (spread - np.outer(gains, gains) / variance) / keeps
     return weights, spread
 

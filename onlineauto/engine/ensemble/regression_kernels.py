@@ -19,6 +19,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
     cut_off,
     dot,
     learn_lately,
+    raise_variances,
 )
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
@@ -114,3 +115,4 @@ def learn_regression(
     if seen % _ROUND == 0:
         catch_up(regression, action, n)
         cut_off(regression.spread[action], n, unsure, gains[0])
+        raise_variances(regression.spread[action], n, unsure)
