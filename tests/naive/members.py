@@ -47,6 +47,7 @@ ON_LINES = NAMES[:LAYER]
 AFTER = 1024
 KEEPS = 0.9995
 ALONE, OFTEN, EACH, WAITING = 64, 512, 4, 4
+LEAST, RISE = 1e-4, 1e-6
 
 _DRAW = np.random.Generator(np.random.PCG64(20_261_122))
 FREQUENCY = _DRAW.standard_normal(MOST_NUMBERS * WAVES)
@@ -98,20 +99,21 @@ class Squares:
         gains = self.spread @ inputs
         error = target - self.weights @ inputs
         known = float(inputs @ gains)
-        unsure = KEEPS * max(noise, 1e-6 * known) + known
+        unsure = KEEPS * max(noise, LEAST * known) + known
         if unsure > 0 and math.isfinite(error):
             self.weights = self.weights + gains * error / unsure
         if unsure > 0 and math.isfinite(error) and times > 0:
-            unsure = KEEPS**times * max(noise / times, 1e-6 * known) + known
+            unsure = KEEPS**times * max(noise / times, LEAST * known) + known
             self.spread = (self.spread - np.outer(gains, gains) / unsure) / KEEPS**times
 
     def cut_off(self) -> None:
-        """Let no weight be less sure than at first."""
+        """Let no weight be less sure than at first, and none be quite sure."""
         for at in range(len(self.weights)):
             if self.spread[at, at] > self.unsure:
                 factor = math.sqrt(self.unsure / self.spread[at, at])
                 self.spread[at] *= factor
                 self.spread[:, at] *= factor
+            self.spread[at, at] += RISE * self.unsure
 
 
 @dataclass

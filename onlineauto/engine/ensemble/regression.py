@@ -45,7 +45,7 @@ def regression_to_predict(regression: Regression) -> Regression:
     nothing = np.zeros((0, 0, 0), np.float32)
     observed = np.zeros((0, 0, 0))
     return regression._replace(
-        spread=nothing, late=nothing, waiting=nothing, observed=observed, gains=nothing[0:0, 0]
+        spread=nothing, late=nothing, waiting=nothing, observed=observed, gains=nothing.reshape(0, 0)
     )
 
 
