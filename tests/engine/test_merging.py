@@ -187,7 +187,11 @@ def test_cells_that_are_new_add_up() -> None:
 def test_a_regression_learns_its_waiting_events_when_it_is_merged() -> None:
     """Late products, events that wait, new inputs: a branch alone becomes what one learner has."""
     draw, n, most = np.random.default_rng(4), 5, 8
-    state, twin, room = make_regression(2, most), Squares(0.5, n, narrow=True), np.zeros((WAITING, most), np.float32)
+    state, twin, room = (
+        make_regression(2, most),
+        Squares(0.5, n, narrow=True),
+        np.zeros((WAITING, most), np.float32),
+    )
     state.prepared[:], state.begun[0] = (n, 1), n
     for at in range(n):
         state.spread[0, at, at] = 0.5

@@ -266,16 +266,18 @@ def _register_action(inputs: Inputs, key: np.uint64) -> None:
 
 
 @inline_kernel
-def _register_actions(run: LoopRun, actions: Actions) -> None:
+def _register_actions(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> None:
     """Register the actions of a learnt event, unless its new ones do not fit; join them if events rarely fit.
 
-    Inventories change, so only recent events decide whether to join the actions.
+    Inventories change, so only recent events decide whether to join the actions. `index` has the index of
+    each action that was learnt before, and -1 for the others.
     """
     inputs = run.live.ensemble.members.inputs
     known = inputs.tally[Known.ACTIONS]
     for action in range(actions.n):
         short_loop()
-        _register_action(inputs, action_key(run, actions, action))
+        if index[action] < 0:
+            _register_action(inputs, action_key(run, actions, action))
     if not joins(inputs):
         inputs.wide[CROWDING] = max(inputs.wide[CROWDING] - 1, 0)
         return
@@ -322,12 +324,14 @@ def _new_of_line(run: LoopRun, line: int) -> tuple[int, int]:
             continue
         for i in range(stream.spans[span].start, stream.spans[span + 1].start):
             short_loop()
-            value, place = stream.features[i].value, place_of(inputs, np.uint64(stream.features[i].hash))
-            if value == np.float32(0) or not math.isfinite(value):
+            value = stream.features[i].value
+            is_word = value == np.float32(1)
+            if value == np.float32(0) or not math.isfinite(value) or (is_word and not has_room):
                 continue
+            place = place_of(inputs, np.uint64(stream.features[i].hash))
             known = inputs.feature[place] != 0
             features += has_room and not known
-            is_number = value != np.float32(1) and (known or has_room)
+            is_number = not is_word and (known or has_room)
             numbers += is_number and not (known and inputs.number[inputs.input[place]] >= 0)
     return features, numbers
 
@@ -342,7 +346,7 @@ def _size_of_line(run: LoopRun, line: int) -> int:
 
 @inline_kernel
 def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
-    """Return whether to register an event: its new features fit, or events rarely fit."""
+    """Return whether to register an event: it may have new features, and they fit or events rarely fit."""
     inputs, features, numbers = run.live.ensemble.members.inputs, 0, 0
     if not joins(inputs):
         # Most events fit even if all their features are new, which needs no look at the features.
@@ -358,6 +362,8 @@ def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
             more_features, more_numbers = _new_of_line(run, line_of(run, actions, action))
             features += more_features
             numbers += more_numbers
+    if features == 0 and numbers == 0:
+        return False
     tally = inputs.tally
     too_many = tally[Known.FEATURES] <= MOST_FEATURES and tally[Known.FEATURES] + features > MOST_FEATURES
     too_many = too_many or (
@@ -367,25 +373,25 @@ def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
 
 
 @inline_kernel
-def meet_event(run: LoopRun, actions: Actions) -> bool:
+def meet_event(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> bool:
     """Register the features of the context, and the actions, of a learnt event.
 
-    Returns whether the inputs have changed since the event was scored.
+    `index` has the index of each action that was learnt before, and -1 for the others. Returns whether
+    features or numbers are new.
     """
     inputs, line = run.live.ensemble.members.inputs, context_line(run, actions)
     features, numbers = inputs.tally[Known.FEATURES], inputs.tally[Known.NUMBERS]
     if inputs.tally[Known.FEATURES] == 0:
         inputs.tally[Known.FEATURES] = 1  # the constant
     if not joins(inputs):
-        _register_actions(run, actions)
+        _register_actions(run, actions, index)
     notes = _can_register(run, actions, line)
     if line >= 0 and notes:
         _register_line(run, line)
     for action in range(actions.n if joins(inputs) and notes else 0):
         short_loop()
         _register_line(run, line_of(run, actions, action))
-    new = features != inputs.tally[Known.FEATURES] or numbers != inputs.tally[Known.NUMBERS]
-    return bool(new or joins(inputs))
+    return bool(features != inputs.tally[Known.FEATURES] or numbers != inputs.tally[Known.NUMBERS])
 
 
 @inline_kernel

@@ -119,6 +119,13 @@ class Known(IntEnum):
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 32
 """Limits of what members know: inputs that are features, numbers among them, and actions."""
 
+MOST_CROSSED = 64, 24, 10
+"""Maximum number of features of a context that are crossed with the action singly, in pairs, in triples."""
+
+MOST_PRODUCTS, MOST_KEYS = 512, 8
+"""Maximum number of products of a context: 1 + 24 + 24 · 23 / 2, or 1 + 10 + 45 + 120, rounded up; and of
+features of a joined action that are crossed."""
+
 OF_INPUTS, OF_CROSSES, OF_BASELINE, OF_ACTIONS, CROWDING, WIDE = 0, 1, 4, 7, 8, 9
 """Entries of the counts of wide events, and the number of entries.
 
