@@ -188,14 +188,25 @@ def _list_one_feature(run: LoopRun, product: int, n: int, buffers: Buffers) -> i
 
 
 @inline_kernel
+def _has_single_feature(run: LoopRun, begin: int, end: int) -> bool:
+    """Return whether any of the groups [begin, end), apart from the constant, has one feature."""
+    single, groups = False, run.scratch.groups
+    for group in range(begin, end):
+        short_loop()
+        one = groups[group].end - groups[group].start == 1
+        single = single or (one and groups[group].key != run.layout.constant_key)
+    return single and not run.task.quirks.adds_in_order
+
+
+@inline_kernel
 def _add_products(
-    run: LoopRun, begin: int, end: int, parted: bool, slots: int, row: int, buffers: Buffers
+    run: LoopRun, begin: int, end: int, parted: bool, lists: bool, slots: int, row: int, buffers: Buffers
 ) -> int:
     """Add products to a row of the totals; return the number of the champion's features among them.
 
-    `begin` and `end` are positions in `buffers.parted` if the products are `parted`, else products. Products
-    of one feature in each group are only listed, and added up last: a loop over them lets the processor fetch
-    several cells at once. That changes the order of adding, so it is left to tasks without VW's order.
+    `begin` and `end` are positions in `buffers.parted` if the products are `parted`, else products. With
+    `lists`, products of one feature in each group are only listed, and added up last: a loop over them lets
+    the processor fetch several cells at once. That changes the order of adding, which VW's quirks forbid.
     """
     holders, counted, listed = run.interactions.holders, 0, 0
     for i in range(begin, end):
@@ -203,7 +214,7 @@ def _add_products(
         product = buffers.parted[i] if parted else i
         if slots == 1 and not holders[product + 1, 0]:
             continue
-        size = -1 if run.task.quirks.adds_in_order else _list_one_feature(run, product, listed, buffers)
+        size = _list_one_feature(run, product, listed, buffers) if lists else -1
         if size < 0:
             size = _add_product(run, product, slots, row, listed, buffers)
         else:
@@ -265,7 +276,8 @@ def score_actions(
             short_loop()
             if not layout.ignore_linear[scratch.groups[group].key]:
                 _add_group(run, group, slots, EVENT, buffers)
-        once = _add_products(run, 0, front, True, slots, EVENT, buffers)
+        lists = _has_single_feature(run, 0, n_shared)
+        once = _add_products(run, 0, front, True, lists, slots, EVENT, buffers)
     for action in range(actions.n):
         short_loop()
         groups, own, merged = open_action(run, actions, action)
@@ -280,7 +292,8 @@ def score_actions(
             group = turned(i, n_shared, groups)
             if is_linear(layout, scratch, group, n_shared):
                 _add_group(run, group, scored, ACTION, buffers)
-        crossed += _add_products(run, front if apart else 0, n, apart, scored, ACTION, buffers)
+        lists = _has_single_feature(run, n_shared if apart else 0, groups)
+        crossed += _add_products(run, front if apart else 0, n, apart, lists, scored, ACTION, buffers)
         for slot in range(0, scored, 4):
             short_loop()
             store(score, action, slot, load(total, ACTION, slot) * _contraction(run, slot))
