@@ -149,6 +149,7 @@ class Features(Member):
     """Least squares on features and on bins of numbers."""
 
     name = "features"
+    version = 2  # version 1 has float64
     merges = "least squares: information matrices add up"
     needs = (Needs(most_features=MOST_FEATURES, inputs=True),)
 

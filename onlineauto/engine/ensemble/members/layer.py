@@ -168,6 +168,7 @@ class Layer(Member):
     """Least squares on waves of the scores that `features` gives to all actions."""
 
     name = "layer"
+    version = 2  # version 1 has float64
     merges = "weights averaged by their precision, though each branch had other scores of `features`"
     any_order = False
     needs = (Needs(least_actions=2, most_actions=MOST_ACTIONS, events=_AFTER, upon="features"),)

@@ -172,6 +172,7 @@ class Waves(Member):
     """Least squares on waves of numbers and words."""
 
     name = "waves"
+    version = 2  # version 1 has float64
     merges = "least squares: information matrices add up"
     any_order = False
     needs = (Needs(most_numbers=MOST_NUMBERS, numbers=True, inputs=True),)
