@@ -165,26 +165,23 @@ def _add_product(run: LoopRun, product: int, slots: int, row: int, listed: int, 
 
 
 @inline_kernel
-def _list_one_feature(run: LoopRun, product: int, n: int, buffers: Buffers) -> int:
-    """List a product of two or three groups at `n` if each has one feature.
-
-    Returns its number of features: 1 if it was listed, 0 if a group is empty, -1 for all other products.
-    """
+def _list_one_feature(run: LoopRun, product: int, n: int, buffers: Buffers) -> bool:
+    """List a product of two or three groups at `n` if each has one feature; return whether it was listed."""
     interactions, places, features = run.interactions, run.scratch.places, run.stream.features
     first, end = interactions.start[product], interactions.start[product + 1]
     if end - first < 2 or end - first > 3:
-        return -1
+        return False
     cell, x = np.uint64(0), np.float32(1)
     for k in range(first, end):
         short_loop()
         place = places[interactions.factor[k]]
         if place.end - place.start != 1:
-            return 0 if place.end == place.start else -1
+            return False
         feature = features[place.start]
         cell, x = (_FNV * cell) ^ np.uint64(feature.hash), x * feature.value
     buffers.cell[n], buffers.value[n] = cell & run.task.mask, x
     buffers.runs[n].product = product + 1
-    return 1
+    return True
 
 
 @inline_kernel
@@ -208,18 +205,21 @@ def _add_products(
     `lists`, products of one feature in each group are only listed, and added up last: a loop over them lets
     the processor fetch several cells at once. That changes the order of adding, which VW's quirks forbid.
     """
-    holders, counted, listed = run.interactions.holders, 0, 0
+    holders, counted, listed, skipped = run.interactions.holders, 0, 0, 0
+    for i in range(begin, end if lists else begin):
+        short_loop()
+        product = buffers.parted[i] if parted else i
+        if (slots > 1 or holders[product + 1, 0]) and _list_one_feature(run, product, listed, buffers):
+            listed += 1
+            counted += 1 if holders[product + 1, 0] else 0
     for i in range(begin, end):
         short_loop()
         product = buffers.parted[i] if parted else i
-        if slots == 1 and not holders[product + 1, 0]:
-            continue
-        size = _list_one_feature(run, product, listed, buffers) if lists else -1
-        if size < 0:
+        if skipped < listed and buffers.runs[skipped].product == product + 1:
+            skipped += 1
+        elif slots > 1 or holders[product + 1, 0]:
             size = _add_product(run, product, slots, row, listed, buffers)
-        else:
-            listed += size
-        counted += size if holders[product + 1, 0] else 0
+            counted += size if holders[product + 1, 0] else 0
     for slot in range(0, slots if listed > 0 else 0, 4):
         short_loop()
         total = load(buffers.total, row, slot)
