@@ -7,8 +7,8 @@ The low bits of a hash are the cell of the table in which its weight lies.
 
 Sums of float32 depend on the order of their terms, so there are two orders to know. Learning goes through all
 features of one action. Scoring adds what is the same for all actions only once: the shared features, then
-the products of shared namespaces alone, the last one first; and goes on from this sum for each action. Of each
-of these parts, products of two or three namespaces that have one feature each are added last.
+the products of shared namespaces alone, the last one first; and goes on from this sum for each action. In
+each part, products of two or three namespaces that have one feature each are added last.
 """
 
 from __future__ import annotations
