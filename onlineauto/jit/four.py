@@ -27,6 +27,8 @@ element: Any = Operation("four", "element")
 """Return element `i` of `value`."""
 load: Any = Operation("four", "load")
 """Return four numbers of ``table[row]``, a row of a contiguous float32 table, from `column` on."""
+load_from: Any = Operation("four", "load_from")
+"""Return four numbers of a contiguous float32 array of one dimension, from index `at` on."""
 store: Any = Operation("four", "store")
 """Write `value` into ``table[row]``, a row of a contiguous float32 table, from `column` on."""
 prefetch: Any = Operation("four", "prefetch")

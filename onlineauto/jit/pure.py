@@ -116,6 +116,7 @@ _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "four.some": np.any,
     "four.element": lambda value, i: value[i],
     "four.load": _loaded,
+    "four.load_from": lambda row, at: row[int(at) :][:4].copy(),
     "four.store": _store,
     "four.prefetch": lambda *_: None,
     "four.root": np.sqrt,

@@ -47,6 +47,8 @@ ON_LINES = NAMES[:LAYER]
 AFTER = 1024
 KEEPS = 0.9995
 ALONE, OFTEN, EACH, WAITING = 64, 512, 4, 4
+LEAST, LEAST_32, RISE_32 = 1e-6, 1e-4, 1e-6
+"""The part of a prediction's variance that remains, in float64 and in float32; what is added to variances."""
 
 _DRAW = np.random.Generator(np.random.PCG64(20_261_122))
 FREQUENCY = _DRAW.standard_normal(MOST_NUMBERS * WAVES)
@@ -65,9 +67,13 @@ def hash_of(features: Features) -> int:
 
 
 class Squares:
-    """Least squares that forget: weights, and the covariance that says how sure each is."""
+    """Least squares that forget: weights, and the covariance that says how sure each is.
 
-    def __init__(self, unsure: float, n: int = 0) -> None:
+    `narrow` says that the kernel holds them in float32.
+    """
+
+    def __init__(self, unsure: float, n: int = 0, *, narrow: bool = False) -> None:
+        self.least, self.rise = (LEAST_32, RISE_32 * unsure) if narrow else (LEAST, 0.0)
         self.unsure = unsure
         self.weights = np.zeros(n)
         self.spread = np.eye(n) * unsure
@@ -98,20 +104,21 @@ class Squares:
         gains = self.spread @ inputs
         error = target - self.weights @ inputs
         known = float(inputs @ gains)
-        unsure = KEEPS * max(noise, 1e-6 * known) + known
+        unsure = KEEPS * max(noise, self.least * known) + known
         if unsure > 0 and math.isfinite(error):
             self.weights = self.weights + gains * error / unsure
         if unsure > 0 and math.isfinite(error) and times > 0:
-            unsure = KEEPS**times * max(noise / times, 1e-6 * known) + known
+            unsure = KEEPS**times * max(noise / times, self.least * known) + known
             self.spread = (self.spread - np.outer(gains, gains) / unsure) / KEEPS**times
 
     def cut_off(self) -> None:
-        """Let no weight be less sure than at first."""
+        """Let no weight be less sure than at first, and none be quite sure."""
         for at in range(len(self.weights)):
             if self.spread[at, at] > self.unsure:
                 factor = math.sqrt(self.unsure / self.spread[at, at])
                 self.spread[at] *= factor
                 self.spread[:, at] *= factor
+            self.spread[at, at] += self.rise
 
 
 @dataclass
@@ -143,7 +150,8 @@ class OfAction:
     """The regressions of an action, and its scores by features: how many, their mean and variance."""
 
     def __init__(self) -> None:
-        self.linear, self.waves, self.layer = Squares(1 / 3), Squares(10.0, WAVES), Squares(10.0, WAVES)
+        self.linear = Squares(1 / 3, narrow=True)
+        self.waves, self.layer = (Squares(10.0, WAVES, narrow=True) for _ in range(2))
         self.seen = 0
         self.count, self.mean, self.variance = 0, 0.0, 0.0
 

@@ -210,10 +210,10 @@ def test_weights_of_products_do_not_grow_without_bound(
 
 def test_products_that_all_share_a_cell_leave_finite_weights() -> None:
     n = np.zeros
-    crosses = Crosses(n((2**14, 3), np.float32), n((2**14, 3), np.float32), n(1))
-    crossed = MEMBER.make_scratch().crossed
+    crosses = Crosses(n((3, 2**14), np.float32), n((3, 2**14), np.float32), n(1))
+    cells = MEMBER.make_scratch().cells
     for event in range(2000):
-        learn_products(crosses, crossed, 1, 64, 2, float(event % 2), 1.0)
+        learn_products(crosses, 2, cells, 64, float(event % 2), 1.0)
     assert np.isfinite(crosses.weights).all()
     assert np.isfinite(crosses.spread).all()
 

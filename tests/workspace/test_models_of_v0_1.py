@@ -1,7 +1,8 @@
 """Models of release 0.1 load for good, predict what they predicted, and learn on.
 
-Single lines learn on as they did. The ensemble of bandits learns its weights by another rule since then.
-Predictions are compared to six digits, since the last bit of an exponential depends on the processor.
+Single lines learn on as they did, to five digits, since members are learnt in float32. The ensemble of
+bandits learns its weights by another rule since then. Predictions of the loaded model are compared to six
+digits, since the last bit of an exponential depends on the processor.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ def test_a_model_of_v0_1_predicts_as_it_did_and_learns_on(
         learnt = np.array([each.learn(event) for event in events])
         np.testing.assert_allclose(learnt[0], figures["learnt"][0], rtol=1e-6)
         atol = 0.0 if name == "lines" else 0.05
-        np.testing.assert_allclose(learnt, figures["learnt"], rtol=1e-6, atol=atol)
+        np.testing.assert_allclose(learnt, figures["learnt"], rtol=1e-5, atol=atol)
         weights = {part["who"]: part["weight"] for part in inspection(each, names={})["stack"]}
         before = {who: value for who, value in figures["weights"].items() if value is not None}
         assert weights.keys() >= before.keys()
         if name == "lines":
-            assert weights == {who: value and pytest.approx(value) for who, value in before.items()}
+            assert weights == {who: value and pytest.approx(value, rel=1e-5) for who, value in before.items()}
     assert workspace.weights.tobytes() == again.weights.tobytes()
 
 

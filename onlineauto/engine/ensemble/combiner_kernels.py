@@ -45,6 +45,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, 
 from onlineauto.engine.ensemble.member import Lesson, Need, Part
 from onlineauto.engine.ensemble.need_kernels import all_rest, constant_of, leave_out_stopped, works
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
+from onlineauto.engine.ensemble.product_kernels import forget_products
 from onlineauto.engine.event.live_config_kernels import LEANING, best_action, is_one_in_eight, mixed, rarity
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import CostSoFar, Known
@@ -165,6 +166,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
     origin = _origin(run)
     n, inputs = len(members.rests), members.inputs
     takes = inputs.tally[Known.NUMBERS] > 0
+    forget_products(buffers, begin, end)
     for at in range(n):
         short_loop()
         scored[at] = works(members, at)
@@ -224,12 +226,17 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
     if all_rest(members, 0, n):
         return
     features, known = inputs.tally[Known.FEATURES], inputs.tally[Known.ACTIONS]
-    again = meet_event(run, actions)
+    new, joined = meet_event(run, actions, buffers.members.known), joins(inputs)
+    again = new or joined
+    if new:
+        forget_products(buffers, action, action + 1)
     if again:
-        take_inputs(run, actions, action if joins(inputs) else -1, buffers)
+        take_inputs(run, actions, action if joined else -1, buffers)
     if features != inputs.tally[Known.FEATURES] or known != inputs.tally[Known.ACTIONS]:
         _grow_members(context)
-    index = 0 if joins(inputs) else index_of(inputs, action_key(run, actions, action))
+    index = 0 if joined else buffers.members.known[action]
+    if index < 0:
+        index = index_of(inputs, action_key(run, actions, action))
     if index >= 0:
         inputs.seen[index] += 1
     first, weight = buffers.score.shape[1] - 1 - n, np.float64(label.weight)

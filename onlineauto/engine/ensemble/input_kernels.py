@@ -17,7 +17,7 @@ have the index 0, and their inputs are those of the context and of the action.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
 
 _FAR = 4.0
+_LARGEST = float(np.finfo(np.float32).max)
 _RARE, _SHARE = 16, 8
 """Wide events are the rule if they are more than `_RARE`, and more than one event in `_SHARE`."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -91,7 +92,7 @@ def bin_of(inputs: Inputs, number: int, value: float) -> int:
 
 
 @inline_kernel
-def copy_numbers(source: NDArray[np.float64], target: NDArray[np.float64], n: int) -> None:
+def copy_numbers(source: NDArray[Any], target: NDArray[Any], n: int) -> None:
     """Copy the first `n` numbers."""
     for i in range(n):
         target[i] = source[i]
@@ -155,10 +156,11 @@ def take_inputs(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -
     for k in range(min(known.tally[Known.NUMBERS], MOST_NUMBERS)):
         short_loop()
         at = numbers.of_number[k]
-        taken.raw[k] = values[at]
+        raw = min(max(np.float64(values[at]), -_LARGEST), _LARGEST)  # a repeated feature may exceed float32
+        taken.raw[k] = raw
         if numbers.bins[k] > 0:
-            values[numbers.of_bin[k, bin_of(known, k, values[at])]] = 1.0
-        values[at] = standardised(known, k, values[at])
+            values[numbers.of_bin[k, bin_of(known, k, raw)]] = 1
+        values[at] = standardised(known, k, raw)
 
 
 @inline_kernel
@@ -264,16 +266,18 @@ def _register_action(inputs: Inputs, key: np.uint64) -> None:
 
 
 @inline_kernel
-def _register_actions(run: LoopRun, actions: Actions) -> None:
+def _register_actions(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> None:
     """Register the actions of a learnt event, unless its new ones do not fit; join them if events rarely fit.
 
-    Inventories change, so only recent events decide whether to join the actions.
+    Inventories change, so only recent events decide whether to join the actions. `index` has the index of
+    each action that was learnt before, and -1 for the others.
     """
     inputs = run.live.ensemble.members.inputs
     known = inputs.tally[Known.ACTIONS]
     for action in range(actions.n):
         short_loop()
-        _register_action(inputs, action_key(run, actions, action))
+        if index[action] < 0:
+            _register_action(inputs, action_key(run, actions, action))
     if not joins(inputs):
         inputs.wide[CROWDING] = max(inputs.wide[CROWDING] - 1, 0)
         return
@@ -320,12 +324,14 @@ def _new_of_line(run: LoopRun, line: int) -> tuple[int, int]:
             continue
         for i in range(stream.spans[span].start, stream.spans[span + 1].start):
             short_loop()
-            value, place = stream.features[i].value, place_of(inputs, np.uint64(stream.features[i].hash))
-            if value == np.float32(0) or not math.isfinite(value):
+            value = stream.features[i].value
+            is_word = value == np.float32(1)
+            if value == np.float32(0) or not math.isfinite(value) or (is_word and not has_room):
                 continue
+            place = place_of(inputs, np.uint64(stream.features[i].hash))
             known = inputs.feature[place] != 0
             features += has_room and not known
-            is_number = value != np.float32(1) and (known or has_room)
+            is_number = not is_word and (known or has_room)
             numbers += is_number and not (known and inputs.number[inputs.input[place]] >= 0)
     return features, numbers
 
@@ -340,7 +346,7 @@ def _size_of_line(run: LoopRun, line: int) -> int:
 
 @inline_kernel
 def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
-    """Return whether to register an event: its new features fit, or events rarely fit."""
+    """Return whether to register an event: it may have new features, and they fit or events rarely fit."""
     inputs, features, numbers = run.live.ensemble.members.inputs, 0, 0
     if not joins(inputs):
         # Most events fit even if all their features are new, which needs no look at the features.
@@ -356,6 +362,8 @@ def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
             more_features, more_numbers = _new_of_line(run, line_of(run, actions, action))
             features += more_features
             numbers += more_numbers
+    if features == 0 and numbers == 0:
+        return False
     tally = inputs.tally
     too_many = tally[Known.FEATURES] <= MOST_FEATURES and tally[Known.FEATURES] + features > MOST_FEATURES
     too_many = too_many or (
@@ -365,25 +373,25 @@ def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
 
 
 @inline_kernel
-def meet_event(run: LoopRun, actions: Actions) -> bool:
+def meet_event(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> bool:
     """Register the features of the context, and the actions, of a learnt event.
 
-    Returns whether the inputs have changed since the event was scored.
+    `index` has the index of each action that was learnt before, and -1 for the others. Returns whether
+    features or numbers are new.
     """
     inputs, line = run.live.ensemble.members.inputs, context_line(run, actions)
     features, numbers = inputs.tally[Known.FEATURES], inputs.tally[Known.NUMBERS]
     if inputs.tally[Known.FEATURES] == 0:
         inputs.tally[Known.FEATURES] = 1  # the constant
     if not joins(inputs):
-        _register_actions(run, actions)
+        _register_actions(run, actions, index)
     notes = _can_register(run, actions, line)
     if line >= 0 and notes:
         _register_line(run, line)
     for action in range(actions.n if joins(inputs) and notes else 0):
         short_loop()
         _register_line(run, line_of(run, actions, action))
-    new = features != inputs.tally[Known.FEATURES] or numbers != inputs.tally[Known.NUMBERS]
-    return bool(new or joins(inputs))
+    return bool(features != inputs.tally[Known.FEATURES] or numbers != inputs.tally[Known.NUMBERS])
 
 
 @inline_kernel

@@ -5,7 +5,7 @@ of a weight would then grow forever, so it is limited to its value before the fi
 
 Rounding must not make the covariance asymmetric or indefinite: each later event would amplify the error until
 the weights were arbitrary. So entries above and below the diagonal are changed by the same product. No event
-reduces the covariance by more than a factor of about a million.
+reduces the covariance by more than a factor of about a million, in float32 ten thousand.
 
 Most of the work is the update of the covariance P. After many events P hardly changes. Then P may learn one
 event in several, with the weight of several, while the weights learn every event. Reading a large P takes
@@ -22,12 +22,14 @@ Source: Haykin, *Adaptive filter theory*, chapter on recursive least squares.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from onlineauto.jit import inline_kernel, kernel
+from onlineauto.jit.four import element, load_from, splat
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 LATE = 8
@@ -36,22 +38,26 @@ LATE = 8
 WAITING = 4
 """Number of events that a regression learns together, reading its covariance once."""
 
-SURE = 1e-6
+SURE, SURE_32 = 1e-6, 1e-4
+"""Minimum part of a prediction's variance that remains after an event: in float64 and in float32."""
+
+_RISE = 1e-6
 
 
 class Regression(NamedTuple):
-    """Recursive least squares for each action."""
+    """Recursive least squares for each action, in float32: reading the covariance takes most of the time."""
 
-    weights: NDArray[np.float64]  # [actions, inputs]
-    spread: NDArray[np.float64]  # [actions, inputs, inputs]: P₀, the covariance without pending updates
-    late: NDArray[np.float64]  # [actions, LATE, inputs]: the factors u of the pending updates
+    weights: NDArray[np.float32]  # [actions, inputs]
+    spread: NDArray[np.float32]  # [actions, inputs, inputs]: P₀, the covariance without pending updates
+    late: NDArray[np.float32]  # [actions, LATE, inputs]: the factors u of the pending updates
     n_late: NDArray[np.int64]  # [actions]: number of pending updates
     scale: NDArray[np.float64]  # [actions]: the factor s of the covariance
-    waiting: NDArray[np.float64]  # [actions, WAITING, inputs]: inputs of events that wait to be learnt
+    waiting: NDArray[np.float32]  # [actions, WAITING, inputs]: inputs of events that wait to be learnt
     observed: NDArray[np.float64]  # [actions, WAITING, 3]: the targets of these events, see `Observed`
     n_waiting: NDArray[np.int64]  # [actions]: number of events that wait
-    prepared: NDArray[np.int64]  # [2]: numbers of inputs and actions with prepared weights
-    gains: NDArray[np.float64]  # [WAITING, inputs]: scratch
+    begun: NDArray[np.int64]  # [actions]: number of inputs whose weights have a variance
+    prepared: NDArray[np.int64]  # [2]: numbers of known inputs and actions
+    gains: NDArray[np.float32]  # [WAITING, inputs]: scratch
 
 
 class Observed(NamedTuple):
@@ -89,18 +95,41 @@ def leave_out(
     spread[at, at] = unsure
 
 
+@kernel
+def dot(one: NDArray[np.float32], other: NDArray[np.float32], n: int) -> float:
+    """Return the product of the first `n` numbers of two arrays.
+
+    It is added up in sixteen sums, since each addition to a single sum would wait for the previous one.
+    """
+    zero = np.float32(0)
+    a, b, c, d = splat(zero), splat(zero), splat(zero), splat(zero)
+    whole, fours = n - n % 16, n - n % 4
+    for i in range(0, whole, 16):
+        a = a + load_from(one, i) * load_from(other, i)
+        b = b + load_from(one, i + 4) * load_from(other, i + 4)
+        c = c + load_from(one, i + 8) * load_from(other, i + 8)
+        d = d + load_from(one, i + 12) * load_from(other, i + 12)
+    for i in range(whole, fours, 4):
+        a = a + load_from(one, i) * load_from(other, i)
+    total = (a + b) + (c + d)
+    result = np.float64((element(total, 0) + element(total, 1)) + (element(total, 2) + element(total, 3)))
+    for i in range(fours, n):
+        result += one[i] * other[i]
+    return result
+
+
 @inline_kernel
-def _all_have(inputs: NDArray[np.float64], at: int) -> bool:
+def _all_have(inputs: NDArray[np.float32], at: int) -> bool:
     """Return whether all events have an input other than 0 at index `at`."""
-    product = 1.0
+    all_have = True
     for event in range(len(inputs)):
-        product = 0.0 if inputs[event, at] == 0.0 else product
-    return bool(product > 0.0)
+        all_have = all_have and inputs[event, at] != 0
+    return all_have
 
 
 @kernel
 def _multiply_together(
-    spread: NDArray[np.float64], inputs: NDArray[np.float64], n: int, gains: NDArray[np.float64]
+    spread: NDArray[np.float32], inputs: NDArray[np.float32], n: int, gains: NDArray[np.float32]
 ) -> tuple[int, int]:
     """Add to the first `n` gains of four events the rows of the covariance for inputs that all of them have.
 
@@ -138,11 +167,11 @@ def _multiply_together(
 
 @kernel
 def _multiply(
-    spread: NDArray[np.float64],
-    inputs: NDArray[np.float64],
+    spread: NDArray[np.float32],
+    inputs: NDArray[np.float32],
     event: int,
     left: int,
-    gains: NDArray[np.float64],
+    gains: NDArray[np.float32],
 ) -> None:
     """Add to the gains of an event the rows of the covariance for its inputs, most of which may be 0.
 
@@ -151,7 +180,7 @@ def _multiply(
     """
     n, n_rows, j, k, m, own = len(gains), 0, 0, 0, 0, inputs[event]
     for row in range(n):
-        if own[row] == 0.0 or (row < left and _all_have(inputs, row)):
+        if own[row] == 0 or (row < left and _all_have(inputs, row)):
             continue
         n_rows += 1
         if n_rows == 1:
@@ -173,42 +202,35 @@ def _multiply(
             gains[i] += one[i] * times
 
 
-@kernel
+@inline_kernel
 def _learn_weights(
-    weights: NDArray[np.float64],
-    inputs: NDArray[np.float64],
-    gains: NDArray[np.float64],
-    observed: Observed,
+    weights: NDArray[Any], gains: NDArray[Any], error: float, known: float, observed: Observed, least: float
 ) -> tuple[float, float]:
-    """Let the weights learn an event from its gains.
+    """Let the weights learn an event from its gains, its error and the variance `known` of its prediction.
 
+    At least the part `least` of that variance remains. An event that float32 cannot hold is not learnt.
     Returns two values: the variance of the event for the covariance, 0 if the covariance does not learn it;
     and the part of the information that is retained.
     """
-    n, error, known, keeps = len(inputs), observed.target, 0.0, 1.0
-    for i in range(n):
-        error -= weights[i] * inputs[i]
-    for i in range(n):
-        known += gains[i] * inputs[i]
-    unsure = observed.keeps * max(observed.noise, SURE * known) + known
-    if not unsure > 0.0 or not math.isfinite(error):
+    keeps, unsure = 1.0, observed.keeps * max(observed.noise, least * known) + known
+    if not unsure > 0.0 or not math.isfinite(unsure) or not math.isfinite(error):
         return 0.0, 1.0
-    step = error / unsure
-    for i in range(n):
+    step = gains.dtype.type(error / unsure)
+    for i in range(len(gains)):
         weights[i] += gains[i] * step
     if observed.times == 0:
         return 0.0, 1.0
     for _ in range(observed.times):
         keeps *= observed.keeps
-    return keeps * max(observed.noise / observed.times, SURE * known) + known, keeps
+    return keeps * max(observed.noise / observed.times, least * known) + known, keeps
 
 
 @kernel
 def learn_lately(
     regression: Regression,
     action: int,
-    inputs: NDArray[np.float64],
-    gains: NDArray[np.float64],
+    inputs: NDArray[np.float32],
+    gains: NDArray[np.float32],
     observed: Observed,
     together: int,
 ) -> None:
@@ -228,7 +250,7 @@ def learn_lately(
 
 @kernel
 def _learn_waiting(
-    regression: Regression, action: int, n: int, gains: NDArray[np.float64], keeps: float
+    regression: Regression, action: int, n: int, gains: NDArray[np.float32], keeps: float
 ) -> None:
     """Let an action's `n` weights learn the waiting events; the covariance follows later."""
     waits, late, taken = regression.n_waiting[action], regression.late[action], 0
@@ -237,7 +259,7 @@ def _learn_waiting(
         taken += regression.observed[action, event, 2] > 0.0
     if regression.n_late[action] + taken > LATE:
         catch_up(regression, action, n)
-    gains[:waits, :n] = 0.0
+    gains[:waits, :n] = 0
     left, added = _multiply_together(spread, waiting, n, gains) if waits == WAITING else (0, 0)
     for event in range(waits if added < n else 0):
         _multiply(spread, waiting, event, left, gains[event, :n])
@@ -245,18 +267,20 @@ def _learn_waiting(
         inputs, own, known = waiting[event, :n], gains[event, :n], regression.observed[action, event]
         n_late, scale = regression.n_late[action], regression.scale[action]
         for k in range(n_late):
-            row, product = late[k], 0.0
-            for i in range(n):
-                product += row[i] * inputs[i]
+            row, product = late[k], np.float32(dot(late[k], inputs, n))
             for i in range(n):
                 own[i] -= row[i] * product
+        factor = np.float32(scale)
         for i in range(n):
-            own[i] *= scale
+            own[i] *= factor
         observed = Observed(known[0], known[1], keeps, int(known[2]))
-        unsure, remains = _learn_weights(regression.weights[action], inputs, own, observed)
+        error = observed.target - dot(regression.weights[action], inputs, n)
+        unsure, remains = _learn_weights(
+            regression.weights[action], own, error, dot(own, inputs, n), observed, SURE_32
+        )
         if not unsure > 0.0:
             continue
-        part, row = 1.0 / math.sqrt(scale * unsure), late[n_late]
+        part, row = np.float32(1.0 / math.sqrt(scale * unsure)), late[n_late]
         for i in range(n):
             row[i] = own[i] * part
         regression.scale[action] = scale / remains
@@ -273,7 +297,7 @@ def begin_weight(regression: Regression, action: int, at: int, unsure: float) ->
 @kernel
 def catch_up(regression: Regression, action: int, n: int) -> None:
     """Apply the pending updates to the covariance of an action's `n` weights."""
-    late, scale = regression.late[action], regression.scale[action]
+    late, scale = regression.late[action], np.float32(regression.scale[action])
     if regression.n_late[action] == 0:
         return
     a, b, c, d = late[0], late[1], late[2], late[3]
@@ -285,7 +309,7 @@ def catch_up(regression: Regression, action: int, n: int) -> None:
             first = (t * a[j] + u * b[j]) + (v * c[j] + w * d[j])
             second = (x * e[j] + y * f[j]) + (z * g[j] + o * h[j])
             row[j] = (row[j] - (first + second)) * scale
-    late[:, :n] = 0.0
+    late[:, :n] = 0
     regression.n_late[action], regression.scale[action] = 0, 1.0
 
 
@@ -308,7 +332,11 @@ def learn_squares(
             one, times = spread[row], inputs[row]
             for i in range(n):
                 gains[i] += one[i] * times
-    unsure, keeps = _learn_weights(weights, inputs, gains, observed)
+    error, known = observed.target, 0.0
+    for i in range(n):
+        error -= weights[i] * inputs[i]
+        known += gains[i] * inputs[i]
+    unsure, keeps = _learn_weights(weights, gains[:n], error, known, observed, SURE)
     if not unsure > 0.0:
         return
     scale = 1.0 / keeps
@@ -322,7 +350,7 @@ def learn_squares(
 
 
 @kernel
-def cut_off(spread: NDArray[np.float64], n: int, most: float, factors: NDArray[np.float64]) -> None:
+def cut_off(spread: NDArray[Any], n: int, most: float, factors: NDArray[Any]) -> None:
     """Reduce the variance of each of the first `n` weights to `most`, if it is larger.
 
     `factors` is scratch of size `n`.
@@ -335,3 +363,14 @@ def cut_off(spread: NDArray[np.float64], n: int, most: float, factors: NDArray[n
         row, factor = spread[i], factors[i]
         for j in range(n):
             row[j] *= factor * factors[j]  # the same product for (i, j) and (j, i)
+
+
+@inline_kernel
+def raise_variances(spread: NDArray[np.float32], n: int, most: float) -> None:
+    """Add a millionth of `most`, the largest variance, to the variance of each of the first `n` weights.
+
+    Rounding in float32 may leave the variance of a sum of weights below 0. Without this, it would grow with
+    every event that reduces the weight of earlier ones.
+    """
+    for i in range(n):
+        spread[i, i] += np.float32(_RISE * most)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import Sums, forgetting, merge_squares, shares, sums_of
-from onlineauto.engine.ensemble.least_squares_kernels import LATE, SURE, WAITING, Observed, Regression
+from onlineauto.engine.ensemble.least_squares_kernels import LATE, SURE_32, WAITING, Observed, Regression
 from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, Prepared, times_taken
 from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
@@ -26,33 +26,32 @@ if TYPE_CHECKING:
 def make_regression(actions: int, inputs: int) -> Regression:
     """Return regressions for `actions` actions and `inputs` inputs before the first event."""
     return Regression(
-        weights=np.zeros((actions, inputs)),
-        spread=np.zeros((actions, inputs, inputs)),
-        late=np.zeros((actions, LATE, inputs)),
+        weights=np.zeros((actions, inputs), np.float32),
+        spread=np.zeros((actions, inputs, inputs), np.float32),
+        late=np.zeros((actions, LATE, inputs), np.float32),
         n_late=np.zeros(actions, np.int64),
         scale=np.ones(actions),
-        waiting=np.zeros((actions, WAITING, inputs)),
+        waiting=np.zeros((actions, WAITING, inputs), np.float32),
         observed=np.zeros((actions, WAITING, len(Observed._fields) - 1)),
         n_waiting=np.zeros(actions, np.int64),
+        begun=np.zeros(actions, np.int64),
         prepared=np.zeros(2, np.int64),
-        gains=np.zeros((WAITING, inputs)),
+        gains=np.zeros((WAITING, inputs), np.float32),
     )
 
 
 def regression_to_predict(regression: Regression) -> Regression:
     """Return a regression that shares the weights; its other arrays are empty."""
-    nothing = np.zeros((0, 0, 0))
+    nothing = np.zeros((0, 0, 0), np.float32)
+    observed = np.zeros((0, 0, 0))
     return regression._replace(
-        spread=nothing, late=nothing, waiting=nothing, observed=nothing, gains=np.zeros((0, 0))
+        spread=nothing, late=nothing, waiting=nothing, observed=observed, gains=nothing.reshape(0, 0)
     )
 
 
-def begin_regression(regression: Regression, inputs: Inputs, unsure: float, n: int) -> None:
-    """Prepare new regressions for known actions and `n` inputs; `unsure` is the variance of a weight."""
-    known = int(inputs.tally[Known.ACTIONS])
-    for action in range(1 if known > MOST_ACTIONS else known):
-        np.fill_diagonal(regression.spread[action, :n, :n], unsure)
-    regression.prepared[:] = n, known
+def begin_regression(regression: Regression, inputs: Inputs, n: int) -> None:
+    """Prepare new regressions for known actions and `n` inputs."""
+    regression.prepared[:] = n, int(inputs.tally[Known.ACTIONS])
 
 
 def regression_state(regression: Regression, inputs: Inputs, n: int) -> dict[str, Any]:
@@ -76,38 +75,37 @@ def _to_learn(regression: Regression, actions: int, inputs: int) -> dict[str, An
         "late": regression.late[:actions, :late, :inputs].copy(),
         "n_late": regression.n_late[:actions].copy(),
         "scale": regression.scale[:actions].copy(),
-        "waiting": np.where(wait[..., None], regression.waiting[:actions, :waits, :inputs], 0.0),
+        "waiting": np.where(wait[..., None], regression.waiting[:actions, :waits, :inputs], np.float32(0)),
         "observed": np.where(wait[..., None], regression.observed[:actions, :waits], 0.0),
         "n_waiting": regression.n_waiting[:actions].copy(),
     }
 
 
-def restore_regression(
-    stored: Stored, regression: Regression, inputs: Inputs, unsure: float, known: int
-) -> None:
-    """Copy stored regressions of known actions and `known` inputs; new inputs get the variance `unsure`.
+def restore_regression(stored: Stored, regression: Regression, inputs: Inputs, known: int) -> None:
+    """Copy stored regressions of known actions and `known` inputs; older files have them in float64.
 
     Raises
     ------
     ValueError
         The section does not hold regressions of this size.
     """
-    weights = stored["weights"].finite(np.float64, (-1, -1))
+    weights = stored["weights"].narrowed((-1, -1))
     actions, n = weights.shape
     if actions > len(regression.weights) or n > regression.weights.shape[1]:
         raise stored["weights"].fail("weights of members")
-    regression.weights[:actions] = 0.0
+    regression.weights[:actions] = 0
     regression.weights[:actions, :n] = weights
     regression.prepared[:] = known, inputs.tally[Known.ACTIONS]
     if not len(regression.spread):
         return
     row, column = np.tril_indices(n)
-    spread = stored["spread"].finite(np.float64, (actions, len(row)))
-    regression.spread[:actions] = np.eye(regression.weights.shape[1]) * unsure
+    spread = stored["spread"].narrowed((actions, len(row)))
+    regression.spread[:actions] = 0
     regression.spread[:actions, row, column] = spread
     regression.spread[:actions, column, row] = spread
+    regression.begun[:actions] = np.count_nonzero(spread[:, row == column], axis=1)
     regression.late[:], regression.n_late[:], regression.scale[:] = 0.0, 0, 1.0
-    late = stored["late"].finite(np.float64, (actions, -1, n))
+    late = stored["late"].narrowed((actions, -1, n))
     if late.shape[1] > LATE:
         raise stored["late"].fail(f"at most {LATE} events")
     regression.late[:actions, : late.shape[1], :n] = late
@@ -121,7 +119,7 @@ def restore_regression(
 def _restore_waiting(stored: Stored, regression: Regression, actions: int, inputs: int) -> None:
     """Copy the stored events that wait to be learnt into the regressions of `actions` actions."""
     regression.waiting[:], regression.observed[:], regression.n_waiting[:] = 0.0, 0.0, 0
-    waiting = stored["waiting"].finite(np.float64, (actions, -1, inputs))
+    waiting = stored["waiting"].narrowed((actions, -1, inputs))
     waits = waiting.shape[1]
     observed = stored["observed"].finite(np.float64, (actions, waits, regression.observed.shape[2]))
     if waits >= WAITING or ((observed[..., -1] < 0) | (observed[..., -1] > EACH)).any():
@@ -149,6 +147,7 @@ def merge_regression(
         began, *ends = [_sums(each, action, n, unsure) for each in (base, *branches)]
         weights, spread = merge_squares(began, ends, shares(taken, forgetting(KEEPS)), unsure)
         result.weights[action, :n], result.spread[action, :n, :n] = weights, spread
+        result.begun[action] = n
     return result
 
 
@@ -166,7 +165,7 @@ def _sums(branch: Branch, action: int, n: int, unsure: float) -> Sums:
     if not len(own):
         return Sums(np.diag(unknown), np.zeros(n))
     had = min(int(branch.state.prepared[Prepared.INPUTS]), len(branch.inputs))
-    sums = sums_of(*_after_waiting(branch.state, int(own[0]), had))
+    sums = sums_of(*_after_waiting(branch.state, int(own[0]), had, unsure))
     inputs = branch.inputs[:had]
     move = np.zeros((n, had))
     move[inputs[inputs >= 0], np.flatnonzero(inputs >= 0)] = 1.0
@@ -175,21 +174,23 @@ def _sums(branch: Branch, action: int, n: int, unsure: float) -> Sums:
 
 
 def _after_waiting(
-    regression: Regression, action: int, n: int
+    regression: Regression, action: int, n: int, unsure: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return an action's weights and their covariance after learning the waiting events."""
-    weights = regression.weights[action, :n].copy()
-    late = regression.late[action, : regression.n_late[action], :n]
+    weights = regression.weights[action, :n].astype(np.float64)
+    late = regression.late[action, : regression.n_late[action], :n].astype(np.float64)
     spread = regression.scale[action] * (regression.spread[action, :n, :n] - late.T @ late)
+    new = np.arange(regression.begun[action], n)
+    spread[new, new] = unsure
     for event in range(regression.n_waiting[action]):
-        row = regression.waiting[action, event, :n]
+        row = regression.waiting[action, event, :n].astype(np.float64)
         target, noise, times = regression.observed[action, event]
         gains = spread @ row
         known = float(row @ gains)
-        weights += gains * ((target - weights @ row) / (KEEPS * max(noise, SURE * known) + known))
+        weights += gains * ((target - weights @ row) / (KEEPS * max(noise, SURE_32 * known) + known))
         if times:
             keeps = KEEPS**times
-            variance = keeps * max(noise / times, SURE * known) + known
+            variance = keeps * max(noise / times, SURE_32 * known) + known
             spread = (spread - np.outer(gains, gains) / variance) / keeps
     return weights, spread
 
@@ -201,4 +202,5 @@ _SEED = 20_261_122
 def make_basis() -> Basis:
     """Return the frequencies and phases."""
     draw = np.random.Generator(np.random.PCG64(_SEED))
-    return Basis(draw.standard_normal(MOST_NUMBERS * WAVES), draw.uniform(0.0, 2.0 * np.pi, WAVES))
+    frequency = draw.standard_normal(MOST_NUMBERS * WAVES).astype(np.float32)
+    return Basis(frequency, draw.uniform(0.0, 2.0 * np.pi, WAVES))

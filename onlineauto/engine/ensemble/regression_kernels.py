@@ -17,7 +17,9 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
     begin_weight,
     catch_up,
     cut_off,
+    dot,
     learn_lately,
+    raise_variances,
 )
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Prepared(IntEnum):
-    """Entries of `Regression.prepared`: the numbers of prepared inputs and actions."""
+    """Entries of `Regression.prepared`: the numbers of known inputs and actions."""
 
     INPUTS = 0
     ACTIONS = 1
@@ -52,44 +54,26 @@ def _clear(regression: Regression, inputs: int) -> None:
     regression.weights[0, :inputs] = 0.0
     regression.spread[0, :inputs, :inputs] = 0.0
     regression.late[0, :, :inputs] = 0.0
-    regression.n_late[0], regression.scale[0], regression.n_waiting[0] = 0, 1.0, 0
+    regression.n_late[0], regression.scale[0], regression.n_waiting[0], regression.begun[0] = 0, 1.0, 0, 0
 
 
 @entry_kernel
-def grow_regression(regression: Regression, inputs: Inputs, n: int, unsure: float) -> None:
-    """Prepare the regressions for new actions and for `n` inputs, some of which may be new.
+def grow_regression(regression: Regression, inputs: Inputs, n: int) -> None:
+    """Note the known actions and `n` inputs.
 
-    `unsure` is the variance of a weight before the first event. When the actions become joined, their common
-    regression begins from scratch. Members call this kernel by its address in `Units`.
+    When the actions become joined, their common regression begins from scratch. Members call this kernel by
+    its address in `Units`.
     """
     known, prepared = inputs.tally[Known.ACTIONS], regression.prepared
-    joins = known > MOST_ACTIONS
-    if joins and prepared[Prepared.ACTIONS] <= MOST_ACTIONS:
+    if known > MOST_ACTIONS and prepared[Prepared.ACTIONS] <= MOST_ACTIONS:
         _clear(regression, n)
-        prepared[Prepared.ACTIONS] = 0
-    for action in range(1 if joins else known):
-        if action >= prepared[Prepared.ACTIONS]:
-            for i in range(n):
-                regression.spread[action, i, i] = unsure
-        else:
-            for i in range(prepared[Prepared.INPUTS], n):
-                begin_weight(regression, action, i, unsure)
     prepared[Prepared.INPUTS], prepared[Prepared.ACTIONS] = n, known
 
 
-@kernel
-def score_of(regression: Regression, action: int, inputs: NDArray[np.float64], n: int) -> float:
-    """Return the prediction of a regression for an action; four sums are accumulated in parallel."""
-    a, b, c, d, weights = 0.0, 0.0, 0.0, 0.0, regression.weights[action]
-    for i in range(0, n - 3, 4):
-        a += weights[i] * inputs[i]
-        b += weights[i + 1] * inputs[i + 1]
-        c += weights[i + 2] * inputs[i + 2]
-        d += weights[i + 3] * inputs[i + 3]
-    for i in range(n - n % 4, n):
-        a += weights[i] * inputs[i]
-    total: float = (a + b) + (c + d)
-    return total
+@inline_kernel
+def score_of(regression: Regression, action: int, inputs: NDArray[np.float32], n: int) -> float:
+    """Return the prediction of a regression for an action."""
+    return dot(regression.weights[action], inputs, n)
 
 
 @inline_kernel
@@ -110,14 +94,18 @@ def times_taken(before: int, after: int) -> int:
 
 @entry_kernel
 def learn_regression(
-    regression: Regression, lesson: Lesson, inputs: NDArray[np.float64], seen: int, unsure: float
+    regression: Regression, lesson: Lesson, inputs: NDArray[np.float32], seen: int, unsure: float
 ) -> None:
     """Let the regression of the logged action learn its cost, after `seen` events of that action.
 
-    `unsure` is the variance of a weight before the first event. Members call this kernel by its address in
+    `unsure` is the variance of a weight before the first event. A weight gets it only now, since memory that
+    an action's regression does not need costs more than the work. Members call this kernel by its address in
     `Units`, so that it is compiled once for all members.
     """
     n, action, gains = len(inputs), lesson.known, regression.gains
+    for i in range(regression.begun[action], n):
+        begin_weight(regression, action, i, unsure)
+    regression.begun[action] = max(regression.begun[action], n)
     noise = 1.0 / lesson.weight
     times = 1
     if seen > _OFTEN:
@@ -127,3 +115,4 @@ def learn_regression(
     if seen % _ROUND == 0:
         catch_up(regression, action, n)
         cut_off(regression.spread[action], n, unsure, gains[0])
+        raise_variances(regression.spread[action], n, unsure)

@@ -30,7 +30,7 @@ _ROUNDER = 1.5 * 2.0**52  # adding and subtracting it rounds to the next whole n
 class Basis(NamedTuple):
     """Random frequencies and phases, the same in every model."""
 
-    frequency: NDArray[np.float64]  # [numbers * waves]
+    frequency: NDArray[np.float32]  # [numbers * waves]
     phase: NDArray[np.float64]  # [waves]
 
 
@@ -42,11 +42,11 @@ def begin_of(feature: np.uint32) -> int:
 
 
 @kernel
-def add_wave(basis: Basis, sums: NDArray[np.float64], begin: int, times: float) -> None:
+def add_wave(basis: Basis, sums: NDArray[np.float32], begin: int, times: float) -> None:
     """Add `times` times the frequencies of an input to the sums of all waves."""
-    frequency = basis.frequency[begin : begin + WAVES]
+    frequency, factor = basis.frequency[begin : begin + WAVES], np.float32(times)
     for i in range(WAVES):
-        sums[i] += times * frequency[i]
+        sums[i] += factor * frequency[i]
 
 
 @inline_kernel
@@ -67,7 +67,7 @@ def _cosine(angle: float) -> float:
 
 
 @kernel
-def make_waves(basis: Basis, waves: NDArray[np.float64], scale: float) -> None:
+def make_waves(basis: Basis, waves: NDArray[np.float32], scale: float) -> None:
     """Compute the waves from their sums, multiplied by `scale` to be angles; the first is the constant."""
     size, phase = math.sqrt(2.0 / WAVES), basis.phase
     for i in range(WAVES):

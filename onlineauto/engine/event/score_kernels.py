@@ -20,10 +20,12 @@ from onlineauto.features.records import Listing
 from onlineauto.jit import F32, Four, inline_kernel, short_loop
 from onlineauto.jit.four import four, load, load_flags, pick, some, splat, store
 from onlineauto.learners._kernels import CONTRACTION
-from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, add_triple
+from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, add_term, add_triple
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
+
+_FNV = np.uint64(16777619)
 
 EVENT, ACTION = 0, 1
 """Rows of the totals: the part that all actions of an event share; the sum of one action."""
@@ -128,20 +130,21 @@ def _add_triple(run: LoopRun, product: int, slots: int, row: int, buffers: Buffe
 
 
 @inline_kernel
-def _list_product(run: LoopRun, product: int, order: int, buffers: Buffers) -> int:
-    """List the features of a product of any order; return their number."""
+def _list_product(run: LoopRun, product: int, order: int, start: int, buffers: Buffers) -> int:
+    """List the features of a product of any order from index `start` on; return their number."""
     if not look_up(run.interactions, run.scratch, product):
         return 0
     listing = Listing(buffers.cell, buffers.value, run.task.mask)
-    return cross_any(run.scratch, run.stream.features, order, listing, 0)
+    return cross_any(run.scratch, run.stream.features, order, listing, start) - start
 
 
 @inline_kernel
-def _add_product(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers) -> int:
-    """Add a product to a row of the totals; return its number of features, 0 if no live config uses it."""
+def _add_product(run: LoopRun, product: int, slots: int, row: int, listed: int, buffers: Buffers) -> int:
+    """Add a product to a row of the totals; return its number of features, 0 if no live config uses it.
+
+    Before index `listed` the list of features is in use.
+    """
     interactions = run.interactions
-    if slots == 1 and not interactions.holders[product + 1, 0]:
-        return 0
     order = interactions.start[product + 1] - interactions.start[product]
     if order == 1:
         return _add_single(run, product, slots, row, buffers)
@@ -149,15 +152,83 @@ def _add_product(run: LoopRun, product: int, slots: int, row: int, buffers: Buff
         return _add_pair(run, product, slots, row, buffers)
     if order == 3:
         return _add_triple(run, product, slots, row, buffers)
-    n = _list_product(run, product, order, buffers)
+    n = _list_product(run, product, order, listed, buffers)
+    cells, values = buffers.cell[listed:], buffers.value[listed:]
     for slot in range(0, slots, 4):
         short_loop()
         flags = load_flags(interactions.holders, product + 1, slot)
         if n > 0 and some(flags):
             before = load(buffers.total, row, slot)
-            total = add_listed(run.model.weights, buffers.cell, buffers.value, n, slot, before)
+            total = add_listed(run.model.weights, cells, values, n, slot, before)
             store(buffers.total, row, slot, pick(flags, total, before))
     return n
+
+
+@inline_kernel
+def _list_one_feature(run: LoopRun, product: int, n: int, buffers: Buffers) -> bool:
+    """List a product of two or three groups at `n` if each has one feature; return whether it was listed."""
+    interactions, places, features = run.interactions, run.scratch.places, run.stream.features
+    first, end = interactions.start[product], interactions.start[product + 1]
+    if end - first < 2 or end - first > 3:
+        return False
+    cell, x = np.uint64(0), np.float32(1)
+    for k in range(first, end):
+        short_loop()
+        place = places[interactions.factor[k]]
+        if place.end - place.start != 1:
+            return False
+        feature = features[place.start]
+        cell, x = (_FNV * cell) ^ np.uint64(feature.hash), x * feature.value
+    buffers.cell[n], buffers.value[n] = cell & run.task.mask, x
+    buffers.runs[n].product = product + 1
+    return True
+
+
+@inline_kernel
+def _has_single_feature(run: LoopRun, begin: int, end: int) -> bool:
+    """Return whether any of the groups [begin, end), apart from the constant, has one feature."""
+    single, groups = False, run.scratch.groups
+    for group in range(begin, end):
+        short_loop()
+        one = groups[group].end - groups[group].start == 1
+        single = single or (one and groups[group].key != run.layout.constant_key)
+    return single and not run.task.quirks.adds_in_order
+
+
+@inline_kernel
+def _add_products(
+    run: LoopRun, begin: int, end: int, parted: bool, lists: bool, slots: int, row: int, buffers: Buffers
+) -> int:
+    """Add products to a row of the totals; return the number of the champion's features among them.
+
+    `begin` and `end` are positions in `buffers.parted` if the products are `parted`, else products. With
+    `lists`, products of one feature in each group are only listed, and added up last: a loop over them lets
+    the processor fetch several cells at once. That changes the order of adding, which VW's quirks forbid.
+    """
+    holders, counted, listed, skipped = run.interactions.holders, 0, 0, 0
+    for i in range(begin, end if lists else begin):
+        short_loop()
+        product = buffers.parted[i] if parted else i
+        if (slots > 1 or holders[product + 1, 0]) and _list_one_feature(run, product, listed, buffers):
+            listed += 1
+            counted += 1 if holders[product + 1, 0] else 0
+    for i in range(begin, end):
+        short_loop()
+        product = buffers.parted[i] if parted else i
+        if skipped < listed and buffers.runs[skipped].product == product + 1:
+            skipped += 1
+        elif slots > 1 or holders[product + 1, 0]:
+            size = _add_product(run, product, slots, row, listed, buffers)
+            counted += size if holders[product + 1, 0] else 0
+    for slot in range(0, slots if listed > 0 else 0, 4):
+        short_loop()
+        total = load(buffers.total, row, slot)
+        for i in range(listed):
+            short_loop()
+            added = add_term(run.model.weights, buffers.cell[i], slot, buffers.value[i], total)
+            total = pick(load_flags(holders, buffers.runs[i].product, slot), added, total)
+        store(buffers.total, row, slot, total)
+    return counted
 
 
 @inline_kernel
@@ -193,7 +264,7 @@ def score_actions(
     Returns two numbers of the champion's features: VW's count, and the number in VW's progress table.
     """
     scratch, total, score, layout = run.scratch, buffers.total, buffers.score, run.layout
-    holders, n, n_shared = run.interactions.holders, len(run.interactions.start) - 1, actions.n_shared
+    n, n_shared = len(run.interactions.start) - 1, actions.n_shared
     parts = bool(not run.task.quirks.adds_in_order and run.task.shape == Shape.CB_ADF and n_shared > 0)
     front = _part(run, buffers) if parts else 0
     once = counted = shown = 0
@@ -205,11 +276,8 @@ def score_actions(
             short_loop()
             if not layout.ignore_linear[scratch.groups[group].key]:
                 _add_group(run, group, slots, EVENT, buffers)
-        for i in range(front):
-            short_loop()
-            product = buffers.parted[i]
-            size = _add_product(run, product, slots, EVENT, buffers)
-            once += size if holders[product + 1, 0] else 0
+        lists = _has_single_feature(run, 0, n_shared)
+        once = _add_products(run, 0, front, True, lists, slots, EVENT, buffers)
     for action in range(actions.n):
         short_loop()
         groups, own, merged = open_action(run, actions, action)
@@ -224,11 +292,8 @@ def score_actions(
             group = turned(i, n_shared, groups)
             if is_linear(layout, scratch, group, n_shared):
                 _add_group(run, group, scored, ACTION, buffers)
-        for i in range(front if apart else 0, n):
-            short_loop()
-            product = buffers.parted[i] if apart else i
-            size = _add_product(run, product, scored, ACTION, buffers)
-            crossed += size if holders[product + 1, 0] else 0
+        lists = _has_single_feature(run, n_shared if apart else 0, groups)
+        crossed += _add_products(run, front if apart else 0, n, apart, lists, scored, ACTION, buffers)
         for slot in range(0, scored, 4):
             short_loop()
             store(score, action, slot, load(total, ACTION, slot) * _contraction(run, slot))

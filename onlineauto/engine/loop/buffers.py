@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from onlineauto.engine.ensemble.product_kernels import Crossed, Ends
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
-from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, Taken
+from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_KEYS, MOST_NUMBERS, MOST_PRODUCTS, Taken
 from onlineauto.engine.records.loop import ROW, Buffers, MemberBuffers, Outlier, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.errors import InputError
@@ -63,7 +64,7 @@ def make_buffers(
         order=np.zeros(actions, np.int32),
         members=MemberBuffers(
             taken=Taken(
-                values=np.zeros(MOST_FEATURES),
+                values=np.zeros(MOST_FEATURES, np.float32),
                 raw=np.zeros(MOST_NUMBERS),
                 words=np.zeros(MOST_FEATURES, np.uint32),
                 n_words=np.zeros(1, np.int64),
@@ -71,6 +72,10 @@ def make_buffers(
             scored=np.zeros(scores, np.bool_),
             scratch=members.array,
             known=np.zeros(actions, np.int64),
+            crossed=np.zeros((len(Crossed), MOST_PRODUCTS), np.uint64),
+            ends=np.zeros(len(Ends), np.int64),
+            keys=np.zeros((actions, MOST_KEYS + 1), np.uint64),
+            n_keys=np.zeros(actions, np.int64),
         ),
         explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),

@@ -67,8 +67,10 @@ def make_units(
         learn_ensemble=_address(
             context.live.ensemble.on and decides, learn_ensemble, *on, _CURSOR, _ACTIONS, _LABEL
         ),
-        learn_regression=_address(bool(learning), learn_regression, regression, _LESSON, np.zeros(1), 0, 0.0),
-        grow_regression=_address(bool(learning), grow_regression, regression, inputs, 0, 0.0),
+        learn_regression=_address(
+            bool(learning), learn_regression, regression, _LESSON, np.zeros(1, np.float32), 0, 0.0
+        ),
+        grow_regression=_address(bool(learning), grow_regression, regression, inputs, 0),
         score_members=_addresses(each.score.address(*on, _ACTIONS, _PART, *own) for each, *own in kernels),
         learn_members=_addresses(each.learn.address(*on, _ACTIONS, _LESSON, *own) for each, *own in learning),
         grow_members=_addresses(each.grow.address(on[0], own) for each, own, _ in learning),

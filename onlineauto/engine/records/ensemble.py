@@ -48,7 +48,7 @@ class Inputs(NamedTuple):
 class Taken(NamedTuple):
     """The inputs of an event, as members read them: scratch memory of a caller of the loop."""
 
-    values: NDArray[np.float64]  # [inputs]: standardised numbers; 1 for the bin that contains a number
+    values: NDArray[np.float32]  # [inputs]: standardised numbers; 1 for the bin that contains a number
     raw: NDArray[np.float64]  # [numbers]: the values before standardisation
     words: NDArray[np.uint32]  # [inputs]: hashes of the features that are not numbers
     n_words: NDArray[np.int64]  # [1]
@@ -118,6 +118,13 @@ class Known(IntEnum):
 
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 32
 """Limits of what members know: inputs that are features, numbers among them, and actions."""
+
+MOST_CROSSED = 64, 24, 10
+"""Maximum number of features of a context that are crossed with the action singly, in pairs, in triples."""
+
+MOST_PRODUCTS, MOST_KEYS = 512, 8
+"""Maximum number of products of a context: 1 + 24 + 24 · 23 / 2, or 1 + 10 + 45 + 120, rounded up; and of
+features of a joined action that are crossed."""
 
 OF_INPUTS, OF_CROSSES, OF_BASELINE, OF_ACTIONS, CROWDING, WIDE = 0, 1, 4, 7, 8, 9
 """Entries of the counts of wide events, and the number of entries.

@@ -177,6 +177,10 @@ class MemberBuffers(NamedTuple):
         np.int64
     ]  # [members]: addresses of each member's scratch; outside of kernels a `SealedRecords`
     known: NDArray[np.int64]  # [actions]: the index of each action that was learnt before, or -1
+    crossed: NDArray[np.uint64]  # [Crossed, MOST_PRODUCTS]: products of the context, see `product_kernels`
+    ends: NDArray[np.int64]  # [Ends]
+    keys: NDArray[np.uint64]  # [actions, MOST_KEYS + 1]: by which the context is crossed with joined actions
+    n_keys: NDArray[np.int64]  # [actions]: number of these keys, 0 before they are computed
 
 
 class Buffers(NamedTuple):

@@ -129,6 +129,19 @@ def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.load(_pointer(context, builder, signature, arguments), align=4)
 
 
+@returning(FOUR, "row", "at")
+def load_from(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    at = context.cast(builder, arguments[1], signature.args[1], types.intp)
+    if vars(config)["BOUNDSCHECK"]:
+        last = builder.sub(builder.extract_value(array.shape, 0), ir.Constant(at.type, _N))
+        before = builder.icmp_signed("<", at, ir.Constant(at.type, 0))
+        with builder.if_then(builder.or_(before, builder.icmp_signed(">", at, last)), likely=False):
+            message = ("four numbers are read beyond the end of an array",)
+            context.call_conv.return_user_exc(builder, IndexError, message)
+    return builder.load(builder.bitcast(builder.gep(array.data, [at]), _VECTOR.as_pointer()), align=4)
+
+
 @returning(types.void, "table", "row", "column", "value")
 def store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     builder.store(arguments[3], _pointer(context, builder, signature, arguments), align=4)

@@ -7,7 +7,8 @@ The low bits of a hash are the cell of the table in which its weight lies.
 
 Sums of float32 depend on the order of their terms, so there are two orders to know. Learning goes through all
 features of one action. Scoring adds what is the same for all actions only once: the shared features, then
-the products of shared namespaces alone, the last one first; and goes on from this sum for each action.
+the products of shared namespaces alone, the last one first; and goes on from this sum for each action. In
+each part, products of two or three namespaces that have one feature each are added last.
 """
 
 from __future__ import annotations
@@ -118,6 +119,20 @@ class Examples:
         crossed = [self.crossed(names, action) for names in interactions]
         return self._plain(self.groups[action]) + list(chain.from_iterable(crossed))
 
+    def scored(self, interactions: Sequence[Interaction], action: int) -> list[Feature]:
+        """The same, in the order of scoring."""
+        groups = self.groups[action]
+        return self._plain(groups) + self._in_order(interactions, groups)
+
+    def _in_order(self, interactions: Sequence[Interaction], groups: Groups) -> list[Feature]:
+        """Products of groups in the order of scoring."""
+
+        def is_last(names: Interaction) -> bool:
+            return len(names) in (2, 3) and all(len(groups.get(name, [])) == 1 for name in names)
+
+        ordered = sorted(interactions, key=is_last)
+        return list(chain.from_iterable(self._cells(cross(names, groups)) for names in ordered))
+
     def shares(self, action: int) -> bool:
         """Whether some of the score of this action is that of all others."""
         shared, own = self.event.shared, self.event.actions[action]
@@ -127,13 +142,11 @@ class Examples:
         """What adds the same to the score of every action that shares."""
         shared = self.event.shared or {}
         alone = [names for names in interactions if all(name in shared for name in names)]
-        crossed = [self._cells(cross(names, shared)) for names in reversed(alone)]
-        return self._plain(shared) + list(chain.from_iterable(crossed))
+        return self._plain(shared) + self._in_order(alone[::-1], shared)
 
     def of_action(self, interactions: Sequence[Interaction], action: int) -> list[Feature]:
         """What an action that shares adds to that."""
         shared = self.event.shared or {}
         own = self.event.actions[action] | self.constant
         rest = [names for names in interactions if not all(name in shared for name in names)]
-        crossed = [self.crossed(names, action) for names in rest]
-        return self._plain(own) + list(chain.from_iterable(crossed))
+        return self._plain(own) + self._in_order(rest, self.groups[action])

@@ -104,7 +104,7 @@ class Regressor:
         return [
             self._add(context, examples.of_action(interactions, action))
             if examples.shares(action)
-            else self._add(event.initial, examples.all(interactions, action))
+            else self._add(event.initial, examples.scored(interactions, action))
             for action in range(len(event.actions))
         ]
 

@@ -28,28 +28,28 @@ from onlineauto.engine.ensemble.branches import (
     merged,
     shares,
 )
-from onlineauto.engine.ensemble.input_kernels import context_line, joins
+from onlineauto.engine.ensemble.input_kernels import joins
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.members.crosses import (
-    KEEPS,
-    LARGEST,
-    LATEST,
-    MOST_PRODUCTS,
-    SURE,
-    Crossed,
-    find_cells,
-    key_of,
-    multiply,
-    note_width,
-    shift_of,
-    take_features,
-    take_keys,
-)
+from onlineauto.engine.ensemble.members.crosses import KEEPS, LARGEST, LATEST, SURE
 from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.number_bin_kernels import add_value
 from onlineauto.engine.ensemble.prices import LEARNT
+from onlineauto.engine.ensemble.product_kernels import (
+    Crossed,
+    Ends,
+    find_cells,
+    has_group,
+    key_of,
+    note_width,
+    shift_of,
+    sum_of,
+    sum_of_four,
+    take_context,
+    take_keys,
+    take_products,
+)
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, OF_BASELINE
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_PRODUCTS, OF_BASELINE, Known
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
-    from onlineauto.engine.records.loop import Actions, Context, LoopRun
+    from onlineauto.engine.records.loop import Actions, Buffers, Context, LoopRun
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 
@@ -86,39 +86,30 @@ _SHARED = np.uint64(0xD1B54A32D192ED00)
 class BaselineState(NamedTuple):
     """State of the member."""
 
-    weights: NDArray[np.float32]  # [cells, 1]
-    spread: NDArray[np.float32]  # [cells, 1]: variance of a weight, 0 if it was never learnt
+    weights: NDArray[np.float32]  # [cells]
+    spread: NDArray[np.float32]  # [cells]: variance of a weight, 0 if it was never learnt
     costs: NDArray[np.float64]  # [3]: mean and variance of the costs, and the mean squared error
 
 
 class BaselineScratch(NamedTuple):
     """Scratch of the member."""
 
-    crossed: NDArray[np.uint64]  # [5, MOST_PRODUCTS]
+    cells: NDArray[
+        np.uint64
+    ]  # [MOST_PRODUCTS * 2]: of the products of the context, and of those of an action
 
 
 @inline_kernel
-def _take_products(run: LoopRun, actions: Actions, scratch: BaselineScratch) -> tuple[int, int, int]:
+def _take_products(run: LoopRun, actions: Actions, buffers: Buffers) -> int:
     """Fill the products of the context: the empty one and single features, then pairs.
 
-    Returns the end of each kind, and the number of features. An event with more features than the limit has
-    no products.
+    Returns the number of features, at most one more than the limit. An event with more features than the
+    limit has no products.
     """
-    line, n = context_line(run, actions), 0
-    if line >= 0:
-        n = take_features(run, line, scratch.crossed, _MOST_FEATURES)
-    single, end, _ = multiply(scratch.crossed, min(n, _MOST_FEATURES), True, False)
-    return single, end, n
-
-
-@kernel
-def _sum_of(state: BaselineState, crossed: NDArray[np.uint64], key: np.uint64, end: int) -> float:
-    """Return the sum of the weights of the products before index `end`, crossed with a key."""
-    cells, total = crossed[Crossed.CELLS], 0.0
-    find_cells(crossed, key, end, shift_of(len(state.weights)))
-    for i in range(end):
-        total += state.weights[cells[i], 0]
-    return total
+    n = min(take_context(run, actions, buffers), _MOST_FEATURES + 1)
+    if n <= _MOST_FEATURES:
+        take_products(buffers, True, False)
+    return n
 
 
 @entry_kernel
@@ -131,56 +122,36 @@ def score_baseline(
     scratch: BaselineScratch,
 ) -> None:
     """Score the actions of an event."""
-    run, buffers, crossed = run_on(context, stream), context.buffers, scratch.crossed
-    single, end, n = _take_products(run, actions, scratch)
-    if n > _MOST_FEATURES:
+    run, buffers, cells, weights = run_on(context, stream), context.buffers, scratch.cells, state.weights
+    if _take_products(run, actions, buffers) > _MOST_FEATURES:
         return
-    shared, joined = (
-        state.costs[_Cost.MEAN] + _sum_of(state, crossed, _SHARED, end),
-        joins(run.live.ensemble.members.inputs),
-    )
-    for action in range(part.begin, part.end):
-        short_loop()
-        known = buffers.members.known[action]
-        if known < 0:
-            continue
-        crossed[Crossed.KEYS, 0], keys = key_of(known), 1
-        if joined:
-            keys = take_keys(run, actions, action, crossed)
-        total = shared
-        for k in range(keys):
+    inputs, known, keys = run.live.ensemble.members.inputs, buffers.members.known, buffers.members.keys
+    products, shift = buffers.members.crossed[Crossed.PRODUCTS], shift_of(len(weights))
+    single, end = buffers.members.ends[Ends.SINGLE], buffers.members.ends[Ends.PAIRED]
+    find_cells(products, end, _SHARED, shift, cells, 0)
+    shared = state.costs[_Cost.MEAN] + sum_of(weights, cells, end)
+    if joins(inputs):
+        for action in range(part.begin, part.end):
             short_loop()
-            total += _sum_of(state, crossed, crossed[Crossed.KEYS, k], single)
-        buffers.score[action, part.column] = total
-
-
-@kernel
-def _observe(
-    state: BaselineState, crossed: NDArray[np.uint64], key: np.uint64, end: int
-) -> tuple[float, float]:
-    """Return the sums of weights and variances of the products before index `end`, crossed with a key."""
-    weights, spread, cells, total, unsure = state.weights, state.spread, crossed[Crossed.CELLS], 0.0, 0.0
-    find_cells(crossed, key, end, shift_of(len(state.weights)))
-    for i in range(end):
-        if spread[cells[i], 0] == 0:
-            spread[cells[i], 0] = _UNSURE
-        total += weights[cells[i], 0]
-        unsure += spread[cells[i], 0]
-    return total, unsure
-
-
-@kernel
-def _learn(
-    state: BaselineState, crossed: NDArray[np.uint64], key: np.uint64, end: int, step: float, total: float
-) -> None:
-    """Let the weights of the products before index `end` learn: `step` is error / variance of the error."""
-    weights, spreads, cells = state.weights, state.spread, crossed[Crossed.CELLS]
-    find_cells(crossed, key, end, shift_of(len(state.weights)))
-    for i in range(end):
-        spread = np.float64(spreads[cells[i], 0])
-        weights[cells[i], 0] = min(max(weights[cells[i], 0] + spread * step, -LARGEST), LARGEST)
-        less = (spread - spread * (spread / total)) / KEEPS
-        spreads[cells[i], 0] = min(max(less, SURE), _UNSURE)
+            if known[action] < 0:
+                continue
+            total = shared
+            for k in range(take_keys(run, actions, action, buffers)):
+                short_loop()
+                find_cells(products, single, keys[action, k], shift, cells, 0)
+                total += sum_of(weights, cells, single)
+            buffers.score[action, part.column] = total
+        return
+    for group in range((min(inputs.tally[Known.ACTIONS], MOST_ACTIONS) + 3) // 4):
+        short_loop()
+        if not has_group(known, part.begin, part.end, group):
+            continue
+        find_cells(products, single, key_of(4 * group), shift, cells, 0)
+        sums = sum_of_four(weights, cells, single)
+        for action in range(part.begin, part.end):
+            short_loop()
+            if known[action] >= 0 and known[action] // 4 == group:
+                buffers.score[action, part.column] = shared + sums[known[action] % 4]
 
 
 @inline_kernel
@@ -188,6 +159,28 @@ def _noise_of(state: BaselineState) -> float:
     """Return the unexplained part of the variance of the costs so far, at least `_LEAST_NOISE`."""
     variance, error = state.costs[_Cost.VARIANCE], state.costs[_Cost.ERROR]
     return min(max(error / variance, _LEAST_NOISE), 1.0) if variance > 0.0 and error > 0.0 else 1.0
+
+
+@kernel
+def _learn_cells(state: BaselineState, cells: NDArray[np.uint64], end: int, lesson: Lesson) -> float:
+    """Let the weights in the cells before index `end` learn the cost of an event; return the error."""
+    weights, spreads = state.weights, state.spread
+    error = np.float64(lesson.cost - state.costs[_Cost.MEAN])
+    total = _noise_of(state) / lesson.weight
+    for i in range(end):
+        if spreads[cells[i]] == 0:
+            spreads[cells[i]] = _UNSURE
+        error -= weights[cells[i]]
+        total += spreads[cells[i]]
+    if not math.isfinite(error):
+        return error
+    step, less = error / total, 1.0 / total
+    for i in range(end):
+        spread = np.float64(spreads[cells[i]])
+        weights[cells[i]] = min(max(weights[cells[i]] + spread * step, -LARGEST), LARGEST)
+        left = (spread - spread * (spread * less)) * (1.0 / KEEPS)
+        spreads[cells[i]] = min(max(left, SURE), _UNSURE)
+    return error
 
 
 @entry_kernel
@@ -200,26 +193,25 @@ def learn_baseline(
     scratch: BaselineScratch,
 ) -> None:
     """Learn an event."""
-    run, members, crossed = run_on(context, stream), context.live.ensemble.members, scratch.crossed
-    single, end, n = _take_products(run, actions, scratch)
+    run, members, buffers = run_on(context, stream), context.live.ensemble.members, context.buffers
+    n, cells, shift = _take_products(run, actions, buffers), scratch.cells, shift_of(len(state.weights))
     seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
     note_width(members.inputs, n, OF_BASELINE)
     if lesson.known >= 0 and works(members, lesson.score) and n <= _MOST_FEATURES:
-        crossed[Crossed.KEYS, 0], keys = key_of(lesson.known), 1
+        products, keys = buffers.members.crossed[Crossed.PRODUCTS], buffers.members.keys
+        single, end = buffers.members.ends[Ends.SINGLE], buffers.members.ends[Ends.PAIRED]
+        find_cells(products, end, _SHARED, shift, cells, 0)
         if joins(members.inputs):
-            keys = take_keys(run, actions, lesson.action, crossed)
-        total, unsure = _observe(state, crossed, _SHARED, end)
-        for k in range(keys):
-            own, more = _observe(state, crossed, crossed[Crossed.KEYS, k], single)
-            total += own
-            unsure += more
-        error = lesson.cost - state.costs[_Cost.MEAN] - total
-        unsure += _noise_of(state) / lesson.weight
+            for k in range(take_keys(run, actions, lesson.action, buffers)):
+                short_loop()
+                find_cells(products, single, keys[lesson.action, k], shift, cells, end)
+                end += single
+        else:
+            find_cells(products, single, key_of(lesson.known), shift, cells, end)
+            end += single
+        error = _learn_cells(state, cells, end, lesson)
         if math.isfinite(error):
             state.costs[_Cost.ERROR] += (error * error - state.costs[_Cost.ERROR]) / seen
-            _learn(state, crossed, _SHARED, end, error / unsure, unsure)
-            for k in range(keys):
-                _learn(state, crossed, crossed[Crossed.KEYS, k], single, error / unsure, unsure)
     add_value(state.costs[:1], state.costs[1:2], 0, lesson.cost, seen)
 
 
@@ -243,11 +235,11 @@ class Baseline(Member):
     def make_state(self, sizes: Sizes) -> BaselineState:
         """Return a table of the same number of cells as that of the live configs, within limits."""
         cells = min(max(sizes.cells, 1 << 14), 1 << 18)
-        return BaselineState(np.zeros((cells, 1), np.float32), np.zeros((cells, 1), np.float32), np.zeros(3))
+        return BaselineState(np.zeros(cells, np.float32), np.zeros(cells, np.float32), np.zeros(3))
 
     def make_scratch(self) -> BaselineScratch:
         """Return scratch for the products of an event."""
-        return BaselineScratch(np.zeros((5, MOST_PRODUCTS), np.uint64))
+        return BaselineScratch(np.zeros(2 * MOST_PRODUCTS, np.uint64))
 
     def prices(self, work: Work) -> tuple[float]:
         """Return the work: products of the context once, and its features for each action."""
@@ -256,32 +248,32 @@ class Baseline(Member):
 
     def to_predict(self, state: BaselineState) -> BaselineState:
         """Return a state with the weights only."""
-        return state._replace(spread=np.zeros((0, 1), np.float32))
+        return state._replace(spread=np.zeros(0, np.float32))
 
     def state(self, state: BaselineState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the cells that were learnt; of a state that can only predict, those with a weight."""
         learns = len(state.spread) > 0
-        cells = np.flatnonzero(state.spread[:, 0] if learns else state.weights[:, 0] * working[0])
-        more = {"spread": state.spread[cells]} if learns else {}
-        return {"cells": cells, "weights": state.weights[cells], "costs": state.costs} | more
+        cells = np.flatnonzero(state.spread if learns else state.weights * working[0])
+        more = {"spread": state.spread[cells, None]} if learns else {}
+        return {"cells": cells, "weights": state.weights[cells, None], "costs": state.costs} | more
 
     def restore(self, stored: Stored, state: BaselineState, inputs: Inputs) -> None:
         """Copy the stored cells into the state; all other cells count as never learnt."""
         cells = stored["cells"].counts((-1,), most=len(state.weights) - 1)
         shape = len(cells), 1
         state.weights[:] = 0.0
-        state.weights[cells] = stored["weights"].finite(np.float32, shape)
+        state.weights[cells] = stored["weights"].finite(np.float32, shape)[:, 0]
         if len(state.spread):
             state.spread[:] = 0.0
-            state.spread[cells] = stored["spread"].within(np.zeros(shape, np.float32), 0.0, 1.0)
+            state.spread[cells] = stored["spread"].within(np.zeros(shape, np.float32), 0.0, 1.0)[:, 0]
         state.costs[:] = stored["costs"].finite(np.float64, (3,))
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> BaselineState:
         """Return cells merged by their precisions, and the merged mean and errors of the costs."""
         began, ends, learnt = base.state, [each.state for each in branches], learnt_by(branches)
         weights, spread = merge_cells(
-            (began.weights, began.spread),
-            [(end.weights, end.spread) for end in ends],
+            (began.weights[:, None], began.spread[:, None]),
+            [(end.weights[:, None], end.spread[:, None]) for end in ends],
             learnt,
             keeps=KEEPS,
             between=(SURE, _UNSURE),
@@ -289,7 +281,7 @@ class Baseline(Member):
         parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
         mean, variance = merge_moments(began.costs, [end.costs for end in ends], parts)
         error = merged(began.costs[_Cost.ERROR], [end.costs[_Cost.ERROR] for end in ends], parts)
-        return BaselineState(weights, spread, np.array([mean, variance, error]))
+        return BaselineState(weights[:, 0], spread[:, 0], np.array([mean, variance, error]))
 
 
 MEMBER = Baseline()

@@ -19,27 +19,39 @@ Source: Dredze, Crammer and Pereira, *Confidence-weighted linear classification*
 from __future__ import annotations
 
 import math
-from enum import IntEnum
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import averaging, learnt_by, merge_cells, merged, shares
-from onlineauto.engine.ensemble.input_kernels import (
-    action_key,
-    bin_of,
-    context_line,
-    is_rule,
-    joins,
-    place_of,
-)
+from onlineauto.engine.ensemble.input_kernels import joins
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.prices import LEARNT
-from onlineauto.engine.event.example_kernels import line_of
+from onlineauto.engine.ensemble.product_kernels import (
+    Crossed,
+    Ends,
+    find_cells,
+    has_group,
+    key_of,
+    note_width,
+    shift_of,
+    sum_of,
+    sum_of_four,
+    take_context,
+    take_keys,
+    take_products,
+)
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, OF_CROSSES, Known
+from onlineauto.engine.records.ensemble import (
+    MOST_ACTIONS,
+    MOST_CROSSED,
+    MOST_KEYS,
+    MOST_PRODUCTS,
+    OF_CROSSES,
+    Known,
+)
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -48,268 +60,59 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.branches import Branch
-    from onlineauto.engine.records.ensemble import Inputs, Members
-    from onlineauto.engine.records.loop import Actions, Context, LoopRun
+    from onlineauto.engine.records.ensemble import Inputs
+    from onlineauto.engine.records.loop import Actions, Buffers, Context, LoopRun
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 
 ORDERS = 3
 """Number of scores: features of the context one by one, in pairs, in triples."""
 
-MOST_CROSSED = 64, 24, 10
-"""Maximum number of features of a context that are crossed with the action singly, in pairs, in triples."""
-
-MOST_PRODUCTS = 512
-"""Maximum number of products of a context: 1 + 24 + 24 · 23 / 2, or 1 + 10 + 45 + 120, rounded up."""
-
 _FEWEST_CELLS, _MOST_CELLS = 1 << 14, 1 << 20
 SPREAD, KEEPS = 0.1, 0.9995
 """Variance of a weight before the first event, and the part of its precision that survives an update."""
 
 
-class Crossed(IntEnum):
-    """Rows of `crossed`, the scratch memory of a caller of the loop."""
-
-    FINE = 0
-    COARSE = 1
-    KEYS = 2
-    PRODUCTS = 3
-    CELLS = 4
-
-
-_MOST_KEYS, LATEST, SURE, LARGEST = 8, 1000.0, 1e-7, 1e30
-_SINGLE, _PAIRED, _TRIPLED = MOST_CROSSED
-_LIMITS = np.array(sorted(MOST_CROSSED))
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(32)
-_BYTE, _BIN_SHIFT, _GROUP_SHIFT = np.uint64(8), np.uint64(40), np.uint64(41)
-_OF_ACTION = np.uint64(1) << np.uint64(42)
-_SECOND, _THIRD, _FOURTH = np.uint64(1), np.uint64(2), np.uint64(3)
-_FOUR = ~_FOURTH
-"""Bits of a key or a cell: the position within a group of four, and the group."""
+LATEST, SURE, LARGEST = 1000.0, 1e-7, 1e30
+_MOST_CELLS_OF_EVENT = MOST_PRODUCTS * (MOST_KEYS + 1)
 
 
 class Crosses(NamedTuple):
     """Weights of products of context and action."""
 
-    weights: NDArray[np.float32]  # [cells, ORDERS]
-    spread: NDArray[np.float32]  # [cells, ORDERS]: variance of a weight, 0 if it was never learnt
+    weights: NDArray[np.float32]  # [ORDERS, cells]
+    spread: NDArray[np.float32]  # [ORDERS, cells]: variance of a weight, 0 if it was never learnt
     mean: NDArray[np.float64]  # [1]: of the costs
 
 
 class CrossesScratch(NamedTuple):
     """Scratch of the member."""
 
-    crossed: NDArray[np.uint64]  # [5, MOST_PRODUCTS]
+    cells: NDArray[np.uint64]  # [MOST_PRODUCTS * (MOST_KEYS + 1)]
 
 
 @inline_kernel
-def _mixed(key: np.uint64) -> np.uint64:
-    """Return a hash of a key."""
-    mixed = (key ^ (key >> _SHIFT)) * _MIX
-    mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX
-    return mixed ^ (mixed >> _SHIFT)
-
-
-@inline_kernel
-def _is_new(crossed: NDArray[np.uint64], n: int, coarse: np.uint64) -> bool:
-    """Return whether none of the first `n` features has the hash `coarse`."""
-    new = True
-    for i in range(n):
-        new = new and crossed[Crossed.COARSE, i] != coarse
-    return new
-
-
-@inline_kernel
-def take_features(run: LoopRun, line: int, crossed: NDArray[np.uint64], most: int) -> int:
-    """Put the hashes of the features of a line into two rows: bins of numbers, and groups of bins.
-
-    A repeated feature is used once: if a product had its cell twice, the cell would be updated twice and
-    overshoot. Returns the number of features, `most` + 1 if there are more than `most`.
-    """
-    inputs, stream, n = run.live.ensemble.members.inputs, run.stream, 0
-    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
-        short_loop()
-        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-            continue
-        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
-            short_loop()
-            feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
-            if n > most or value == 0.0 or not math.isfinite(value):
-                continue
-            place, number = place_of(inputs, np.uint64(feature)), -1
-            if inputs.feature[place] != 0:
-                number = inputs.number[inputs.input[place]]
-            if number < 0 and value == 1.0:
-                fine = coarse = _mixed(np.uint64(feature))
-            elif number >= 0 and inputs.numbers.bins[number] > 0:
-                at = bin_of(inputs, number, value)
-                name = np.uint64(number + 1) << _BYTE
-                part, group = (
-                    np.uint64(inputs.numbers.part[number, at]),
-                    np.uint64(inputs.numbers.group[number, at]),
-                )
-                fine = _mixed((name + part) + (np.uint64(1) << _BIN_SHIFT))
-                coarse = _mixed((name + group) + (np.uint64(1) << _GROUP_SHIFT))
-            else:
-                continue
-            if _is_new(crossed, n, coarse):
-                if n < most:
-                    crossed[Crossed.FINE, n], crossed[Crossed.COARSE, n] = fine, coarse
-                n += 1
-    return n
-
-
-@kernel
-def multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) -> tuple[int, int, int]:
-    """Fill the products of `n` features: the empty one and single ones, then `pairs`, then `triples`.
-
-    Returns the end of each kind.
-    """
-    coarse, products = crossed[Crossed.COARSE], crossed[Crossed.PRODUCTS]
-    products[0] = np.uint64(0)
-    for i in range(n):
-        products[1 + i] = crossed[Crossed.FINE, i]
-    single = end = 1 + n
-    if pairs:
-        for i in range(n):
-            for j in range(i):
-                products[end] = _mixed(coarse[i] + coarse[j])
-                end += 1
-    paired = end
-    if triples:
-        for i in range(n):
-            for j in range(i):
-                for k in range(j):
-                    products[end] = _mixed((coarse[i] + coarse[j]) + coarse[k])
-                    end += 1
-    return single, paired, end
-
-
-@inline_kernel
-def note_width(inputs: Inputs, n: int, counts: int) -> None:
-    """Note the number of features of a learnt context; count wide events from entry `counts` of `wide` on.
-
-    A context that exceeds a limit counts as one at the limit, unless exceeding it is the rule.
-    """
-    for at in range(len(_LIMITS)):
-        short_loop()
-        limit = _LIMITS[at]
-        if n > limit and inputs.tally[Known.WIDEST] <= limit and not is_rule(inputs, counts + at):
-            n = limit
-    inputs.tally[Known.WIDEST] = max(inputs.tally[Known.WIDEST], n)
-
-
-@inline_kernel
-def _any_works(members: Members, first: int) -> bool:
-    """Return whether any score from index `first` on is computed."""
-    return works(members, first) or works(members, first + 1) or works(members, first + 2)
-
-
-@inline_kernel
-def _take_products(
-    run: LoopRun, actions: Actions, learns: bool, first: int, scratch: CrossesScratch
-) -> tuple[tuple[int, int, int], int]:
-    """Fill the products of the context of an event; return the end of each kind and the number of features.
+def _ends_of(
+    run: LoopRun, actions: Actions, buffers: Buffers, first: int, learns: bool
+) -> tuple[int, int, int]:
+    """Fill the products of the context of an event; return the end of those of each score, 0 for no score.
 
     A score skips events with more features than it crosses. If the event is learnt, the number of features is
     noted; it decides which scores work.
     """
-    members, line, n = run.live.ensemble.members, context_line(run, actions), 0
-    if line >= 0:
-        n = take_features(run, line, scratch.crossed, _SINGLE)
+    members, n = run.live.ensemble.members, take_context(run, actions, buffers)
     if learns:
         note_width(members.inputs, n, OF_CROSSES)
-    triples = works(members, first + 2) and n <= _TRIPLED
-    pairs = (triples or works(members, first + 1)) and n <= _PAIRED
-    return multiply(scratch.crossed, min(n, _SINGLE), pairs, triples), n
-
-
-@inline_kernel
-def take_keys(run: LoopRun, actions: Actions, action: int, crossed: NDArray[np.uint64]) -> int:
-    """Fill the keys by which the context is crossed with a joined action; return their number."""
-    keys = crossed[Crossed.KEYS]
-    n = min(take_features(run, line_of(run, actions, action), crossed, _MOST_KEYS), _MOST_KEYS)
-    for i in range(n):
-        short_loop()
-        keys[i] = _mixed(crossed[Crossed.COARSE, i] + _OF_ACTION)
-    keys[n] = _mixed(action_key(run, actions, action) + _OF_ACTION)
-    return n + 1
-
-
-@inline_kernel
-def key_of(index: int) -> np.uint64:
-    """Return the key by which the context is crossed with the action at an index."""
-    return (_mixed(np.uint64(index // 4) + _OF_ACTION) & _FOUR) | np.uint64(index % 4)
-
-
-@inline_kernel
-def find_cells(crossed: NDArray[np.uint64], key: np.uint64, end: int, shift: np.uint64) -> None:
-    """Fill the cells of the products before index `end`, crossed with a key; the last two bits are the key's.
-
-    The separate loop lets the processor compute several cells at once, without waiting for memory.
-    """
-    products, cells = crossed[Crossed.PRODUCTS], crossed[Crossed.CELLS]
-    for i in range(end):
-        cells[i] = ((((products[i] ^ (key | _FOURTH)) * _MIX) >> shift) & _FOUR) | (key & _FOURTH)
-
-
-@inline_kernel
-def shift_of(cells: int) -> np.uint64:
-    """Return the number of bits by which a hash is shifted to number one of `cells` cells."""
-    shift = 64
-    while cells > 1:
-        cells >>= 1
-        shift -= 1
-    return np.uint64(shift)
-
-
-@kernel
-def _add_up(
-    crosses: Crosses, crossed: NDArray[np.uint64], keys: int, ends: tuple[int, int, int]
-) -> tuple[float, float, float]:
-    """Return for each score the sum of the weights of all its products with the keys.
-
-    Triples are the majority. They are added up in four sums, because each addition to a single sum would wait
-    for the previous one.
-    """
-    weights, cells, shift = crosses.weights, crossed[Crossed.CELLS], shift_of(len(crosses.weights))
-    one, two, three = 0.0, 0.0, 0.0
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for k in range(keys):
-        find_cells(crossed, crossed[Crossed.KEYS, k], ends[2], shift)
-        for i in range(ends[0]):
-            one += weights[cells[i], 0]
-            two += weights[cells[i], 1]
-            three += weights[cells[i], 2]
-        for i in range(ends[0], ends[1]):
-            two += weights[cells[i], 1]
-            three += weights[cells[i], 2]
-        for i in range(ends[1], ends[2] - 3, 4):
-            a += weights[cells[i], 2]
-            b += weights[cells[i + 1], 2]
-            c += weights[cells[i + 2], 2]
-            d += weights[cells[i + 3], 2]
-        for i in range(ends[2] - (ends[2] - ends[1]) % 4, ends[2]):
-            a += weights[cells[i], 2]
-    return one, two, three + ((a + b) + (c + d))
-
-
-@kernel
-def _add_up_four(
-    crosses: Crosses, crossed: NDArray[np.uint64], key: np.uint64, end: int, order: int
-) -> tuple[float, float, float, float]:
-    """Return four sums of the weights of the products before `end`: of four actions, from `key` on."""
-    weights, cells = crosses.weights, crossed[Crossed.CELLS]
-    one, two, three, four = 0.0, 0.0, 0.0, 0.0
-    find_cells(crossed, key, end, shift_of(len(crosses.weights)))
-    for i in range(end):
-        cell = cells[i]
-        one += weights[cell, order]
-        two += weights[cell + _SECOND, order]
-        three += weights[cell + _THIRD, order]
-        four += weights[cell + _FOURTH, order]
-    return one, two, three, four
+    single = works(members, first) and n <= MOST_CROSSED[0]
+    pairs = works(members, first + 1) and n <= MOST_CROSSED[1]
+    triples = works(members, first + 2) and n <= MOST_CROSSED[2]
+    take_products(buffers, pairs, triples)
+    ends = buffers.members.ends
+    return (
+        ends[Ends.SINGLE] if single else 0,
+        ends[Ends.PAIRED] if pairs else 0,
+        ends[Ends.TRIPLED] if triples else 0,
+    )
 
 
 @inline_kernel
@@ -318,22 +121,28 @@ def _score_joint(
     run: LoopRun,
     actions: Actions,
     part: Part,
-    products: tuple[tuple[int, int, int], int],
+    ends: tuple[int, int, int],
     state: Crosses,
-    scratch: CrossesScratch,
+    cells: NDArray[np.uint64],
 ) -> None:
     """Score actions that are joined."""
-    buffers = context.buffers
+    buffers, shift, mean = context.buffers, shift_of(state.weights.shape[1]), state.mean[0]
+    products, keys = buffers.members.crossed[Crossed.PRODUCTS], buffers.members.keys
     for action in range(part.begin, part.end):
         short_loop()
         if buffers.members.known[action] < 0:
             continue
-        keys = take_keys(run, actions, action, scratch.crossed)
-        sums = _add_up(state, scratch.crossed, keys, products[0])
+        one = two = three = 0.0
+        for k in range(take_keys(run, actions, action, buffers)):
+            find_cells(products, max(ends[0], ends[1], ends[2]), keys[action, k], shift, cells, 0)
+            one += sum_of(state.weights[0], cells, ends[0])
+            two += sum_of(state.weights[1], cells, ends[1])
+            three += sum_of(state.weights[2], cells, ends[2])
+        sums = one, two, three
         for order in range(ORDERS):
             short_loop()
-            if works(run.live.ensemble.members, part.score + order) and products[1] <= MOST_CROSSED[order]:
-                buffers.score[action, part.column + order] = state.mean[0] + sums[order]
+            if ends[order] > 0:
+                buffers.score[action, part.column + order] = mean + sums[order]
 
 
 @entry_kernel
@@ -341,59 +150,50 @@ def score_crosses(
     context: Context, stream: Stream, actions: Actions, part: Part, state: Crosses, scratch: CrossesScratch
 ) -> None:
     """Score the actions of an event."""
-    run, buffers = run_on(context, stream), context.buffers
-    members, known = run.live.ensemble.members, buffers.members.known
-    products, mean = _take_products(run, actions, False, part.score, scratch), state.mean[0]
-    if joins(members.inputs):
-        _score_joint(context, run, actions, part, products, state, scratch)
+    run, buffers, cells = run_on(context, stream), context.buffers, scratch.cells
+    inputs, known = run.live.ensemble.members.inputs, buffers.members.known
+    ends, mean = _ends_of(run, actions, buffers, part.score, False), state.mean[0]
+    if joins(inputs):
+        _score_joint(context, run, actions, part, ends, state, cells)
         return
-    ends, n = products
-    for order in range(ORDERS):
+    products, shift = buffers.members.crossed[Crossed.PRODUCTS], shift_of(state.weights.shape[1])
+    for group in range((min(inputs.tally[Known.ACTIONS], MOST_ACTIONS) + 3) // 4):
         short_loop()
-        if not works(members, part.score + order) or n > MOST_CROSSED[order]:
+        if not has_group(known, part.begin, part.end, group):
             continue
-        for four in range((min(members.inputs.tally[Known.ACTIONS], MOST_ACTIONS) + 3) // 4):
+        find_cells(products, max(ends[0], ends[1], ends[2]), key_of(4 * group), shift, cells, 0)
+        for order in range(ORDERS):
             short_loop()
-            sums, computed = (0.0, 0.0, 0.0, 0.0), False
+            if ends[order] == 0:
+                continue
+            sums = sum_of_four(state.weights[order], cells, ends[order])
             for action in range(part.begin, part.end):
                 short_loop()
-                if known[action] < 0 or known[action] // 4 != four:
-                    continue
-                if not computed:
-                    sums = _add_up_four(state, scratch.crossed, key_of(4 * four), ends[order], order)
-                    computed = True
-                buffers.score[action, part.column + order] = mean + sums[known[action] % 4]
+                if known[action] >= 0 and known[action] // 4 == group:
+                    buffers.score[action, part.column + order] = mean + sums[known[action] % 4]
 
 
 @kernel
 def learn_products(
-    crosses: Crosses, crossed: NDArray[np.uint64], keys: int, end: int, order: int, cost: float, weight: float
+    crosses: Crosses, order: int, cells: NDArray[np.uint64], end: int, cost: float, weight: float
 ) -> None:
-    """Let the weights of an order learn the cost of an event from the products before index `end`."""
-    weights, spreads, cells, shift = (
-        crosses.weights,
-        crosses.spread,
-        crossed[Crossed.CELLS],
-        shift_of(len(crosses.weights)),
-    )
+    """Let the weights of an order in the cells before index `end` learn the cost of an event."""
+    weights, spreads = crosses.weights[order], crosses.spread[order]
     error, total = cost - crosses.mean[0], 1.0 / weight
-    for k in range(keys):
-        find_cells(crossed, crossed[Crossed.KEYS, k], end, shift)
-        for i in range(end):
-            if spreads[cells[i], order] == 0:
-                spreads[cells[i], order] = SPREAD
-            error -= weights[cells[i], order]
-            total += spreads[cells[i], order]
+    for i in range(end):
+        if spreads[cells[i]] == 0:
+            spreads[cells[i]] = SPREAD
+        error -= weights[cells[i]]
+        total += spreads[cells[i]]
     if not math.isfinite(error):
         return
-    for k in range(keys):
-        find_cells(crossed, crossed[Crossed.KEYS, k], end, shift)
-        for i in range(end):
-            spread = np.float64(spreads[cells[i], order])
-            learnt = weights[cells[i], order] + spread * (error / total)
-            weights[cells[i], order] = min(max(learnt, -LARGEST), LARGEST)
-            less = (spread - spread * (spread / total)) / KEEPS
-            spreads[cells[i], order] = min(max(less, SURE), SPREAD)
+    step, less = error / total, 1.0 / total
+    for i in range(end):
+        spread = np.float64(spreads[cells[i]])
+        learnt = weights[cells[i]] + spread * step
+        weights[cells[i]] = min(max(learnt, -LARGEST), LARGEST)
+        left = (spread - spread * (spread * less)) * (1.0 / KEEPS)
+        spreads[cells[i]] = min(max(left, SURE), SPREAD)
 
 
 @entry_kernel
@@ -406,16 +206,22 @@ def learn_crosses(
     scratch: CrossesScratch,
 ) -> None:
     """Learn an event."""
-    run, members = run_on(context, stream), context.live.ensemble.members
-    ends, n = _take_products(run, actions, True, lesson.score, scratch)
-    if lesson.known >= 0 and _any_works(members, lesson.score):
-        scratch.crossed[Crossed.KEYS, 0], keys = key_of(lesson.known), 1
-        if joins(members.inputs):
-            keys = take_keys(run, actions, lesson.action, scratch.crossed)
+    run, buffers, cells = run_on(context, stream), context.buffers, scratch.cells
+    members, products = run.live.ensemble.members, buffers.members.crossed[Crossed.PRODUCTS]
+    ends, shift = _ends_of(run, actions, buffers, lesson.score, True), shift_of(state.weights.shape[1])
+    if lesson.known >= 0 and max(ends[0], ends[1], ends[2]) > 0:
+        joined, n = joins(members.inputs), 1
+        if joined:
+            n = take_keys(run, actions, lesson.action, buffers)
+        else:
+            find_cells(products, max(ends[0], ends[1], ends[2]), key_of(lesson.known), shift, cells, 0)
         for order in range(ORDERS):
             short_loop()
-            if works(members, lesson.score + order) and n <= MOST_CROSSED[order]:
-                learn_products(state, scratch.crossed, keys, ends[order], order, lesson.cost, lesson.weight)
+            end = ends[order]
+            for k in range(n if joined and end > 0 else 0):
+                find_cells(products, end, buffers.members.keys[lesson.action, k], shift, cells, k * end)
+            if end > 0:
+                learn_products(state, order, cells, n * end, lesson.cost, lesson.weight)
     seen = np.float64(members.inputs.seen[MOST_ACTIONS] + 1)
     state.mean[0] += (lesson.cost - state.mean[0]) / min(seen, LATEST)
 
@@ -445,12 +251,12 @@ class CrossesMember(Member):
         bound.
         """
         cells = min(max(sizes.cells, _FEWEST_CELLS), _MOST_CELLS)
-        shape = cells, ORDERS
+        shape = ORDERS, cells
         return Crosses(np.zeros(shape, np.float32), np.zeros(shape, np.float32), np.zeros(1))
 
     def make_scratch(self) -> CrossesScratch:
         """Return scratch for the products of an event."""
-        return CrossesScratch(np.zeros((5, MOST_PRODUCTS), np.uint64))
+        return CrossesScratch(np.zeros(_MOST_CELLS_OF_EVENT, np.uint64))
 
     def prices(self, work: Work) -> tuple[float, float, float]:
         """Return the work of each score: its products, and those that learning computes again."""
@@ -464,31 +270,31 @@ class CrossesMember(Member):
 
     def to_predict(self, state: Crosses) -> Crosses:
         """Return a state with the weights only."""
-        return state._replace(spread=np.zeros((0, ORDERS), np.float32))
+        return state._replace(spread=np.zeros((ORDERS, 0), np.float32))
 
     def state(self, state: Crosses, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the cells that were learnt; to predict, those in which a working score has a weight."""
-        if len(state.spread):
-            cells = np.flatnonzero(state.spread.any(axis=1))
-            more = {"weights": state.weights[cells], "spread": state.spread[cells]}
+        if state.spread.size:
+            cells = np.flatnonzero(state.spread.any(axis=0))
+            more = {"weights": state.weights.T[cells], "spread": state.spread.T[cells]}
             return {"cells": cells, **more, "mean": state.mean}
-        weights = np.where(working, state.weights, np.float32(0))
+        weights = np.where(working, state.weights.T, np.float32(0))
         cells = np.flatnonzero(weights.any(axis=1))
         return {"cells": cells.astype(np.uint32), "weights": weights[cells], "mean": state.mean}
 
     def restore(self, stored: Stored, state: Crosses, inputs: Inputs) -> None:
         """Copy the stored cells into the state; all other cells count as never learnt."""
-        learns = len(state.spread) > 0
+        learns = state.spread.size > 0
         cells = stored["cells"].array(np.int64 if learns else np.uint32, (-1,))
         if len(cells) and not (
-            cells[0] >= 0 and cells[-1] < len(state.weights) and (cells[1:] > cells[:-1]).all()
+            cells[0] >= 0 and cells[-1] < state.weights.shape[1] and (cells[1:] > cells[:-1]).all()
         ):
             raise stored["cells"].fail("cells in ascending order")
         state.weights[:] = state.spread[:] = 0.0
-        state.weights[cells] = stored["weights"].finite(np.float32, (len(cells), ORDERS))
+        state.weights.T[cells] = stored["weights"].finite(np.float32, (len(cells), ORDERS))
         if learns:
             like = np.zeros((len(cells), ORDERS), np.float32)
-            state.spread[cells] = stored["spread"].within(like, 0.0, 1.0)
+            state.spread.T[cells] = stored["spread"].within(like, 0.0, 1.0)
         state.mean[:] = stored["mean"].finite(np.float64, (1,))
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Crosses:
@@ -499,14 +305,15 @@ class CrossesMember(Member):
         """
         began, ends, learnt = base.state, [each.state for each in branches], learnt_by(branches)
         weights, spread = merge_cells(
-            (began.weights, began.spread),
-            [(end.weights, end.spread) for end in ends],
+            (began.weights.T, began.spread.T),
+            [(end.weights.T, end.spread.T) for end in ends],
             learnt,
             keeps=KEEPS,
             between=(SURE, SPREAD),
         )
         parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
-        return Crosses(weights, spread, merged(began.mean, [end.mean for end in ends], parts))
+        planes = np.ascontiguousarray(weights.T), np.ascontiguousarray(spread.T)
+        return Crosses(*planes, merged(began.mean, [end.mean for end in ends], parts))
 
 
 MEMBER = CrossesMember()

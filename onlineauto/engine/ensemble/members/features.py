@@ -141,7 +141,7 @@ def grow_features(context: Context, state: Regression) -> None:
     """Prepare for new features, bins and actions."""
     inputs = context.live.ensemble.members.inputs
     n, before = min(inputs.tally[Known.FEATURES], MOST_FEATURES), state.prepared[Prepared.INPUTS]
-    call_at(context.units.grow_regression, (state, inputs, n, UNSURE))
+    call_at(context.units.grow_regression, (state, inputs, n))
     _divide(inputs, state, before, n)
 
 
@@ -149,6 +149,7 @@ class Features(Member):
     """Least squares on features and on bins of numbers."""
 
     name = "features"
+    version = 2  # version 1 has float64
     merges = "least squares: information matrices add up"
     needs = (Needs(most_features=MOST_FEATURES, inputs=True),)
 
@@ -179,13 +180,11 @@ class Features(Member):
 
     def restore(self, stored: Stored, state: Regression, inputs: Inputs) -> None:
         """Copy the stored regressions into the state."""
-        restore_regression(
-            stored, state, inputs, UNSURE, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)
-        )
+        restore_regression(stored, state, inputs, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES))
 
     def begin(self, state: Regression, inputs: Inputs) -> None:
         """Prepare for the known features."""
-        begin_regression(state, inputs, UNSURE, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES))
+        begin_regression(state, inputs, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES))
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Regression:
         """Return regressions merged by least squares; inputs may be new in any order."""

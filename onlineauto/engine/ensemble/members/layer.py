@@ -81,7 +81,7 @@ class LayerState(NamedTuple):
 class LayerScratch(NamedTuple):
     """Scratch of the member."""
 
-    waves: NDArray[np.float64]  # [WAVES]
+    waves: NDArray[np.float32]  # [WAVES]
 
 
 @inline_kernel
@@ -96,7 +96,7 @@ def take_layer(
 ) -> None:
     """Fill the waves from a column of scores of `n` actions; `known` is the number of known actions."""
     inputs, measure = scratch.waves, state.measure
-    inputs[:WAVES] = 0.0
+    inputs[:WAVES] = 0
     for action in range(n):
         short_loop()
         at = buffers.members.known[action]
@@ -161,13 +161,14 @@ def grow_layer(context: Context, state: LayerState) -> None:
     inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[Prepared.ACTIONS]
     if before <= MOST_ACTIONS < inputs.tally[Known.ACTIONS]:
         state.measure[:, 0] = 0.0
-    call_at(context.units.grow_regression, (state.regression, inputs, WAVES, WAVY_SPREAD))
+    call_at(context.units.grow_regression, (state.regression, inputs, WAVES))
 
 
 class Layer(Member):
     """Least squares on waves of the scores that `features` gives to all actions."""
 
     name = "layer"
+    version = 2  # version 1 has float64
     merges = "weights averaged by their precision, though each branch had other scores of `features`"
     any_order = False
     needs = (Needs(least_actions=2, most_actions=MOST_ACTIONS, events=_AFTER, upon="features"),)
@@ -183,7 +184,7 @@ class Layer(Member):
 
     def make_scratch(self) -> LayerScratch:
         """Return scratch for the waves of an event."""
-        return LayerScratch(np.zeros(WAVES))
+        return LayerScratch(np.zeros(WAVES, np.float32))
 
     def prices(self, work: Work) -> tuple[float]:
         """Return the work: scores, the covariance, which learns one event in four, and the waves."""
@@ -200,12 +201,12 @@ class Layer(Member):
 
     def restore(self, stored: Stored, state: LayerState, inputs: Inputs) -> None:
         """Copy the stored regressions, means and variances into the state."""
-        restore_regression(stored, state.regression, inputs, WAVY_SPREAD, WAVES)
+        restore_regression(stored, state.regression, inputs, WAVES)
         state.measure[:] = stored["measure"].finite(state.measure.dtype, state.measure.shape)
 
     def begin(self, state: LayerState, inputs: Inputs) -> None:
         """Prepare for the known actions."""
-        begin_regression(state.regression, inputs, WAVY_SPREAD, WAVES)
+        begin_regression(state.regression, inputs, WAVES)
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> LayerState:
         """Return weights averaged by their precision, as least squares does.

@@ -62,8 +62,8 @@ class WavesState(NamedTuple):
 class WavesScratch(NamedTuple):
     """Scratch of the member."""
 
-    sums: NDArray[np.float64]  # [WAVES]: the angles, before scaling, of which waves are the cosines
-    waves: NDArray[np.float64]  # [WAVES]
+    sums: NDArray[np.float32]  # [WAVES]: the angles, before scaling, of which waves are the cosines
+    waves: NDArray[np.float32]  # [WAVES]
     raw: NDArray[np.float64]  # [numbers]: the numbers of an action
 
 
@@ -74,9 +74,9 @@ def _scale_of(inputs: Inputs, words: int) -> float:
 
 
 @inline_kernel
-def _add_up(inputs: Inputs, taken: Taken, state: WavesState, sums: NDArray[np.float64]) -> None:
+def _add_up(inputs: Inputs, taken: Taken, state: WavesState, sums: NDArray[np.float32]) -> None:
     """Fill the sums of the waves of an event."""
-    sums[:] = 0.0
+    sums[:] = 0
     for i in range(taken.n_words[0]):
         add_wave(state.basis, sums, begin_of(taken.words[i]), 1.0)
     for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
@@ -165,13 +165,14 @@ def learn_waves(
 def grow_waves(context: Context, state: WavesState) -> None:
     """Prepare for new actions."""
     inputs = context.live.ensemble.members.inputs
-    call_at(context.units.grow_regression, (state.regression, inputs, WAVES, WAVY_SPREAD))
+    call_at(context.units.grow_regression, (state.regression, inputs, WAVES))
 
 
 class Waves(Member):
     """Least squares on waves of numbers and words."""
 
     name = "waves"
+    version = 2  # version 1 has float64
     merges = "least squares: information matrices add up"
     any_order = False
     needs = (Needs(most_numbers=MOST_NUMBERS, numbers=True, inputs=True),)
@@ -186,7 +187,7 @@ class Waves(Member):
 
     def make_scratch(self) -> WavesScratch:
         """Return scratch for the waves of an event."""
-        return WavesScratch(np.zeros(WAVES), np.zeros(WAVES), np.zeros(MOST_NUMBERS))
+        return WavesScratch(np.zeros(WAVES, np.float32), np.zeros(WAVES, np.float32), np.zeros(MOST_NUMBERS))
 
     def prices(self, work: Work) -> tuple[float]:
         """Return the work: scores, the covariance, which learns one event in four, and the waves."""
@@ -203,11 +204,11 @@ class Waves(Member):
 
     def restore(self, stored: Stored, state: WavesState, inputs: Inputs) -> None:
         """Copy the stored regressions into the state."""
-        restore_regression(stored, state.regression, inputs, WAVY_SPREAD, WAVES)
+        restore_regression(stored, state.regression, inputs, WAVES)
 
     def begin(self, state: WavesState, inputs: Inputs) -> None:
         """Prepare for the known actions."""
-        begin_regression(state.regression, inputs, WAVY_SPREAD, WAVES)
+        begin_regression(state.regression, inputs, WAVES)
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> WavesState:
         """Return regressions merged by least squares.
