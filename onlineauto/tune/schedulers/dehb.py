@@ -64,6 +64,7 @@ class Dehb(Scheduler):
     """
 
     name = "dehb"
+    needs_space = True
     default_searcher = "random"
 
     def __init__(

@@ -57,6 +57,7 @@ class Pbt(FifoScheduler):
     """
 
     name = "pbt"
+    needs_space = True
     ends = True
 
     def __init__(
