@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -106,11 +107,11 @@ class ActiveTrial:
             If the value is None, or is not one number.
         """
         loss = number(value)
-        if loss != loss and not (isinstance(scalar(value), float)):
+        if isnan(loss) and not isinstance(scalar(value), float):
             raise OptionError(
-                f"the objective returned {shown(value)}: return one number, or raise TrialPruned to end a trial early"
+                f"the objective returned {shown(value)}: return one number, or raise TrialPruned"
             )
-        if loss != loss:
+        if isnan(loss):
             self.fail("the value is NaN, which is not a number", final=True)
             return
         with self._lock:
@@ -120,7 +121,7 @@ class ActiveTrial:
     def prune(self) -> None:
         """Record that the trial ends early, at its last report; without a report, it fails."""
         with self._lock:
-            if self._last is None or self._last[1] != self._last[1]:
+            if self._last is None or isnan(self._last[1]):
                 self.fail("it was pruned before it reported a number", final=True)
             elif self._stops or self._is_free():
                 at, value = self._last
@@ -149,8 +150,8 @@ class ActiveTrial:
         known = self._suggested.get(name) or declared.get(name)
         if known is not None and known.described() != parameter.described():
             raise OptionError(
-                f"{name!r} is suggested with {parameter}, and was declared with {known}: a parameter keeps its "
-                "range. Give it another name, or begin a study under another name"
+                f"{name!r} is suggested with {parameter}, and was declared with {known}: a parameter keeps "
+                "its range. Give it another name, or begin a study under another name"
             )
         if name in self.params:
             return self.params[name]

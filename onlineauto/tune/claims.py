@@ -118,12 +118,12 @@ class Claims:
             self._replica.refresh()
         resource = self._replica.progress.reached(job) if resource is None else resource
         record = {"kind": "told", **_key(job), "resource": resource, "value": value, **_details(details)}
-        self._end(job, record | suggested, self._store.commit)
+        self._end(job, {**record, **suggested}, self._store.commit)
 
     def fail(self, job: Job, why: str, suggested: Mapping[str, Any] = _NOTHING, *, final: bool) -> None:
         """Commit that a job failed."""
         traceback = getattr(why, "traceback", "")
-        record = {"kind": "failed", **_key(job), "why": str(why), "final": final} | suggested
+        record = {"kind": "failed", **_key(job), "why": str(why), "final": final, **suggested}
         self._end(job, record | ({"traceback": traceback} if traceback else {}), self._store.fail)
 
     def release(self, job: Job, *, early: bool) -> None:

@@ -6,6 +6,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.errors import OptionError, shown
+from onlineauto.tune.optimizing import UNLIMITED
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.store import open_store
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.store import Store
 
 _MODES: Final = {"minimize": "min", "maximize": "max", "min": "min", "max": "max"}
-_COMPLETE: Final = 10**9
-"""Resource of a trial that is complete, if a study has no maximum: more steps than a trial reports."""
 
 
 def create_study(
@@ -46,7 +45,8 @@ def create_study(
         True to continue an existing study; False to raise an error if there is one.
     scheduler : str or Scheduler
         ``median`` stops a trial that is worse than the median of others, like Optuna's default pruner;
-        ``fifo`` stops none; ``hyperband``, ``asha`` and ``race`` call the objective again for promoted trials.
+        ``fifo`` stops none; ``hyperband``, ``asha`` and ``race`` call the objective again for a trial that
+        they resume.
     searcher : str or Searcher, optional
         ``tpe``, ``random`` or ``quasi``.
     seed, max_resource, eta : int
@@ -64,7 +64,7 @@ def create_study(
     >>> study.best_value < 1, sorted(study.best_params), len(study.trials)
     (True, ['x'], 30)
     """
-    if not isinstance(direction, str) or direction not in _MODES:
+    if direction not in _MODES:
         raise OptionError(f"direction = {shown(direction)}: valid are minimize and maximize, one of them")
     name = f"study-{token_hex(8)}" if study_name is None else study_name
     store = open_store(storage, name)
@@ -74,7 +74,7 @@ def create_study(
         )
     if max_resource is None:
         kind = SCHEDULERS.get(scheduler) if isinstance(scheduler, str) else type(scheduler)
-        max_resource = _COMPLETE if kind is not None and issubclass(kind, FifoScheduler) else None
+        max_resource = UNLIMITED if kind is not None and issubclass(kind, FifoScheduler) else None
     return Study(
         None,
         scheduler,

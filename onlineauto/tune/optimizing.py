@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.trial import Job, Trial
 
 _LOG: Final = logging.getLogger("onlineauto")
+UNLIMITED: Final = 10**9
+"""Resource of a complete trial, if a study has no maximum: more steps than a trial reports."""
 _PAUSE: Final = 0.05
 """Seconds between two requests for a job while there is none."""
 
@@ -83,8 +85,8 @@ class Optimizing(StudyView):
             raise OptionError(f"timeout = {shown(timeout)}: give a number of seconds above 0")
         threads = os.cpu_count() or 1 if n_jobs == -1 else count("n_jobs", n_jobs, 1)
         errors = (catch,) if isinstance(catch, type) else tuple(catch)
-        if odd := [each for each in callbacks or () if not callable(each)]:
-            raise OptionError(f"callbacks = {odd}: give functions of a study and a trial")
+        if not all(map(callable, callbacks or ())):
+            raise OptionError(f"callbacks = {callbacks}: give functions of a study and a trial")
         self.refresh()
         free_jobs_of_dead(self._store, self.trials)
         run = self._run = _Run(self, objective, limit, time.monotonic() + seconds, errors, callbacks or ())

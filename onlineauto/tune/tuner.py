@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,17 +25,16 @@ from pathlib import Path
 from typing import Any
 
 from onlineauto.errors import OptionError, kind_of, shown
-from onlineauto.tune.optimizing import frame_of
+from onlineauto.tune.optimizing import UNLIMITED
+from onlineauto.tune.result_grid import ResultGrid
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
 from onlineauto.tune.study import Study
 from onlineauto.tune.workers.stoppers import Timeout
 from onlineauto.tune.workers.trainable import Report, Trainable
 
-__all__ = ["Result", "ResultGrid", "RunConfig", "Trainable", "TuneConfig", "Tuner", "report", "saved"]
+__all__ = ["ResultGrid", "RunConfig", "Trainable", "TuneConfig", "Tuner", "report", "saved"]
 
 uniform, loguniform, choice = Float, partial(Float, log=True), Categorical
-_UNLIMITED = 10**9
-"""Resource of a trial that ends by itself: more steps than a trial reports."""
 
 
 def randint(lower: int, upper: int) -> Int:
@@ -99,7 +98,7 @@ def report(metrics: Mapping[str, Any], *, save: Any = None) -> None:
         If no trial is running, or the metric of the `TuneConfig` is missing.
     """
     running, metric = _running()
-    if not isinstance(metrics, Mapping) or metric not in metrics:
+    if not isinstance(metrics, dict) or metric not in metrics:
         raise OptionError(f"report({shown(metrics)}): give a dict with the metric {metric!r}")
     running(metrics[metric], save=save, details=dict(metrics))
 
@@ -140,52 +139,6 @@ class _Reporting:
                 report(trained.step(), save=trained.save)
         finally:
             _CURRENT.reset(token)
-
-
-@dataclass(frozen=True)
-class Result:
-    """A trial: number, config, last metrics with ``training_iteration``, and error if it failed."""
-
-    trial: int
-    config: Mapping[str, Any]
-    metrics: Mapping[str, Any]
-    error: str
-
-
-class ResultGrid(list[Result]):
-    """The trials of a `Tuner`, in the order in which they began; `study` is the study."""
-
-    def __init__(self, study: Study, metric: str, constants: Mapping[str, Any]) -> None:
-        self.study = study
-        last: dict[int, dict[str, Any]] = {}
-        keys = {"trial", "attempt", "resource", "value", "told"}
-        for row in study.history():
-            found = {name: each for name, each in row.items() if name not in keys and name[:7] != "config_"}
-            if row["resource"] < _UNLIMITED:
-                found["training_iteration"] = row["resource"]
-            last[row["trial"]] = last.get(row["trial"], {}) | found | {metric: row["value"]}
-        for each in study.trials:
-            self.append(
-                Result(each.number, {**constants, **each.config}, last.get(each.number, {}), each.error)
-            )
-
-    @property
-    def errors(self) -> list[str]:
-        """The errors of the trials that failed."""
-        return [each.error for each in self if each.error]
-
-    def get_best_result(self) -> Result:
-        """Return the best trial; raise `OptionError` if no trial has a value."""
-        best = self.study.best_trial.number
-        return next(each for each in self if each.trial == best)
-
-    def get_dataframe(self) -> Any:
-        """Return a `pandas.DataFrame` with a row per trial: metrics, ``trial_id`` and ``config/…``."""
-        return frame_of(
-            {**each.metrics, "trial_id": each.trial}
-            | {f"config/{name}": v for name, v in each.config.items()}
-            for each in self
-        )
 
 
 class Tuner:
@@ -252,7 +205,7 @@ class Tuner:
             mode=mode,
             min_resource=scheduler.grace_period,
             eta=scheduler.reduction_factor,
-            max_resource=_UNLIMITED if limit is None else limit,
+            max_resource=UNLIMITED if limit is None else limit,
             max_trials=None if config.num_samples == -1 else config.num_samples,
             name=run.name,
             storage=url,

@@ -41,7 +41,7 @@ def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str,
     added = []
     for at, row in enumerate(found):
         try:
-            config = space.check(row["config"])
+            config = space.check(_with_none(row["config"], space))
         except OptionError as error:
             raise OptionError(f"add_trials: trial {at} of {len(found)}: {error}") from error
         resource = row["resource"] or most
@@ -90,13 +90,21 @@ def _row(trial: Any, space: Space) -> dict[str, Any]:
             "resource": whole(resource),
             "value": number(value) if ends else float("nan"),
         }
-    config, value = getattr(trial, "params", None), getattr(trial, "value", None)
-    if not isinstance(config, Mapping):
+    params, value = getattr(trial, "params", None), getattr(trial, "value", None)
+    if not isinstance(params, Mapping):
         raise OptionError(f"add_trials: {kind_of(trial)} is not a trial")
     if getattr(getattr(trial, "state", None), "name", "") in ("PRUNED", "FAIL"):
         value = None  # the value of Optuna's pruned trials is of an unknown step
     resource = getattr(trial, "resource", None)
-    return {"trial": None, "config": dict(config), "resource": resource, "value": number(value)}
+    return {"trial": None, "config": dict(params), "resource": resource, "value": number(value)}
+
+
+def _with_none(config: dict[str, Any], space: Space) -> dict[str, Any]:
+    """Return a config with None where it is missing and valid, because tables have no cell for None."""
+    for name in space.ordered:
+        if name not in config and space.parameters[name].holds(None) and space.exists(name, config):
+            config[name] = None
+    return config
 
 
 def _is_missing(value: Any) -> bool:

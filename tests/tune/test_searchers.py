@@ -137,23 +137,26 @@ def test_a_trial_that_is_running_or_failed_counts_as_bad() -> None:
 
 def test_a_density_sums_to_one() -> None:
     rng = np.random.default_rng(0)
-    density = Parzen(rng.random((40, 2)), rng.integers(3, size=(40, 1)), [3])
+    exist = rng.random((40, 3)) < 0.8
+    density = Parzen(rng.random((40, 2)), rng.integers(3, size=(40, 1)), [3], exist, 0.05)
     middle = (np.arange(200) + 0.5) / 200
     grid = np.stack(np.meshgrid(middle, middle), axis=-1).reshape(-1, 2)
     mass = 0.0
     for word in range(3):
-        mass += float(np.exp(density.log_density(grid, np.full((len(grid), 1), word))).mean())
+        words, all_exist = np.full((len(grid), 1), word), np.ones((len(grid), 3), dtype=bool)
+        mass += float(np.exp(density.log_density(grid, words, all_exist)).mean())
     assert mass == pytest.approx(1, abs=1e-3)
 
 
 def test_draws_follow_the_density() -> None:
     rng = np.random.default_rng(0)
-    density = Parzen(rng.random((3, 1)), rng.integers(2, size=(3, 1)), [2])
+    density = Parzen(rng.random((3, 1)), rng.integers(2, size=(3, 1)), [2], np.ones((3, 2), dtype=bool), 0.05)
     numbers, words = density.draw(20000, rng)
     for word in range(2):
         drawn = np.histogram(numbers[words[:, 0] == word], bins=20, range=(0, 1))[0] / 1000
         fine = ((np.arange(2000) + 0.5) / 2000)[:, None]
-        expected = np.exp(density.log_density(fine, np.full((2000, 1), word))).reshape(20, -1).mean(1)
+        logs = density.log_density(fine, np.full((2000, 1), word), np.ones((2000, 2), dtype=bool))
+        expected = np.exp(logs).reshape(20, -1).mean(1)
         assert np.abs(drawn - expected).max() < 0.15 * max(1, expected.max())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import OptionError
 from onlineauto.tune.searchers.searcher import Searcher
 from onlineauto.tune.spaces.open_space import space_of_configs
 from onlineauto.tune.spaces.space import Space
@@ -114,16 +113,14 @@ class OpenSearcher(Searcher):
                 self._inner.on_result(self._fitting[row], *result)
 
     def _learn(self, row: int) -> None:
-        """Show the config of a row to the inner searcher, if it is in the known space."""
+        """Pass the config of a row to the inner searcher, unless a value is not in the known space."""
         if self._inner is None or self._space is None or self._outdated:
             return
-        names = self._space.parameters
-        config = {name: value for name, value in self._configs[row].items() if name in names}
-        try:
-            self._fitting[row] = self._space.check(config)
-        except OptionError:
-            return
-        self._inner.on_ask(self._fitting[row])
+        parameters, config = self._space.parameters, self._configs[row]
+        known = {name: parameters[name].plain(config[name]) for name in self._space.ordered if name in config}
+        if known and all(parameters[name].holds(value) for name, value in known.items()):
+            self._fitting[row] = known
+            self._inner.on_ask(known)
 
     def remember(self) -> dict[str, Any]:  # noqa: D102
         return {

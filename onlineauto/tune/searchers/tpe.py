@@ -13,13 +13,13 @@ More configs count as good there, because they divide among the branches.
 
 from __future__ import annotations
 
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.searchers.parzen import ConditionalParzen, Parzen
+from onlineauto.tune.searchers.parzen import Parzen
 from onlineauto.tune.searchers.searcher import Searcher
 from onlineauto.tune.spaces import Categorical
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Config, Space
 
 _MOST_GOOD = 25
+_NARROWEST = 0.4
+"""Minimum width of kernels, times the square root of the number of results. Both densities have the same
+minimum: narrower kernels of the many other configs would leave gaps between them that look good."""
 _MORE_GOOD = 1.5
 """The factor of the share that counts as good in a space with conditions."""
 _ENOUGH = 25
@@ -118,14 +121,16 @@ class TpeSearcher(Searcher):
         return False
 
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
-        if number < self._startup or not self._levels[: self._size].any():
+        results = int(np.count_nonzero(self._levels[: self._size]))
+        if not results or max(number, results) < self._startup:
             return self.untried(self._rows, rng)
-        good, others = self._split()
+        good, others = map(self._density, self._split())
+        numbers, words = good.draw(self._candidates, rng)
+        exist = np.ones((self._candidates, self._exist.shape[1]), dtype=bool)
         if self._is_conditional:
-            return self._first_untried(*self._conditional_proposals(good, others, rng), rng)
-        density = self._density(good)
-        numbers, words = density.draw(self._candidates, rng)
-        gain = density.log_density(numbers, words) - self._density(others).log_density(numbers, words)
+            configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
+            exist = np.array([self._names_exist(config) for config in configs], dtype=bool)
+        gain = good.log_density(numbers, words, exist) - others.log_density(numbers, words, exist)
         if self.is_small:
             configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
             return self._first_untried(configs, gain, rng)
@@ -133,35 +138,12 @@ class TpeSearcher(Searcher):
         return self._config(numbers[best], words[best])
 
     def _first_untried(self, configs: Sequence[Config], gain: np.ndarray, rng: np.random.Generator) -> Config:
-        """Return the best candidate; in a small space the best untried one, or else a random untried one."""
+        """Return the best untried candidate of a small space, or else a random untried config."""
         ordered: list[Config] = [configs[index] for index in np.argsort(-gain, kind="stable").tolist()]
-        if not self.is_small:
-            return ordered[0]
         for config in (*ordered, self.untried(self._rows, rng)):
             if tuple(config.items()) not in self._rows:
                 return config
         return ordered[0]
-
-    def _conditional_proposals(
-        self, good: np.ndarray, others: np.ndarray, rng: np.random.Generator
-    ) -> tuple[list[Config], np.ndarray]:
-        best, rest = (
-            ConditionalParzen(
-                self._numbers[rows],
-                self._words[rows],
-                self._categories,
-                self._exist[rows, : len(self._plain)],
-                self._exist[rows, len(self._plain) :],
-            )
-            for rows in (good, others)
-        )
-        numbers, words = best.draw(self._candidates, rng)
-        configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
-        exist = np.array([self._names_exist(config) for config in configs], dtype=bool)
-        where = exist[:, : len(self._plain)], exist[:, len(self._plain) :]
-        gain = best.log_density_where(numbers, words, *where)
-        gain -= rest.log_density_where(numbers, words, *where)
-        return configs, gain
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of good configs and of other configs, the oldest first."""
@@ -174,7 +156,8 @@ class TpeSearcher(Searcher):
         return np.sort(order[:count]), np.sort(order[count:])
 
     def _density(self, rows: np.ndarray) -> Parzen:
-        return Parzen(self._numbers[rows], self._words[rows], self._categories)
+        narrowest = _NARROWEST / sqrt(np.count_nonzero(self._levels[: self._size]))
+        return Parzen(self._numbers[rows], self._words[rows], self._categories, self._exist[rows], narrowest)
 
     def _config(self, numbers: np.ndarray, words: np.ndarray) -> Config:
         code = np.full(self.space.width, 0.5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
@@ -63,9 +62,9 @@ def space_of_configs(parameters: Mapping[str, Parameter], configs: Sequence[Mapp
     """
     return Space(
         {
-            name: replace(each, when=_conditions(name, parameters, configs))
+            name: each.described() | {"when": _conditions(name, parameters, configs)}
             for name, each in parameters.items()
-        }  # type: ignore[type-var]
+        }
     )
 
 
