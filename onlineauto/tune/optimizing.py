@@ -6,7 +6,6 @@ import logging
 import os
 import time
 import traceback
-from abc import abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from threading import Lock
@@ -74,8 +73,8 @@ class Optimizing(StudyView):
         Raises
         ------
         OptionError
-            If an argument is not valid, the objective returns None or anything else that is not a number, or
-            it suggests a parameter with another range than before.
+            If an argument is not valid, the study is done, the objective returns None or anything else that
+            is not a number, or it suggests a parameter with another range than before.
         """
         if not callable(objective):
             raise OptionError(f"objective = {objective!r}: give a function of a trial")
@@ -88,6 +87,8 @@ class Optimizing(StudyView):
         if not all(map(callable, callbacks or ())):
             raise OptionError(f"callbacks = {callbacks}: give functions of a study and a trial")
         self.refresh()
+        if self.is_done:
+            raise OptionError(f"the study {self.name!r} is done: Study.extend(max_trials=…) continues it")
         free_jobs_of_dead(self._store, self.trials)
         run = self._run = _Run(self, objective, limit, time.monotonic() + seconds, errors, callbacks or ())
         if threads == 1:
@@ -170,14 +171,6 @@ class Optimizing(StudyView):
         with self._lock:
             record = {"kind": "added", "trials": found}
             self._replica.follow(record, self._store.append(record))
-
-    def enqueue_trial(self, params: Mapping[str, Any]) -> None:
-        """Try a config before the others; the same as `Study.enqueue`."""
-        self.enqueue(params)
-
-    @abstractmethod
-    def enqueue(self, config: Mapping[str, Any]) -> None:
-        """Try a config before those that the searcher proposes."""
 
     def _why_none(self) -> str:
         failed = [trial for trial in self.trials if trial.error]

@@ -363,6 +363,9 @@ class Study(Optimizing):
                 )
             self._replica.follow(record, self._store.append(record))
 
+    enqueue_trial = enqueue
+    """The name of `enqueue` in Optuna."""
+
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
         """Renew the leases of jobs and return the jobs that are not their owner's any more."""
         lost = set(self._store.heartbeat([claim_of(job) for job in jobs], self._claims.lease))

@@ -139,6 +139,8 @@ def test_a_declared_space_is_suggested_as_it_is() -> None:
     study = Study({"x": Float(0, 1), "y": Float(0, 1)}, "fifo", max_trials=5)
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1))
     assert [len(each.config) for each in study.trials] == [2] * 5
+    with pytest.raises(OptionError, match=r"is done: Study\.extend\(max_trials=…\) continues it"):
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     with pytest.raises(OptionError, match=r"suggested with .* high 2.*declared with .* high 1"):
         Study({"x": Float(0, 1)}, "fifo").optimize(lambda trial: trial.suggest_float("x", 0, 2), n_trials=1)
     with pytest.raises(OptionError, match="'z' is not in the config of trial 0: the space has x"):
