@@ -1,14 +1,16 @@
 """A script for Optuna; the two lines that were changed have the original beside them."""
 
+from typing import Any
+
 from onlineauto import tune as optuna  # was: import optuna
 
 
-def network(trial):
+def network(trial: Any) -> list[int]:
     layers = trial.suggest_int("layers", 1, 3)
     return [trial.suggest_int(f"units{each}", 4, 128, log=True) for each in range(layers)]
 
 
-def objective(trial):
+def objective(trial: Any) -> float:
     model = trial.suggest_categorical("model", ["linear", "network"])
     rate = trial.suggest_float("rate", 1e-4, 1, log=True)
     target = 0.3
@@ -24,8 +26,8 @@ def objective(trial):
     return loss
 
 
-def watch(study, trial):
-    if study.best_value < 0.101:
+def watch(study: Any, trial: Any) -> None:
+    if trial.value is not None and study.best_value < 0.101:
         study.stop()
 
 

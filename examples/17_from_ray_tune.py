@@ -1,10 +1,12 @@
 """A script for Ray Tune; the two lines that were changed have the original beside them."""
 
+from typing import Any
+
 from onlineauto.tune import tuner as tune  # was: from ray import tune
 from onlineauto.tune.tuner import ASHAScheduler  # was: from ray.tune.schedulers import ASHAScheduler
 
 
-def train(config):
+def train(config: dict[str, Any]) -> None:
     loss = 1.0
     for _ in range(config["epochs"]):
         target = abs(config["depth"] - 5) / 10 + (config["loss"] == "hinge") / 5
@@ -12,7 +14,7 @@ def train(config):
         tune.report({"loss": loss, "accuracy": 1 - loss})
 
 
-def main():
+def main() -> None:
     tuner = tune.Tuner(
         train,
         param_space={

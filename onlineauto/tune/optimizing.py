@@ -11,7 +11,7 @@ from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import OptionError, PackageError, StoreError, shown
+from onlineauto.errors import OptionError, PackageError, StoreError, install_hint, shown
 from onlineauto.tune.active_trial import ActiveTrial, TrialPruned
 from onlineauto.tune.plain import count, number
 from onlineauto.tune.schedulers import State
@@ -87,7 +87,7 @@ class Optimizing(StudyView):
         if not all(map(callable, callbacks or ())):
             raise OptionError(f"callbacks = {callbacks}: give functions of a study and a trial")
         self.refresh()
-        if self.is_done:
+        if self.is_done and n_trials is not None:
             raise OptionError(f"the study {self.name!r} is done: Study.extend(max_trials=…) continues it")
         free_jobs_of_dead(self._store, self.trials)
         run = self._run = _Run(self, objective, limit, time.monotonic() + seconds, errors, callbacks or ())
@@ -129,7 +129,8 @@ class Optimizing(StudyView):
     @property
     def best_value(self) -> float:
         """The value of `best_trial`."""
-        return self.best_trial.values[self.best_trial.resource]
+        best = self.best_trial
+        return best.values[best.resource]
 
     def trials_dataframe(self) -> Any:
         """Return a `pandas.DataFrame` with a row per trial: number, value, ``params_…``, state, resource.
@@ -270,7 +271,7 @@ def frame_of(rows: Iterable[Mapping[str, Any]]) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise PackageError("tables of trials need pandas: pip install pandas") from error
+        raise PackageError(f"tables of trials need pandas: {install_hint('tune')}") from error
     return pd.DataFrame(list(rows))
 
 

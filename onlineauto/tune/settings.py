@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.spaces import Parameter
 
+_NEED_SPACE = {"dehb", "pbt", "grid"}
+"""Schedulers and searchers that encode configs, or combine all values, so that the space must be declared."""
 _MODES = {"min": 1.0, "max": -1.0}
 
 
@@ -85,10 +87,8 @@ class StudySettings:
             lease=None if lease is None else seconds_of(lease),
             named=searcher is not None,
         )
-        if isinstance(space, OpenSpace):
-            for part in (how[2](), settings.searcher[2]()):
-                if part.needs_space:
-                    raise OptionError(f"{part.name!r} needs a space that is declared before the study begins")
+        if isinstance(space, OpenSpace) and (names := _NEED_SPACE & {how[0], settings.searcher[0]}):
+            raise OptionError(f"{', '.join(names)!r} needs a space that is declared before the study begins")
         settings.progress()  # rejects a ladder of one rung before anything is written
         return settings
 

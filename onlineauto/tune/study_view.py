@@ -158,4 +158,4 @@ class StudyView:
 
 def copied(trial: Trial) -> Trial:
     """Return a copy that later records do not change."""
-    return replace(trial, values=dict(trial.values))
+    return replace(trial, config=dict(trial.config), values=dict(trial.values))

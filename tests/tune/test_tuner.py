@@ -44,7 +44,8 @@ SPACE = {"rate": tune.loguniform(0.01, 0.9), "depth": tune.randint(1, 4)}
 
 
 def config(**more: Any) -> tune.TuneConfig:
-    return tune.TuneConfig(**{"metric": "loss", "mode": "min", "num_samples": 9} | more)
+    given: dict[str, Any] = {"metric": "loss", "mode": "min", "num_samples": 9}
+    return tune.TuneConfig(**given | more)
 
 
 @pytest.mark.parametrize(
@@ -127,15 +128,16 @@ def test_a_run_in_a_folder_is_continued(tmp_path: Path) -> None:
     ],
 )
 def test_arguments_that_are_not_valid_are_refused(arguments: dict[str, Any], message: str) -> None:
-    usual = {"trainable": train, "param_space": SPACE, "tune_config": config()}
+    usual: dict[str, Any] = {"trainable": train, "param_space": SPACE, "tune_config": config()}
     with pytest.raises(OptionError, match=message):
         tune.Tuner(**usual | arguments)
 
 
 def test_the_metric_must_be_reported() -> None:
-    results = tune.Tuner(
-        lambda config: {"acc": 1}, param_space=SPACE, tune_config=config(num_samples=1)
-    ).fit()  # noqa: ARG005
-    assert results.errors[0].endswith("report({'acc': 1}): give a dict with the metric 'loss'")
+    def other(config: Mapping[str, Any]) -> dict[str, float]:
+        return {"acc": config["rate"]}
+
+    results = tune.Tuner(other, param_space=SPACE, tune_config=config(num_samples=1)).fit()
+    assert results.errors[0].endswith("}): give a dict with the metric 'loss'")
     with pytest.raises(OptionError, match="no trial is running"):
         tune.report({"loss": 1})

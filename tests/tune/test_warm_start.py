@@ -27,7 +27,7 @@ def objective(trial: ActiveTrial) -> float:
 
 
 def loss(config: Any, resource: int = 1) -> float:
-    return abs(config["x"] - 0.3) + config["n"] + 1 / resource
+    return float(abs(config["x"] - 0.3) + config["n"] + 1 / resource)
 
 
 def earlier() -> Study:
@@ -57,7 +57,7 @@ def test_the_searcher_learns_from_added_trials() -> None:
     space = {f"x{each}": Float(0, 1) for each in range(4)}
 
     def far(config: Any) -> float:
-        return sum((each - 0.8) ** 2 for each in config.values())
+        return float(sum((each - 0.8) ** 2 for each in config.values()))
 
     rows = [
         {"value": far(config := {f"x{at}": (7 * row + 3 * at) % 31 / 31 for at in range(4)})}

@@ -64,7 +64,6 @@ class Dehb(Scheduler):
     """
 
     name = "dehb"
-    needs_space = True
     default_searcher = "random"
 
     def __init__(

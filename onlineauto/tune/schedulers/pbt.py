@@ -57,7 +57,6 @@ class Pbt(FifoScheduler):
     """
 
     name = "pbt"
-    needs_space = True
     ends = True
 
     def __init__(

@@ -136,8 +136,6 @@ class Scheduler(ABC):
         True if its number of jobs is finite with any searcher.
     default_searcher : str
         The name of the default searcher.
-    needs_space : bool
-        True if the space must be declared before the study begins.
     setting : Setting
         Set by `begin`.
     """
@@ -145,7 +143,6 @@ class Scheduler(ABC):
     name: ClassVar[str]
     ends: ClassVar[bool] = False
     default_searcher: ClassVar[str] = "tpe"
-    needs_space: ClassVar[bool] = False
     options: Mapping[str, Any] = {}
     setting: Setting
 

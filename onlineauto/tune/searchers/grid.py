@@ -31,7 +31,7 @@ class GridSearcher(Searcher):
     """
 
     name = "grid"
-    ends = needs_space = True
+    ends = True
 
     def __init__(self, points: int = 5) -> None:
         if points < 1:

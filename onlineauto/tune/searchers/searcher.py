@@ -40,8 +40,6 @@ class Searcher(ABC):
         The arguments of the constructor as plain JSON, from which an equal searcher can be constructed.
     ends : bool
         True if the number of its proposals is finite.
-    needs_space : bool
-        True if the space must be declared before the study begins.
     space : Space
         Set by `begin`.
     limit : int or None
@@ -54,7 +52,6 @@ class Searcher(ABC):
 
     name: ClassVar[str]
     ends: ClassVar[bool] = False
-    needs_space: ClassVar[bool] = False
     options: Mapping[str, Any] = {}
     space: Space
 

@@ -8,7 +8,8 @@ Losses are compared at the highest resource that enough trials have reached. Tri
 after them, in decreasing order of resource, because a scheduler has stopped them.
 
 In a space with conditional parameters, an observation has no effect on a parameter that it does not have.
-More configs count as good there, because they divide among the branches.
+More configs count as good there, because they divide among the branches, and kernels of good configs are
+wider, so that a branch which is good early does not hide the others.
 """
 
 from __future__ import annotations
@@ -124,7 +125,9 @@ class TpeSearcher(Searcher):
         results = int(np.count_nonzero(self._levels[: self._size]))
         if not results or max(number, results) < self._startup:
             return self.untried(self._rows, rng)
-        good, others = map(self._density, self._split())
+        good, others = (
+            self._density(rows, is_good=each) for rows, each in zip(self._split(), (True, False), strict=True)
+        )
         numbers, words = good.draw(self._candidates, rng)
         exist = np.ones((self._candidates, self._exist.shape[1]), dtype=bool)
         if self._is_conditional:
@@ -155,9 +158,12 @@ class TpeSearcher(Searcher):
         count = min(ceil(share * len(tried)), _MOST_GOOD)
         return np.sort(order[:count]), np.sort(order[count:])
 
-    def _density(self, rows: np.ndarray) -> Parzen:
+    def _density(self, rows: np.ndarray, *, is_good: bool) -> Parzen:
         narrowest = _NARROWEST / sqrt(np.count_nonzero(self._levels[: self._size]))
-        return Parzen(self._numbers[rows], self._words[rows], self._categories, self._exist[rows], narrowest)
+        if is_good and self._is_conditional:
+            narrowest = max(narrowest, 1 / (2 + len(rows)))
+        exist = self._exist[rows]
+        return Parzen(self._numbers[rows], self._words[rows], self._categories, exist, narrowest)
 
     def _config(self, numbers: np.ndarray, words: np.ndarray) -> Config:
         code = np.full(self.space.width, 0.5)
