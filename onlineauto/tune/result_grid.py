@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.tune.optimizing import UNLIMITED, frame_of
+from onlineauto.tune.optimizing import frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,8 @@ class ResultGrid(list[Result]):
             found = {
                 name: each for name, each in row.items() if name not in _NO_METRICS and name[:7] != "config_"
             }
-            if row["resource"] < UNLIMITED:
+            step = last.get(row["trial"], {}).get("training_iteration", 0)
+            if row["resource"] <= step + 1:  # a function that ends early is told at the resource of its job
                 found["training_iteration"] = row["resource"]
             last[row["trial"]] = last.get(row["trial"], {}) | found | {metric: row["value"]}
         for each in study.trials:

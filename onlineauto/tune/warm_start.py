@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Space
 
 _PREFIXES: Final = ("params_", "config_", "config/")
+_UNFINISHED: Final = ("PRUNED", "FAIL", "RUNNING", "WAITING")
+"""States whose values are left out if the resource is unknown, as in tables of Optuna."""
 _WORDS: Final = {"True": True, "False": False, "None": None}
 
 
@@ -34,7 +36,11 @@ def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str,
     """
     rows = [_row(each, space) for each in _trials(source)]
     last = {row["trial"] if row["trial"] is not None else -1 - at: row for at, row in enumerate(rows)}
-    found = [row for row in last.values() if not isnan(row["value"])]
+    found = [
+        row
+        for row in last.values()
+        if not (isnan(row["value"]) or (row["state"] in _UNFINISHED and not row["resource"]))
+    ]
     if not found:
         raise OptionError("add_trials: there is no trial with a value")
     most = max(row["resource"] or 0 for row in found)
@@ -88,15 +94,19 @@ def _row(trial: Any, space: Space) -> dict[str, Any]:
             "trial": None if _is_missing(key) else str(key),
             "config": config,
             "resource": whole(resource),
-            "value": number(value) if ends else float("nan"),
+            "value": number(value) if ends else nan,
+            "state": trial.get("state"),
         }
     params, value = getattr(trial, "params", None), getattr(trial, "value", None)
     if not isinstance(params, Mapping):
         raise OptionError(f"add_trials: {kind_of(trial)} is not a trial")
-    if getattr(getattr(trial, "state", None), "name", "") in ("PRUNED", "FAIL"):
-        value = None  # the value of Optuna's pruned trials is of an unknown step
-    resource = getattr(trial, "resource", None)
-    return {"trial": None, "config": dict(params), "resource": resource, "value": number(value)}
+    return {
+        "trial": None,
+        "config": dict(params),
+        "resource": getattr(trial, "resource", None),
+        "value": number(value),
+        "state": getattr(getattr(trial, "state", None), "name", ""),
+    }
 
 
 def _with_none(config: dict[str, Any], space: Space) -> dict[str, Any]:

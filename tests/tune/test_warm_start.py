@@ -114,10 +114,15 @@ def test_trials_of_optuna_are_added() -> None:
     theirs = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     theirs.optimize(objective, n_trials=5)
     theirs.ask()  # is running, and has no value
+    pruned = optuna.trial.TrialState.PRUNED
+    theirs.add_trial(optuna.create_trial(value=-1.0, state=pruned))
     study = create_study()
     study.add_trials(theirs)
     assert study.best_value == theirs.best_value
     assert len(study.trials) == 5
+    table = create_study()
+    table.add_trials(theirs.trials_dataframe())
+    assert table.trials == study.trials
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class Parzen:
         Number of words of each of the `c` choices.
     exist : bool[n, d + c]
         Which numbers and words exist in each observation.
-    narrowest : float
+    narrowest : float64[d]
         The minimum width of a kernel.
 
     Source: Bergstra and others: Algorithms for hyper-parameter optimization, 2011; Falkner and others: BOHB,
@@ -47,7 +47,7 @@ class Parzen:
         words: np.ndarray,
         categories: Sequence[int],
         exist: np.ndarray,
-        narrowest: float,
+        narrowest: np.ndarray,
     ) -> None:
         self._count, dimensions = numbers.shape
         self._categories = np.array(categories, dtype=np.int64)
@@ -55,7 +55,7 @@ class Parzen:
         self._uniform = 1.0 / (self._count + 1)  # weight in a kernel of all words that were not observed
         self._around = np.vstack([numbers, np.full((1, dimensions), 0.5)])
         self._words = np.vstack([words, np.zeros((1, len(categories)), dtype=np.int64)])
-        near = widths(numbers, exist[:, :dimensions], min(narrowest, _WIDEST))
+        near = widths(numbers, exist[:, :dimensions], np.minimum(narrowest, _WIDEST))
         self._widths = np.vstack([near, np.ones((1, dimensions))])
         self._exist = np.vstack([exist[:, :dimensions], np.ones((1, dimensions), dtype=bool)])
         self._known = np.vstack([exist[:, dimensions:], np.zeros((1, len(categories)), dtype=bool)])
@@ -95,7 +95,7 @@ class Parzen:
         return np.asarray(highest + np.log(np.exp(logs - highest[:, None]).sum(1)))
 
 
-def widths(numbers: np.ndarray, exist: np.ndarray, narrowest: float) -> np.ndarray:
+def widths(numbers: np.ndarray, exist: np.ndarray, narrowest: np.ndarray) -> np.ndarray:
     """Return the width of each kernel in each dimension: float64[n, d].
 
     The width is the larger of the distances to the two neighbours among the observations that have the
@@ -108,7 +108,7 @@ def widths(numbers: np.ndarray, exist: np.ndarray, narrowest: float) -> np.ndarr
             rows = rows[np.argsort(numbers[rows, dimension], kind="stable")]
             gaps = np.diff(numbers[rows, dimension])
             farther = np.maximum(np.append(gaps[:1], gaps), np.append(gaps, gaps[-1:]))
-            found[rows, dimension] = np.clip(farther, narrowest, _WIDEST)
+            found[rows, dimension] = np.clip(farther, narrowest[dimension], _WIDEST)
     return found
 
 

@@ -14,7 +14,7 @@ wider, so that a branch which is good early does not hide the others.
 
 from __future__ import annotations
 
-from math import ceil, inf, sqrt
+from math import ceil, inf, isinf, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from onlineauto.tune.searchers.searcher import Searcher
 from onlineauto.tune.spaces import Categorical
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from onlineauto.tune.spaces import Config, Space
 
@@ -33,6 +33,8 @@ _MOST_GOOD = 25
 _NARROWEST = 0.4
 """Minimum width of kernels, times the square root of the number of results. Both densities have the same
 minimum: narrower kernels of the many other configs would leave gaps between them that look good."""
+_OF_CELL = 0.5
+"""Minimum width of kernels as a part of the width of a whole number."""
 _MORE_GOOD = 1.5
 """The factor of the share that counts as good in a space with conditions."""
 _ENOUGH = 25
@@ -75,6 +77,7 @@ class TpeSearcher(Searcher):
         self._choices = [name for name, each in space.parameters.items() if isinstance(each, Categorical)]
         self._plain = [name for name in space.parameters if name not in self._choices]
         self._is_conditional = any(each.when for each in space.parameters.values())
+        self._cells = np.array([_OF_CELL / space.parameters[name].size for name in self._plain])
         self._categories = [space.parameters[name].categories for name in self._choices]
         self._rows: dict[tuple[Any, ...], int] = {}
         self._size = 0
@@ -134,19 +137,15 @@ class TpeSearcher(Searcher):
             configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
             exist = np.array([self._names_exist(config) for config in configs], dtype=bool)
         gain = good.log_density(numbers, words, exist) - others.log_density(numbers, words, exist)
-        if self.is_small:
-            configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
-            return self._first_untried(configs, gain, rng)
-        best = int(gain.argmax())
-        return self._config(numbers[best], words[best])
-
-    def _first_untried(self, configs: Sequence[Config], gain: np.ndarray, rng: np.random.Generator) -> Config:
-        """Return the best untried candidate of a small space, or else a random untried config."""
-        ordered: list[Config] = [configs[index] for index in np.argsort(-gain, kind="stable").tolist()]
-        for config in (*ordered, self.untried(self._rows, rng)):
-            if tuple(config.items()) not in self._rows:
+        order = np.argsort(-gain, kind="stable").tolist()
+        for config in (self._config(numbers[each], words[each]) for each in order):
+            if isinf(self.space.size) or tuple(config.items()) not in self._rows:
                 return config
-        return ordered[0]
+        return (
+            self.untried(self._rows, rng)
+            if self.is_small
+            else self._config(numbers[order[0]], words[order[0]])
+        )
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of good configs and of other configs, the oldest first."""
@@ -159,9 +158,10 @@ class TpeSearcher(Searcher):
         return np.sort(order[:count]), np.sort(order[count:])
 
     def _density(self, rows: np.ndarray, *, is_good: bool) -> Parzen:
-        narrowest = _NARROWEST / sqrt(np.count_nonzero(self._levels[: self._size]))
+        least = _NARROWEST / sqrt(np.count_nonzero(self._levels[: self._size]))
         if is_good and self._is_conditional:
-            narrowest = max(narrowest, 1 / (2 + len(rows)))
+            least = max(least, 1 / (2 + len(rows)))
+        narrowest = np.maximum(least, self._cells)
         exist = self._exist[rows]
         return Parzen(self._numbers[rows], self._words[rows], self._categories, exist, narrowest)
 
