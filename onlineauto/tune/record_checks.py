@@ -80,8 +80,10 @@ def check_record(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool 
         elif kind == "enqueued":
             _need(isinstance(record["config"], Mapping), "config is not a mapping")
         elif kind == "added":
+            _need(isinstance(record["trials"], list), "trials are not a list")
             for each in record["trials"]:
-                _need(isinstance(each["config"], Mapping), "config is not a mapping")
+                both = isinstance(each, Mapping) and isinstance(each["config"], Mapping)
+                _need(both, "a trial, or its config, is not a mapping")
                 _need((whole(each["resource"]) or 0) >= 1, f"resource = {each['resource']!r}")
                 _need(not isnan(number(each["value"])), f"value = {each['value']!r}")
     except KeyError as error:
@@ -97,7 +99,9 @@ def _check_job(record: Record, trials: Mapping[int, Trial]) -> None:
     assert trial is not None
     _need(trial.attempt == attempt, f"trial {trial.number} has attempt {trial.attempt}, not {attempt!r}")
     _need(trial.state in _OF_JOBS[kind], f"trial {trial.number} is {trial.state}")
-    if suggested := record.get("suggested"):
+    suggested = record.get("suggested", {})
+    _need(isinstance(suggested, Mapping), "what was suggested is not a mapping")
+    if suggested:
         both = isinstance(suggested["config"], Mapping) and isinstance(suggested["parameters"], Mapping)
         _need(both, "suggested values, or parameters, are not mappings")
         suggested["parameters"] and Space(suggested["parameters"])

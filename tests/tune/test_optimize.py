@@ -382,3 +382,36 @@ def test_errors_of_a_trial_are_named() -> None:
         return 0.0
 
     create_study().optimize(objective, n_trials=1)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"kind": "added", "trials": 3},
+        {"kind": "added", "trials": [3]},
+        {"kind": "added", "trials": [{"config": 1, "resource": 1, "value": 0.5}]},
+        {"kind": "added", "trials": [{"config": {}, "resource": 0, "value": 0.5}]},
+        {"kind": "added", "trials": [{"config": {}, "resource": 1, "value": nan}]},
+        {"kind": "reported", "trial": 3, "attempt": 0, "step": 1, "value": 1.0, "suggested": 3},
+        {"kind": "reported", "trial": 3, "attempt": 0, "step": 1, "value": 1.0, "suggested": {"config": {}}},
+        {
+            "kind": "reported",
+            "trial": 3,
+            "attempt": 0,
+            "step": 1,
+            "value": 1.0,
+            "suggested": {"config": {}, "parameters": {"x": {"type": "float", "low": 2, "high": 1}}},
+        },
+    ],
+)
+def test_a_record_that_does_not_fit_is_skipped(record: dict[str, Any]) -> None:
+    study = create_study(scheduler="fifo")
+    study.optimize(branches, n_trials=3)
+    job = study.ask()
+    study._store.append(record)
+    study.refresh()
+    assert [each.kind for each in study.skipped] == [record["kind"]]
+    assert job is not None
+    study.tell(job, 1.0)
+    study.optimize(branches, n_trials=2)
+    assert len(study.trials) == 6

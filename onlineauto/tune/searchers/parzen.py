@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _WIDEST = 0.2
+_TIE = 1e-12
+"""Added to codes once for each earlier row, so that every kind of sort gives the same order."""
+_NOTHING = -50.0
+"""Logarithm of a share that does not count; numbers near the least float would be slow."""
 _RECENT = 25
 """Number of newest observations with full weight; the weight of older observations decreases with age."""
 
@@ -82,9 +86,9 @@ class Parzen:
         """Return the logarithm of the density at codes, in the dimensions that exist: float64[n]."""
         has = exist[:, : numbers.shape[1]].astype(float)
         scale = np.where(self._exist, 1 / self._widths**2, 0.0)
-        squares = (has * numbers**2) @ scale.T + has @ (scale * self._around**2).T
-        squares -= 2 * (has * numbers) @ (scale * self._around).T
-        logs = np.log(self._weights) + has @ np.where(self._exist, self._heights, 0.0).T - squares / 2
+        codes = np.hstack([has, has * numbers, has * numbers**2])
+        heights = np.where(self._exist, self._heights, 0.0) - scale * self._around**2 / 2
+        logs = codes @ np.hstack([heights, scale * self._around, -scale / 2]).T + np.log(self._weights)
         for choice, count in enumerate(self._categories.tolist()):
             same = words[:, choice, None] == self._words[:, choice]
             share = self._uniform / count
@@ -92,7 +96,8 @@ class Parzen:
             density = np.where(self._known[:, choice], observed, -np.log(count))
             logs += np.where(exist[:, numbers.shape[1] + choice, None], density, 0.0)
         highest = logs.max(1)
-        return np.asarray(highest + np.log(np.exp(logs - highest[:, None]).sum(1)))
+        shares = np.exp(np.maximum(logs - highest[:, None], _NOTHING))
+        return np.asarray(highest + np.log(shares.sum(1)))
 
 
 def widths(numbers: np.ndarray, exist: np.ndarray, narrowest: np.ndarray) -> np.ndarray:
@@ -101,15 +106,18 @@ def widths(numbers: np.ndarray, exist: np.ndarray, narrowest: np.ndarray) -> np.
     The width is the larger of the distances to the two neighbours among the observations that have the
     number. The first and the last observation have one neighbour.
     """
-    found = np.full(numbers.shape, _WIDEST)
-    for dimension in range(numbers.shape[1]):
-        rows = np.flatnonzero(exist[:, dimension])
-        if len(rows) > 1:
-            rows = rows[np.argsort(numbers[rows, dimension], kind="stable")]
-            gaps = np.diff(numbers[rows, dimension])
-            farther = np.maximum(np.append(gaps[:1], gaps), np.append(gaps, gaps[-1:]))
-            found[rows, dimension] = np.clip(farther, narrowest[dimension], _WIDEST)
-    return found
+    if len(numbers) < 2:
+        return np.full(numbers.shape, _WIDEST)
+    codes = np.where(exist, numbers, np.inf).T + _TIE * np.arange(len(numbers))  # what is missing comes last
+    order = np.argsort(codes, axis=1)
+    with np.errstate(invalid="ignore"):
+        gaps = np.diff(np.take_along_axis(codes, order, axis=1))
+    gaps[~np.isfinite(gaps)] = 0
+    farther = np.maximum(np.hstack([gaps[:, :1], gaps]), np.hstack([gaps, gaps[:, -1:]]))
+    farther[exist.sum(0) < 2] = _WIDEST
+    found = np.empty_like(farther)
+    np.put_along_axis(found, order, farther, axis=1)
+    return np.asarray(np.clip(found.T, narrowest, _WIDEST))
 
 
 def _weights(count: int) -> np.ndarray:
@@ -131,6 +139,7 @@ def _erf(at: np.ndarray) -> np.ndarray:
 
     Source: Abramowitz and Stegun: Handbook of mathematical functions, 7.1.26.
     """
+    at = np.minimum(at, 6.0)  # the function is 1 from there on
     t = 1 / (1 + 0.3275911 * at)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
     return np.asarray(1 - series * np.exp(-at * at))
