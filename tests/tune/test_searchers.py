@@ -138,7 +138,7 @@ def test_a_trial_that_is_running_or_failed_counts_as_bad() -> None:
 def test_a_density_sums_to_one() -> None:
     rng = np.random.default_rng(0)
     exist = rng.random((40, 3)) < 0.8
-    density = Parzen(rng.random((40, 2)), rng.integers(3, size=(40, 1)), [3], exist, np.full(2, 0.05))
+    density = Parzen(rng.random((40, 2)), rng.integers(3, size=(40, 1)), [3], exist, np.full(2, 0.05), 0.2)
     middle = (np.arange(200) + 0.5) / 200
     grid = np.stack(np.meshgrid(middle, middle), axis=-1).reshape(-1, 2)
     mass = 0.0
@@ -151,7 +151,12 @@ def test_a_density_sums_to_one() -> None:
 def test_draws_follow_the_density() -> None:
     rng = np.random.default_rng(0)
     density = Parzen(
-        rng.random((3, 1)), rng.integers(2, size=(3, 1)), [2], np.ones((3, 2), dtype=bool), np.array([0.05])
+        rng.random((3, 1)),
+        rng.integers(2, size=(3, 1)),
+        [2],
+        np.ones((3, 2), dtype=bool),
+        np.array([0.05]),
+        0.2,
     )
     numbers, words = density.draw(20000, rng)
     for word in range(2):

@@ -15,7 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_WIDEST = 0.2
 _TIE = 1e-12
 """Added to codes once for each earlier row, so that every kind of sort gives the same order."""
 _NOTHING = -50.0
@@ -39,6 +38,8 @@ class Parzen:
         Which numbers and words exist in each observation.
     narrowest : float64[d]
         The minimum width of a kernel.
+    widest : float
+        The maximum width.
 
     Source: Bergstra and others: Algorithms for hyper-parameter optimization, 2011; Falkner and others: BOHB,
     2018, for kernels of several dimensions; Watanabe: Tree-structured Parzen estimator, 2023, for a minimum
@@ -52,6 +53,7 @@ class Parzen:
         categories: Sequence[int],
         exist: np.ndarray,
         narrowest: np.ndarray,
+        widest: float,
     ) -> None:
         self._count, dimensions = numbers.shape
         self._categories = np.array(categories, dtype=np.int64)
@@ -59,7 +61,7 @@ class Parzen:
         self._uniform = 1.0 / (self._count + 1)  # weight in a kernel of all words that were not observed
         self._around = np.vstack([numbers, np.full((1, dimensions), 0.5)])
         self._words = np.vstack([words, np.zeros((1, len(categories)), dtype=np.int64)])
-        near = widths(numbers, exist[:, :dimensions], np.minimum(narrowest, _WIDEST))
+        near = widths(numbers, exist[:, :dimensions], narrowest, widest)
         self._widths = np.vstack([near, np.ones((1, dimensions))])
         self._exist = np.vstack([exist[:, :dimensions], np.ones((1, dimensions), dtype=bool)])
         self._known = np.vstack([exist[:, dimensions:], np.zeros((1, len(categories)), dtype=bool)])
@@ -100,24 +102,24 @@ class Parzen:
         return np.asarray(highest + np.log(shares.sum(1)))
 
 
-def widths(numbers: np.ndarray, exist: np.ndarray, narrowest: np.ndarray) -> np.ndarray:
+def widths(numbers: np.ndarray, exist: np.ndarray, narrowest: np.ndarray, widest: float) -> np.ndarray:
     """Return the width of each kernel in each dimension: float64[n, d].
 
     The width is the larger of the distances to the two neighbours among the observations that have the
     number. The first and the last observation have one neighbour.
     """
     if len(numbers) < 2:
-        return np.full(numbers.shape, _WIDEST)
+        return np.full(numbers.shape, widest)
     codes = np.where(exist, numbers, np.inf).T + _TIE * np.arange(len(numbers))  # what is missing comes last
     order = np.argsort(codes, axis=1)
     with np.errstate(invalid="ignore"):
         gaps = np.diff(np.take_along_axis(codes, order, axis=1))
     gaps[~np.isfinite(gaps)] = 0
     farther = np.maximum(np.hstack([gaps[:, :1], gaps]), np.hstack([gaps, gaps[:, -1:]]))
-    farther[exist.sum(0) < 2] = _WIDEST
+    farther[exist.sum(0) < 2] = widest
     found = np.empty_like(farther)
     np.put_along_axis(found, order, farther, axis=1)
-    return np.asarray(np.clip(found.T, narrowest, _WIDEST))
+    return np.asarray(np.clip(found.T, np.minimum(narrowest, widest), widest))
 
 
 def _weights(count: int) -> np.ndarray:

@@ -8,8 +8,8 @@ Losses are compared at the highest resource that enough trials have reached. Tri
 after them, in decreasing order of resource, because a scheduler has stopped them.
 
 In a space with conditional parameters, an observation has no effect on a parameter that it does not have.
-More configs count as good there, because they divide among the branches, and kernels of good configs are
-wider, so that a branch which is good early does not hide the others.
+More configs count as good there, because they divide among the branches, and all kernels have the same width:
+with narrow kernels, a branch that is good early hides the others.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ _MOST_GOOD = 25
 _NARROWEST = 0.4
 """Minimum width of kernels, times the square root of the number of results. Both densities have the same
 minimum: narrower kernels of the many other configs would leave gaps between them that look good."""
+_WIDEST = 0.2
+_CONDITIONAL = 0.05
+"""Width of all kernels in a space with conditions, unless there are fewer than 20."""
 _OF_CELL = 0.5
 """Minimum width of kernels as a part of the width of a whole number."""
 _MORE_GOOD = 1.5
@@ -128,9 +131,7 @@ class TpeSearcher(Searcher):
         results = int(np.count_nonzero(self._levels[: self._size]))
         if not results or max(number, results) < self._startup:
             return self.untried(self._rows, rng)
-        good, others = (
-            self._density(rows, is_good=each) for rows, each in zip(self._split(), (True, False), strict=True)
-        )
+        good, others = map(self._density, self._split())
         numbers, words = good.draw(self._candidates, rng)
         exist = np.ones((self._candidates, self._exist.shape[1]), dtype=bool)
         if self._is_conditional:
@@ -157,13 +158,14 @@ class TpeSearcher(Searcher):
         count = min(ceil(share * len(tried)), _MOST_GOOD)
         return np.sort(order[:count]), np.sort(order[count:])
 
-    def _density(self, rows: np.ndarray, *, is_good: bool) -> Parzen:
+    def _density(self, rows: np.ndarray) -> Parzen:
         least = _NARROWEST / sqrt(np.count_nonzero(self._levels[: self._size]))
-        if is_good and self._is_conditional:
-            least = max(least, 1 / (2 + len(rows)))
-        narrowest = np.maximum(least, self._cells)
+        bounds = np.maximum(least, self._cells), _WIDEST
+        if self._is_conditional:
+            width = max(_CONDITIONAL, 1 / (1 + len(rows)))
+            bounds = np.full(len(self._plain), width), width
         exist = self._exist[rows]
-        return Parzen(self._numbers[rows], self._words[rows], self._categories, exist, narrowest)
+        return Parzen(self._numbers[rows], self._words[rows], self._categories, exist, *bounds)
 
     def _config(self, numbers: np.ndarray, words: np.ndarray) -> Config:
         code = np.full(self.space.width, 0.5)
