@@ -33,6 +33,8 @@ _MOST_GOOD = 25
 _NARROWEST = 0.4
 """Minimum width of kernels, times the square root of the number of results. Both densities have the same
 minimum: narrower kernels of the many other configs would leave gaps between them that look good."""
+_LEAST = 0.04
+"""Minimum width if results are of several resources: most of them are then of little resource, and noisy."""
 _WIDEST = 0.2
 _CONDITIONAL = 0.05
 """Width of all kernels in a space with conditions, unless there are fewer than 20."""
@@ -159,7 +161,9 @@ class TpeSearcher(Searcher):
         return np.sort(order[:count]), np.sort(order[count:])
 
     def _density(self, rows: np.ndarray) -> Parzen:
-        least = _NARROWEST / sqrt(np.count_nonzero(self._levels[: self._size]))
+        levels = self._levels[: self._size]
+        levels = levels[levels > 0]
+        least = max(_NARROWEST / sqrt(len(levels)), _LEAST if levels.min() < levels.max() else 0)
         bounds = np.maximum(least, self._cells), _WIDEST
         if self._is_conditional:
             width = max(_CONDITIONAL, 1 / (1 + len(rows)))
