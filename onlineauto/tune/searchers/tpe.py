@@ -144,11 +144,7 @@ class TpeSearcher(Searcher):
         for config in (self._config(numbers[each], words[each]) for each in order):
             if isinf(self.space.size) or tuple(config.items()) not in self._rows:
                 return config
-        return (
-            self.untried(self._rows, rng)
-            if self.is_small
-            else self._config(numbers[order[0]], words[order[0]])
-        )
+        return self.untried(self._rows, rng)
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of good configs and of other configs, the oldest first."""
