@@ -132,7 +132,10 @@ def _weights(count: int) -> np.ndarray:
 
 def _log_masses(numbers: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """Return the logarithm of each kernel's mass between 0 and 1, in each dimension."""
-    inside = 0.5 * (_erf((1 - numbers) / (spread * np.sqrt(2))) + _erf(numbers / (spread * np.sqrt(2))))
+    inside = np.ones(numbers.shape)
+    near = np.minimum(numbers, 1 - numbers) < 6 * spread  # all of the others is inside
+    at, scale = numbers[near], spread[near] * np.sqrt(2)
+    inside[near] = 0.5 * (_erf((1 - at) / scale) + _erf(at / scale))
     return np.asarray(np.log(inside))
 
 
