@@ -27,6 +27,8 @@ PRINTED = {
     "12_autovw.py": "interactions searched: 0.0",
     "13_tune_a_stream.py": "the winner is the champion after 100 more events",
     "15_cluster.py": "clicks: done, 12,000 of 12,000",
+    "16_from_optuna.py": "best model: network",
+    "17_from_ray_tune.py": "best depth: 5 after 27 epochs",
     "14_service.py": "clicks with -q ::: 0.",
 }
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from onlineauto.tune.active_trial import ActiveTrial, TrialPruned
+from onlineauto.tune.creating import create_study, load_study
 from onlineauto.tune.drawing import draw_study
+from onlineauto.tune.result_grid import ResultGrid
 from onlineauto.tune.schedulers import SCHEDULERS, Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
 from onlineauto.tune.searchers import SEARCHERS, Searcher
 from onlineauto.tune.spaces import (
@@ -19,6 +22,7 @@ from onlineauto.tune.store import LeaseLost, Store
 from onlineauto.tune.study import Study
 from onlineauto.tune.study_view import StudyState
 from onlineauto.tune.trial import Job, Trial
+from onlineauto.tune.tuner import RunConfig, TuneConfig, Tuner
 from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.headcount import Headcount
 from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
@@ -29,6 +33,7 @@ from onlineauto.tune.workers.trainable import Trainable
 __all__ = [
     "SCHEDULERS",
     "SEARCHERS",
+    "ActiveTrial",
     "Callback",
     "Categorical",
     "Decision",
@@ -40,7 +45,9 @@ __all__ = [
     "Parameter",
     "Plateau",
     "RayWorkers",
+    "ResultGrid",
     "ResumeFrom",
+    "RunConfig",
     "Scheduler",
     "Searcher",
     "Setting",
@@ -55,9 +62,14 @@ __all__ = [
     "Timeout",
     "Trainable",
     "Trial",
+    "TrialPruned",
+    "TuneConfig",
+    "Tuner",
     "Workers",
+    "create_study",
     "draw_study",
     "from_configspace",
+    "load_study",
     "space_of_options",
     "to_configspace",
 ]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers import Decision
     from onlineauto.tune.store import Claim, Record, Store
 
+_NOTHING: Final[Mapping[str, Any]] = {}
 _PAUSES: Final = 0.02, 1.0
 """Seconds between two reads of the store while `wait` waits: at first, and at most."""
 
@@ -79,10 +80,22 @@ class Claims:
         progress = self._replica.progress
         return progress.version > self._empty_at or progress.is_done
 
-    def report(self, job: Job, step: Any, value: Any, details: Mapping[str, Any] | None) -> Decision:
-        """Commit an intermediate value and return whether the job continues."""
+    def report(
+        self,
+        job: Job,
+        step: Any,
+        value: Any,
+        details: Mapping[str, Any] | None,
+        suggested: Mapping[str, Any] = _NOTHING,
+    ) -> Decision:
+        """Commit an intermediate value and return whether the job continues.
+
+        `suggested` has the config that the objective has suggested, if it is not the proposed one, and the
+        parameters that it has declared.
+        """
         at = count("step", step, 0)
         record = {"kind": "reported", **_key(job), "step": at, "value": number(value), **_details(details)}
+        record |= suggested
         try:
             version = self._store.commit(claim_of(job), record)
         except LeaseLost:
@@ -91,18 +104,26 @@ class Claims:
         self._replica.follow(record, version)
         return self._replica.progress.decision(job.trial)
 
-    def tell(self, job: Job, value: float, details: Mapping[str, Any] | None) -> None:
-        """Commit the final value of a job."""
+    def tell(
+        self,
+        job: Job,
+        value: float,
+        details: Mapping[str, Any] | None,
+        suggested: Mapping[str, Any] = _NOTHING,
+        *,
+        resource: int | None = None,
+    ) -> None:
+        """Commit the final value of a job; by default at the resource that its last report has reached."""
         if claim_of(job).owner != self.owner:  # another process may have reported where the job stopped
             self._replica.refresh()
-        resource = self._replica.progress.reached(job)
+        resource = self._replica.progress.reached(job) if resource is None else resource
         record = {"kind": "told", **_key(job), "resource": resource, "value": value, **_details(details)}
-        self._end(job, record, self._store.commit)
+        self._end(job, {**record, **suggested}, self._store.commit)
 
-    def fail(self, job: Job, why: str, *, final: bool) -> None:
+    def fail(self, job: Job, why: str, suggested: Mapping[str, Any] = _NOTHING, *, final: bool) -> None:
         """Commit that a job failed."""
         traceback = getattr(why, "traceback", "")
-        record = {"kind": "failed", **_key(job), "why": str(why), "final": final}
+        record = {"kind": "failed", **_key(job), "why": str(why), "final": final, **suggested}
         self._end(job, record | ({"traceback": traceback} if traceback else {}), self._store.fail)
 
     def release(self, job: Job, *, early: bool) -> None:

@@ -28,6 +28,7 @@ def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[
     """
     records = [record for version, record in enumerate(records, 1) if version not in skipped]
     configs = {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}
+    configs |= {each["trial"]: each["suggested"]["config"] for each in records if each.get("suggested")}
     return [
         {
             "trial": each["trial"],

@@ -16,6 +16,8 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.record_checks import SkippedRecord, UnfitRecord, check_record
 from onlineauto.tune.scheduled import ScheduledTrials
 from onlineauto.tune.schedulers import Decision, ResumeFrom, State
+from onlineauto.tune.searchers.open_searcher import OpenSearcher
+from onlineauto.tune.spaces import Space
 from onlineauto.tune.store.protocol import LOST
 from onlineauto.tune.trial import Trial, described, may_become, restored
 
@@ -53,6 +55,8 @@ class Progress:
     version : int
         Number of records that were applied.
     trials : dict of int to Trial
+    added : dict of int to Trial
+        Trials of other studies, with the numbers -1, -2, ….
     trainable : str or None
         What trials run, as ``MODULE:NAME``, if it is recorded.
     skipped : list of SkippedRecord
@@ -63,6 +67,7 @@ class Progress:
         self.scheduler, self.searcher = scheduler, searcher
         self.version = 0
         self.trials: dict[int, Trial] = {}
+        self.added: dict[int, Trial] = {}
         self.trainable: str | None = None
         self.skipped: list[SkippedRecord] = []
         self._sign, self._retries = sign, retries
@@ -84,6 +89,7 @@ class Progress:
             "study": self._begun,
             "extended": self._extend,
             "enqueued": self._enqueued,
+            "added": self._added,
             "named": self._named,
             "asked": self._asked,
             "reported": self._reported,
@@ -302,6 +308,27 @@ class Progress:
             self.scheduler.extend(self.scheduler.setting)  # the config needs a job when the others have ended
             self._extended = self._extended or over
 
+    def _added(self, record: Record) -> None:
+        try:
+            configs = [self.scheduler.setting.space.check(each["config"]) for each in record["trials"]]
+        except OptionError as error:
+            raise UnfitRecord(str(error)) from error
+        for config, each in zip(configs, record["trials"], strict=True):
+            number, resource, value = -1 - len(self.added), each["resource"], each["value"]
+            trial = Trial(number, config, State.TERMINATED, job_resource=resource, values={resource: value})
+            self.added[number] = trial
+            self._note_best(trial)
+            self._notify(self.searcher.on_ask, config)
+            self._notify(self.searcher.on_result, config, resource, self._sign * value)
+
+    def _suggested(self, record: Record) -> None:
+        """Give a trial the config that its objective has suggested, if that is not the proposed one."""
+        suggested, trial = record.get("suggested"), self.trials[record["trial"]]
+        if suggested and isinstance(self.searcher, OpenSearcher):
+            config, declared = dict(suggested["config"]), suggested["parameters"]
+            self.searcher.on_suggested(trial.config, config, Space(declared).parameters if declared else {})
+            trial.config = config
+
     def _named(self, record: Record) -> None:
         self.trainable = record["trainable"]
 
@@ -336,6 +363,7 @@ class Progress:
 
     def _reported(self, record: Record) -> None:
         trial, value = self.trials[record["trial"]], record["value"]
+        self._suggested(record)
         step = min(record["step"], trial.job_resource)
         if step <= trial.step or isnan(value):  # a repeated job reports the same steps again
             if step >= trial.job_resource:
@@ -350,6 +378,7 @@ class Progress:
 
     def _told(self, record: Record) -> None:
         trial, value = self.trials[record["trial"]], record["value"]
+        self._suggested(record)
         resource = min(record["resource"], trial.job_resource)  # earlier versions wrote what overshot
         trial.values[resource] = value
         trial.step = max(trial.step, resource)
@@ -381,6 +410,7 @@ class Progress:
 
     def _failed(self, record: Record) -> None:
         trial = self.trials[record["trial"]]
+        self._suggested(record)
         trial.failures += 1
         self._lapsed.discard(trial.number)
         trial.error, trial.traceback = record["why"], str(record.get("traceback", ""))
@@ -440,6 +470,7 @@ class Progress:
             "waiting": list(self._waiting),
             "stopped": {str(trial): step for trial, step in self._stopped.items()},
             "trials": [described(trial) for trial in self.trials.values()],
+            "added": [described(trial) for trial in self.added.values()],
             "limits": [self.searcher.limit, self.scheduler.setting.max_resource, self._extended],
             "losses": {str(trial): list(each) for trial, each in self._losses.items()},
             "owners": {str(trial): self._owners[trial] for trial in self._running()},
@@ -465,6 +496,7 @@ class Progress:
         self._waiting = deque(state["waiting"])
         self._stopped = {int(trial): step for trial, step in state["stopped"].items()}
         self.trials = {each["number"]: restored(each) for each in state["trials"]}
+        self.added = {each["number"]: restored(each) for each in state.get("added", ())}
         self._losses = {int(trial): (times, step) for trial, (times, step) in state.get("losses", {}).items()}
         self._owners = {int(trial): owner for trial, owner in state.get("owners", {}).items()}
         self._unfinished = {int(trial): attempt for trial, attempt in state.get("unfinished", {}).items()}
@@ -472,9 +504,10 @@ class Progress:
         self._scheduled.load_state_dict(state.get("scheduled"), self.trials)
         self.skipped = [SkippedRecord(*each) for each in state.get("skipped", ())]
         self._origins, self._ended, self._best = {}, set(), None
-        for trial in self.trials.values():
+        for trial in (*self.trials.values(), *self.added.values()):
             if trial.values:
                 self._note_best(trial)
+        for trial in self.trials.values():
             if trial.state in (State.TERMINATED, State.ERRORED):
                 self._ended.add(trial.number)
             elif trial.state is not State.PAUSED and trial.resume_from is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune.plain import count, number, whole
 from onlineauto.tune.schedulers import State
+from onlineauto.tune.spaces import Space
 
 if TYPE_CHECKING:
     from onlineauto.tune.store import Record
@@ -78,6 +79,13 @@ def check_record(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool 
                 none or count(limit, record[limit], 1)
         elif kind == "enqueued":
             _need(isinstance(record["config"], Mapping), "config is not a mapping")
+        elif kind == "added":
+            _need(isinstance(record["trials"], list), "trials are not a list")
+            for each in record["trials"]:
+                both = isinstance(each, Mapping) and isinstance(each["config"], Mapping)
+                _need(both, "a trial, or its config, is not a mapping")
+                _need((whole(each["resource"]) or 0) >= 1, f"resource = {each['resource']!r}")
+                _need(not isnan(number(each["value"])), f"value = {each['value']!r}")
     except KeyError as error:
         raise UnfitRecord(f"it has no {error}") from None
     except OptionError as error:
@@ -91,6 +99,12 @@ def _check_job(record: Record, trials: Mapping[int, Trial]) -> None:
     assert trial is not None
     _need(trial.attempt == attempt, f"trial {trial.number} has attempt {trial.attempt}, not {attempt!r}")
     _need(trial.state in _OF_JOBS[kind], f"trial {trial.number} is {trial.state}")
+    suggested = record.get("suggested", {})
+    _need(isinstance(suggested, Mapping), "what was suggested is not a mapping")
+    if suggested:
+        both = isinstance(suggested["config"], Mapping) and isinstance(suggested["parameters"], Mapping)
+        _need(both, "suggested values, or parameters, are not mappings")
+        suggested["parameters"] and Space(suggested["parameters"])
     if kind == "failed":
         _need(isinstance(record["why"], str) and isinstance(record["final"], bool), "why or final is wrong")
     if kind in ("reported", "told"):

@@ -10,13 +10,17 @@ from onlineauto.tune.plain import as_json, count, number
 from onlineauto.tune.progress import Progress
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler, Setting
 from onlineauto.tune.searchers import SEARCHERS, Searcher
+from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.spaces import Space
+from onlineauto.tune.spaces.open_space import OpenSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.tune.spaces import Parameter
 
+_NEED_SPACE = {"dehb", "pbt", "grid"}
+"""Schedulers and searchers that encode configs, or combine all values, so that the space must be declared."""
 _MODES = {"min": 1.0, "max": -1.0}
 
 
@@ -50,7 +54,7 @@ class StudySettings:
     @classmethod
     def of(
         cls,
-        space: Mapping[str, Parameter | Mapping[str, Any]] | Space,
+        space: Mapping[str, Parameter | Mapping[str, Any]] | Space | None,
         scheduler: str | Scheduler,
         searcher: str | Searcher | None,
         *,
@@ -71,6 +75,8 @@ class StudySettings:
             raise OptionError(f"mode = {mode!r}: valid are {', '.join(_MODES)}")
         how = _part("scheduler", scheduler, SCHEDULERS, Scheduler)
         default = how[2]().default_searcher
+        if space is None:
+            space = OpenSpace()
         settings = cls(
             setting=Setting(space=space if isinstance(space, Space) else Space(space), **ladder),
             scheduler=how,
@@ -81,6 +87,8 @@ class StudySettings:
             lease=None if lease is None else seconds_of(lease),
             named=searcher is not None,
         )
+        if isinstance(space, OpenSpace) and (names := _NEED_SPACE & {how[0], settings.searcher[0]}):
+            raise OptionError(f"{', '.join(names)!r} needs a space that is declared before the study begins")
         settings.progress()  # rejects a ladder of one rung before anything is written
         return settings
 
@@ -96,7 +104,7 @@ class StudySettings:
                 raise OptionError(f"the study has a custom {what} {name!r}: pass it as {what}=")
             made[what] = own if own is not None else registry[name](**options)
         rest = {key: value for key, value in found.items() if key not in ("space", "scheduler", "searcher")}
-        return cls.of(found["space"], made["scheduler"], made["searcher"], **{"rules": 1, **rest})
+        return cls.of(found["space"] or None, made["scheduler"], made["searcher"], **{"rules": 1, **rest})
 
     @property
     def sign(self) -> float:
@@ -105,7 +113,8 @@ class StudySettings:
 
     def progress(self, setting: Setting | None = None) -> Progress:
         """Return the state of the study before its first record, optionally with another setting."""
-        scheduler, searcher = self.scheduler[2](), self.searcher[2]()
+        scheduler, make = self.scheduler[2](), self.searcher[2]
+        searcher = OpenSearcher(make) if isinstance(self.setting.space, OpenSpace) else make()
         searcher.begin(self.setting.space, seed=self.setting.seed)
         searcher.limit = self.max_trials
         scheduler.begin(setting or self.setting)

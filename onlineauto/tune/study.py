@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError, shown
 from onlineauto.tune.claims import Claims, pauses
+from onlineauto.tune.optimizing import Optimizing
 from onlineauto.tune.plain import count, number
 from onlineauto.tune.replica import Replica
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.settings import StudySettings, seconds_of
+from onlineauto.tune.spaces.open_space import OpenSpace
 from onlineauto.tune.store import open_store
 from onlineauto.tune.store.urls import without_password
-from onlineauto.tune.study_view import StudyState, StudyView
+from onlineauto.tune.study_view import StudyState
 from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.jobs import claim_of
 from onlineauto.tune.workers.naming import OF_STREAM, about_stream, import_trainable, name_of_trainable
@@ -52,7 +54,7 @@ _LEASE = 60.0
 """Default lease of a study in a store, in seconds."""
 
 
-class Study(StudyView):
+class Study(Optimizing):
     """A search for the best config of a space, alone or together with other processes.
 
     All processes that pass the same `name` and `storage` work on the same study. All methods may be called
@@ -60,8 +62,8 @@ class Study(StudyView):
 
     Parameters
     ----------
-    space : mapping or Space
-        The parameters by their names.
+    space : mapping, Space or None
+        The parameters by their names. None if objectives suggest them while they run: see `optimize`.
     scheduler : str or Scheduler
         ``hyperband``, ``race``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or a `Scheduler` object.
     searcher : str or Searcher, optional
@@ -98,7 +100,7 @@ class Study(StudyView):
 
     def __init__(
         self,
-        space: Mapping[str, Parameter | Mapping[str, Any]] | Space,
+        space: Mapping[str, Parameter | Mapping[str, Any]] | Space | None,
         scheduler: str | Scheduler = "hyperband",
         searcher: str | Searcher | None = None,
         *,
@@ -169,7 +171,7 @@ class Study(StudyView):
         return study
 
     def _open(self, store: Store, settings: StudySettings, name: str, *, lease: Any, storage: Any) -> None:
-        self.name, self.space, self.mode = name, settings.setting.space, settings.mode
+        self.name, self.mode = name, settings.mode
         self._store, self._settings = store, settings
         self._lock = RLock()
         self._replica = Replica(store, settings, name)
@@ -346,7 +348,7 @@ class Study(StudyView):
             `max_trials`, or its scheduler accepts no more trials.
         """
         with self._lock:
-            record = {"kind": "enqueued", "config": self.space.check(config)}
+            record = {"kind": "enqueued", "config": self._settings.setting.space.check(config)}
             self.refresh()
             progress = self._current()
             if progress.searcher.left < 1:
@@ -360,6 +362,9 @@ class Study(StudyView):
                     f"the study {self.name!r} is done, and its scheduler {scheduler!r} takes no more"
                 )
             self._replica.follow(record, self._store.append(record))
+
+    enqueue_trial = enqueue
+    """The name of `enqueue` in Optuna."""
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
         """Renew the leases of jobs and return the jobs that are not their owner's any more."""
@@ -413,6 +418,8 @@ class Study(StudyView):
         """
         from onlineauto.tune.workers.running import run_study
 
+        if isinstance(self.settings.setting.space, OpenSpace):
+            raise OptionError(f"the space of the study {self.name!r} is not declared: call Study.optimize")
         jobs = None if jobs is None else count("jobs", jobs, 0)
         rounds = None if rounds is None else count("rounds", rounds, 0)
         checkpoint_every = count("checkpoint_every", checkpoint_every, 1)
@@ -447,7 +454,7 @@ class Study(StudyView):
             stoppers=stoppers,
             callbacks=callbacks,
         )
-        trials = self.trials
+        trials = [each for each in self.trials if each.number >= 0]
         if self.is_done and sum(trial.attempt + 1 for trial in trials) == attempts:
             most = self.settings.max_trials
             _LOG.warning(
@@ -461,16 +468,6 @@ class Study(StudyView):
         if best is None:
             _LOG.warning("no trial of the study %r has a value; %s", self.name, self._why_none())
         return best
-
-    def _why_none(self) -> str:
-        failed = [trial for trial in self.trials if trial.error]
-        if not failed:
-            return "none has ended"
-        first = failed[0]
-        where = (
-            f"Study.trials[{first.number}].traceback says where" if first.traceback else "without a traceback"
-        )
-        return f"{len(failed)} failed, the first with {first.error}; {where}"
 
     def _known_value(self, job: Any) -> float | None:
         """Return the value of the trial that a job resumes; None if it resumes none."""

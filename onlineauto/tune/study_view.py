@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.history import rows
+from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.trial import Job
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.record_checks import SkippedRecord
     from onlineauto.tune.replica import Replica
     from onlineauto.tune.settings import StudySettings
+    from onlineauto.tune.spaces import Space
     from onlineauto.tune.store import Store
     from onlineauto.tune.trial import Trial
 
@@ -73,17 +75,27 @@ class StudyView:
 
     @property
     def trials(self) -> list[Trial]:
-        """Copies of all trials, by number."""
+        """Copies of all trials, by number; those of other studies, -1, -2, …, are at the end of the list."""
         with self._lock:
-            trials = self._replica.progress.trials
-            return [_copied(trials[number]) for number in sorted(trials)]
+            trials, added = self._replica.progress.trials, self._replica.progress.added
+            return [copied(each[at]) for each in (trials, added) for at in sorted(each)]
 
     @property
     def best(self) -> Trial | None:
         """The incumbent: the trial with the best value at the largest resource so far. None at first."""
         with self._lock:
             progress = self._replica.progress
-            return None if progress.best is None else _copied(progress.trials[progress.best])
+            if progress.best is None:
+                return None
+            return copied((progress.trials if progress.best >= 0 else progress.added)[progress.best])
+
+    @property
+    def space(self) -> Space:
+        """The space: as it was declared, or what objectives have suggested so far."""
+        with self._lock:
+            progress = self._replica.progress
+            known = progress.searcher.known_space if isinstance(progress.searcher, OpenSearcher) else None
+            return known or progress.scheduler.setting.space
 
     def needed(self, trial: int) -> set[int]:
         """Return the resources at which a trial's checkpoints are needed, in addition to the newest ones."""
@@ -144,5 +156,6 @@ class StudyView:
         return rows(records if job is None else records[: job.version], skipped)
 
 
-def _copied(trial: Trial) -> Trial:
-    return replace(trial, values=dict(trial.values))
+def copied(trial: Trial) -> Trial:
+    """Return a copy that later records do not change."""
+    return replace(trial, config=dict(trial.config), values=dict(trial.values))

@@ -132,6 +132,11 @@ class Trial:
         """The value at `resource`, or None."""
         return self.values[self.resource] if self.values else None
 
+    @property
+    def params(self) -> Config:
+        """The config, under the name that Optuna gives it."""
+        return self.config
+
 
 def described(trial: Trial) -> dict[str, Any]:
     """Return a trial as plain JSON."""

@@ -13,7 +13,7 @@ from onlineauto.errors import OptionError
 from onlineauto.testing import check_searcher
 from onlineauto.tune import SEARCHERS, Categorical, Float, Int, Searcher, Space
 from onlineauto.tune.searchers.grid import GridSearcher
-from onlineauto.tune.searchers.parzen import Parzen
+from onlineauto.tune.searchers.parzen import Parzen, widths
 from onlineauto.tune.searchers.quasi import QuasiSearcher
 from onlineauto.tune.searchers.tpe import TpeSearcher
 
@@ -137,23 +137,58 @@ def test_a_trial_that_is_running_or_failed_counts_as_bad() -> None:
 
 def test_a_density_sums_to_one() -> None:
     rng = np.random.default_rng(0)
-    density = Parzen(rng.random((40, 2)), rng.integers(3, size=(40, 1)), [3])
+    exist = rng.random((40, 3)) < 0.8
+    density = Parzen(rng.random((40, 2)), rng.integers(3, size=(40, 1)), [3], exist, np.full(2, 0.05), 0.2)
     middle = (np.arange(200) + 0.5) / 200
     grid = np.stack(np.meshgrid(middle, middle), axis=-1).reshape(-1, 2)
     mass = 0.0
     for word in range(3):
-        mass += float(np.exp(density.log_density(grid, np.full((len(grid), 1), word))).mean())
+        words, all_exist = np.full((len(grid), 1), word), np.ones((len(grid), 3), dtype=bool)
+        mass += float(np.exp(density.log_density(grid, words, all_exist)).mean())
     assert mass == pytest.approx(1, abs=1e-3)
+
+
+def test_a_kernel_is_as_wide_as_the_distance_to_its_farther_neighbour() -> None:
+    codes = np.array([[0.1, 0.5], [0.15, 0.5], [0.55, 0.5], [0.6, 0.5]])
+    exist = np.array([[True, True], [True, False], [True, False], [True, False]])
+    found = widths(codes, exist, np.array([0.06, 0.06]), 0.2)
+    assert found[:, 0].tolist() == pytest.approx([0.06, 0.2, 0.2, 0.06])
+    assert found[0, 1] == 0.2  # it has no neighbour
+    exist[1, 0] = False
+    assert widths(codes, exist, np.array([0.01, 0.01]), 0.9)[[0, 2, 3], 0].tolist() == pytest.approx(
+        [0.45, 0.45, 0.05]
+    )
+
+
+def test_tpe_repeats_no_config_of_whole_numbers() -> None:
+    searcher = TpeSearcher()
+    searcher.begin(Space({"m": Int(0, 49), "n": Int(0, 49)}), seed=0)
+    tried = []
+    for _ in range(150):
+        config = searcher.ask()
+        assert config is not None
+        tried.append((config["m"], config["n"]))
+        searcher.on_result(config, 1, abs(int(str(config["m"])) - 20) + abs(int(str(config["n"])) - 30))
+    assert len(set(tried[10:])) == 140
+    assert (20, 30) in tried
 
 
 def test_draws_follow_the_density() -> None:
     rng = np.random.default_rng(0)
-    density = Parzen(rng.random((3, 1)), rng.integers(2, size=(3, 1)), [2])
+    density = Parzen(
+        rng.random((3, 1)),
+        rng.integers(2, size=(3, 1)),
+        [2],
+        np.ones((3, 2), dtype=bool),
+        np.array([0.05]),
+        0.2,
+    )
     numbers, words = density.draw(20000, rng)
     for word in range(2):
         drawn = np.histogram(numbers[words[:, 0] == word], bins=20, range=(0, 1))[0] / 1000
         fine = ((np.arange(2000) + 0.5) / 2000)[:, None]
-        expected = np.exp(density.log_density(fine, np.full((2000, 1), word))).reshape(20, -1).mean(1)
+        logs = density.log_density(fine, np.full((2000, 1), word), np.ones((2000, 2), dtype=bool))
+        expected = np.exp(logs).reshape(20, -1).mean(1)
         assert np.abs(drawn - expected).max() < 0.15 * max(1, expected.max())
 
 

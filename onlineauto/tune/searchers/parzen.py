@@ -1,8 +1,9 @@
 """``Parzen``: a density around observed codes, to draw from and to compare.
 
-Each observation is a kernel. For a number the kernel is a normal distribution truncated to [0, 1]; for a word
-it puts most of the weight on the observed word. One more kernel covers the whole space. If a parameter does
-not exist in an observation, the kernel is uniform in that dimension, because nothing was observed.
+Each observation is a kernel. For a number the kernel is a normal distribution truncated to [0, 1]; its width
+is the distance to the next observation on the farther side, within bounds. For a word it puts most of the
+weight on the observed word. One more kernel covers the whole space. If a parameter does not exist in an
+observation, the kernel is uniform in that dimension, because nothing was observed.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_WIDTH = 0.07
-_NARROWEST = 0.01
+_TIE = 1e-12
+"""Added to codes once for each earlier row, so that every kind of sort gives the same order."""
+_NOTHING = -50.0
+"""Logarithm of a share that does not count; numbers near the least float would be slow."""
 _RECENT = 25
 """Number of newest observations with full weight; the weight of older observations decreases with age."""
 
 
 class Parzen:
-    """The density around some observations.
+    """The density around some observations, in all dimensions together.
 
     Parameters
     ----------
@@ -31,66 +34,16 @@ class Parzen:
         The indices of words.
     categories : sequence of int
         Number of words of each of the `c` choices.
+    exist : bool[n, d + c]
+        Which numbers and words exist in each observation.
+    narrowest : float64[d]
+        The minimum width of a kernel.
+    widest : float
+        The maximum width.
 
     Source: Bergstra and others: Algorithms for hyper-parameter optimization, 2011; Falkner and others: BOHB,
-    2018, for kernels of several dimensions.
-    """
-
-    def __init__(self, numbers: np.ndarray, words: np.ndarray, categories: Sequence[int]) -> None:
-        count, dimensions = numbers.shape
-        self._widths = widths(numbers, len(categories))
-        self._weights = _weights(count)
-        self._numbers = numbers
-        self._scaled = numbers / self._widths
-        self._words = words
-        self._uniform = 1.0 / (count + 1)  # weight in a kernel of all words that were not observed
-        self._categories = np.array(categories)
-        self._logs = np.log(self._weights[:-1]) - _log_mass(numbers, self._widths)
-        self._logs -= np.log(self._widths * np.sqrt(2 * np.pi)).sum()
-        self._prior = np.log(self._weights[-1]) - dimensions * np.log(_ERF_HALF * np.sqrt(2 * np.pi))
-
-    def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes of numbers and indices of words drawn from the density."""
-        chosen = np.searchsorted(np.cumsum(self._weights[:-1]), rng.random(size), side="right")
-        everywhere = chosen == len(self._numbers)
-        around = np.append(self._numbers, np.full((1, self._numbers.shape[1]), 0.5), axis=0)[chosen]
-        spread = np.where(everywhere[:, None], 1.0, self._widths)
-        numbers = around + spread * rng.standard_normal(around.shape)
-        while (outside := (numbers < 0) | (numbers > 1)).any():
-            again = around + spread * rng.standard_normal(around.shape)
-            numbers[outside] = again[outside]
-        words = np.append(self._words, np.zeros((1, self._words.shape[1]), int), axis=0)[chosen]
-        other = (
-            rng.random(words.shape) < np.where(everywhere, 1.0, self._uniform / (1 + self._uniform))[:, None]
-        )
-        uniform = (rng.random(words.shape) * self._categories).astype(int)
-        return numbers, np.where(other, uniform, words)
-
-    def log_density(self, numbers: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Return the logarithm of the density at codes: float64[n]."""
-        scaled = numbers / self._widths
-        squares = (scaled**2).sum(1)[:, None] + (self._scaled**2).sum(1) - 2 * scaled @ self._scaled.T
-        logs = self._logs - squares / 2
-        for choice, count in enumerate(self._categories):
-            same = words[:, choice, None] == self._words[:, choice]
-            share = self._uniform / count
-            logs += np.where(same, np.log(1 + share), np.log(share)) - np.log(1 + self._uniform)
-        prior = self._prior - ((numbers - 0.5) ** 2).sum(1) / 2 - np.log(self._categories).sum()
-        highest = np.maximum(logs.max(1, initial=-np.inf), prior)
-        return np.asarray(highest + np.log(np.exp(logs - highest[:, None]).sum(1) + np.exp(prior - highest)))
-
-
-class ConditionalParzen(Parzen):
-    """The density around observations in a space with conditional parameters.
-
-    Parameters
-    ----------
-    numbers, words, categories
-        As for `Parzen`.
-    numbers_exist : bool[n, d]
-        Which numbers exist in each observation.
-    words_exist : bool[n, c]
-        Which words exist in each observation.
+    2018, for kernels of several dimensions; Watanabe: Tree-structured Parzen estimator, 2023, for a minimum
+    width on which the result depends most.
     """
 
     def __init__(
@@ -98,12 +51,21 @@ class ConditionalParzen(Parzen):
         numbers: np.ndarray,
         words: np.ndarray,
         categories: Sequence[int],
-        numbers_exist: np.ndarray,
-        words_exist: np.ndarray,
+        exist: np.ndarray,
+        narrowest: np.ndarray,
+        widest: float,
     ) -> None:
-        super().__init__(numbers, words, categories)
-        self._numbers_exist, self._words_exist = numbers_exist, words_exist
-        self._log_heights = -_log_masses(numbers, self._widths) - np.log(self._widths * np.sqrt(2 * np.pi))
+        self._count, dimensions = numbers.shape
+        self._categories = np.array(categories, dtype=np.int64)
+        self._weights = _weights(self._count)
+        self._uniform = 1.0 / (self._count + 1)  # weight in a kernel of all words that were not observed
+        self._around = np.vstack([numbers, np.full((1, dimensions), 0.5)])
+        self._words = np.vstack([words, np.zeros((1, len(categories)), dtype=np.int64)])
+        near = widths(numbers, exist[:, :dimensions], narrowest, widest)
+        self._widths = np.vstack([near, np.ones((1, dimensions))])
+        self._exist = np.vstack([exist[:, :dimensions], np.ones((1, dimensions), dtype=bool)])
+        self._known = np.vstack([exist[:, dimensions:], np.zeros((1, len(categories)), dtype=bool)])
+        self._heights = -_log_masses(self._around, self._widths) - np.log(self._widths * np.sqrt(2 * np.pi))
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw `size` configs: codes of numbers and indices of words.
@@ -111,42 +73,53 @@ class ConditionalParzen(Parzen):
         A parameter that does not exist in a kernel is drawn uniformly.
         """
         chosen = np.searchsorted(np.cumsum(self._weights[:-1]), rng.random(size), side="right")
-        around = np.append(self._numbers, np.full((1, self._numbers.shape[1]), 0.5), axis=0)[chosen]
-        exist = np.append(self._numbers_exist, np.zeros((1, self._numbers.shape[1]), bool), axis=0)[chosen]
-        numbers = around + self._widths * rng.standard_normal(around.shape)
+        around, spread = self._around[chosen], self._widths[chosen]
+        numbers = around + spread * rng.standard_normal(around.shape)
         while (outside := (numbers < 0) | (numbers > 1)).any():
-            again = around + self._widths * rng.standard_normal(around.shape)
+            again = around + spread * rng.standard_normal(around.shape)
             numbers[outside] = again[outside]
-        numbers = np.where(exist, numbers, rng.random(numbers.shape))
-        words = np.append(self._words, np.zeros((1, self._words.shape[1]), int), axis=0)[chosen]
-        known = np.append(self._words_exist, np.zeros((1, self._words.shape[1]), bool), axis=0)[chosen]
-        other = ~known | (rng.random(words.shape) < self._uniform / (1 + self._uniform))
+        numbers = np.where(self._exist[chosen], numbers, rng.random(numbers.shape))
+        words = self._words[chosen]
+        other = ~self._known[chosen] | (rng.random(words.shape) < self._uniform / (1 + self._uniform))
         uniform = (rng.random(words.shape) * self._categories).astype(int)
         return numbers, np.where(other, uniform, words)
 
-    def log_density_where(
-        self, numbers: np.ndarray, words: np.ndarray, numbers_exist: np.ndarray, words_exist: np.ndarray
-    ) -> np.ndarray:
-        """Return the logarithm of the density at codes in the dimensions that exist: float64[n]."""
-        distances = (numbers[:, None, :] - self._numbers) / self._widths
-        both = numbers_exist[:, None, :] & self._numbers_exist
-        logs = np.log(self._weights[:-1]) + np.where(both, self._log_heights - distances**2 / 2, 0.0).sum(2)
-        for choice, count in enumerate(self._categories):
+    def log_density(self, numbers: np.ndarray, words: np.ndarray, exist: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the density at codes, in the dimensions that exist: float64[n]."""
+        has = exist[:, : numbers.shape[1]].astype(float)
+        scale = np.where(self._exist, 1 / self._widths**2, 0.0)
+        codes = np.hstack([has, has * numbers, has * numbers**2])
+        heights = np.where(self._exist, self._heights, 0.0) - scale * self._around**2 / 2
+        logs = codes @ np.hstack([heights, scale * self._around, -scale / 2]).T + np.log(self._weights)
+        for choice, count in enumerate(self._categories.tolist()):
             same = words[:, choice, None] == self._words[:, choice]
             share = self._uniform / count
             observed = np.where(same, np.log(1 + share), np.log(share)) - np.log(1 + self._uniform)
-            density = np.where(self._words_exist[:, choice], observed, -np.log(count))
-            logs += np.where(words_exist[:, choice, None], density, 0.0)
-        prior = np.log(self._weights[-1]) - (words_exist * np.log(self._categories)).sum(1)
-        highest = np.maximum(logs.max(1, initial=-np.inf), prior)
-        return np.asarray(highest + np.log(np.exp(logs - highest[:, None]).sum(1) + np.exp(prior - highest)))
+            density = np.where(self._known[:, choice], observed, -np.log(count))
+            logs += np.where(exist[:, numbers.shape[1] + choice, None], density, 0.0)
+        highest = logs.max(1)
+        shares = np.exp(np.maximum(logs - highest[:, None], _NOTHING))
+        return np.asarray(highest + np.log(shares.sum(1)))
 
 
-def widths(numbers: np.ndarray, words: int) -> np.ndarray:
-    """Return the width of the kernels in each dimension."""
-    count, dimensions = numbers.shape
-    width = _WIDTH * max(count, 1) ** (-1 / (dimensions + words + 4))
-    return np.full(dimensions, max(width, _NARROWEST, 1 / (1 + count)))
+def widths(numbers: np.ndarray, exist: np.ndarray, narrowest: np.ndarray, widest: float) -> np.ndarray:
+    """Return the width of each kernel in each dimension: float64[n, d].
+
+    The width is the larger of the distances to the two neighbours among the observations that have the
+    number. The first and the last observation have one neighbour.
+    """
+    if len(numbers) < 2:
+        return np.full(numbers.shape, widest)
+    codes = np.where(exist, numbers, np.inf).T + _TIE * np.arange(len(numbers))  # what is missing comes last
+    order = np.argsort(codes, axis=1)
+    with np.errstate(invalid="ignore"):
+        gaps = np.diff(np.take_along_axis(codes, order, axis=1))
+    gaps[~np.isfinite(gaps)] = 0
+    farther = np.maximum(np.hstack([gaps[:, :1], gaps]), np.hstack([gaps, gaps[:, -1:]]))
+    farther[exist.sum(0) < 2] = widest
+    found = np.empty_like(farther)
+    np.put_along_axis(found, order, farther, axis=1)
+    return np.asarray(np.clip(found.T, np.minimum(narrowest, widest), widest))
 
 
 def _weights(count: int) -> np.ndarray:
@@ -157,14 +130,12 @@ def _weights(count: int) -> np.ndarray:
     return np.asarray(weights / weights.sum())
 
 
-def _log_mass(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """Return the logarithm of each kernel's mass between 0 and 1."""
-    return np.asarray(_log_masses(numbers, widths).sum(1))
-
-
-def _log_masses(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
+def _log_masses(numbers: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """Return the logarithm of each kernel's mass between 0 and 1, in each dimension."""
-    inside = 0.5 * (_erf((1 - numbers) / (widths * np.sqrt(2))) + _erf(numbers / (widths * np.sqrt(2))))
+    inside = np.ones(numbers.shape)
+    near = np.minimum(numbers, 1 - numbers) < 6 * spread  # all of the others is inside
+    at, scale = numbers[near], spread[near] * np.sqrt(2)
+    inside[near] = 0.5 * (_erf((1 - at) / scale) + _erf(at / scale))
     return np.asarray(np.log(inside))
 
 
@@ -173,10 +144,7 @@ def _erf(at: np.ndarray) -> np.ndarray:
 
     Source: Abramowitz and Stegun: Handbook of mathematical functions, 7.1.26.
     """
+    at = np.minimum(at, 6.0)  # the function is 1 from there on
     t = 1 / (1 + 0.3275911 * at)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
     return np.asarray(1 - series * np.exp(-at * at))
-
-
-_ERF_HALF = 0.3829249225480262
-"""The mass of a standard normal distribution between -1/2 and 1/2, for the kernel of the whole space."""

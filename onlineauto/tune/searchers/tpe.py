@@ -8,27 +8,38 @@ Losses are compared at the highest resource that enough trials have reached. Tri
 after them, in decreasing order of resource, because a scheduler has stopped them.
 
 In a space with conditional parameters, an observation has no effect on a parameter that it does not have.
-More configs count as good there, because they divide among the branches.
+More configs count as good there, because they divide among the branches, and all kernels have the same width:
+with narrow kernels, a branch that is good early hides the others.
 """
 
 from __future__ import annotations
 
-from math import ceil, inf
+from math import ceil, inf, isinf, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.searchers.parzen import ConditionalParzen, Parzen
+from onlineauto.tune.searchers.parzen import Parzen
 from onlineauto.tune.searchers.searcher import Searcher
 from onlineauto.tune.spaces import Categorical
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from onlineauto.tune.spaces import Config, Space
 
 _MOST_GOOD = 25
+_NARROWEST = 0.4
+"""Minimum width of kernels, times the square root of the number of results. Both densities have the same
+minimum: narrower kernels of the many other configs would leave gaps between them that look good."""
+_LEAST = 0.04
+"""Minimum width if results are of several resources: most of them are then of little resource, and noisy."""
+_WIDEST = 0.2
+_CONDITIONAL = 0.05
+"""Width of all kernels in a space with conditions, unless there are fewer than 20."""
+_OF_CELL = 0.5
+"""Minimum width of kernels as a part of the width of a whole number."""
 _MORE_GOOD = 1.5
 """The factor of the share that counts as good in a space with conditions."""
 _ENOUGH = 25
@@ -71,6 +82,7 @@ class TpeSearcher(Searcher):
         self._choices = [name for name, each in space.parameters.items() if isinstance(each, Categorical)]
         self._plain = [name for name in space.parameters if name not in self._choices]
         self._is_conditional = any(each.when for each in space.parameters.values())
+        self._cells = np.array([_OF_CELL / space.parameters[name].size for name in self._plain])
         self._categories = [space.parameters[name].categories for name in self._choices]
         self._rows: dict[tuple[Any, ...], int] = {}
         self._size = 0
@@ -118,50 +130,21 @@ class TpeSearcher(Searcher):
         return False
 
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
-        if number < self._startup or not self._levels[: self._size].any():
+        results = int(np.count_nonzero(self._levels[: self._size]))
+        if not results or max(number, results) < self._startup:
             return self.untried(self._rows, rng)
-        good, others = self._split()
+        good, others = map(self._density, self._split())
+        numbers, words = good.draw(self._candidates, rng)
+        exist = np.ones((self._candidates, self._exist.shape[1]), dtype=bool)
         if self._is_conditional:
-            return self._first_untried(*self._conditional_proposals(good, others, rng), rng)
-        density = self._density(good)
-        numbers, words = density.draw(self._candidates, rng)
-        gain = density.log_density(numbers, words) - self._density(others).log_density(numbers, words)
-        if self.is_small:
             configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
-            return self._first_untried(configs, gain, rng)
-        best = int(gain.argmax())
-        return self._config(numbers[best], words[best])
-
-    def _first_untried(self, configs: Sequence[Config], gain: np.ndarray, rng: np.random.Generator) -> Config:
-        """Return the best candidate; in a small space the best untried one, or else a random untried one."""
-        ordered: list[Config] = [configs[index] for index in np.argsort(-gain, kind="stable").tolist()]
-        if not self.is_small:
-            return ordered[0]
-        for config in (*ordered, self.untried(self._rows, rng)):
-            if tuple(config.items()) not in self._rows:
+            exist = np.array([self._names_exist(config) for config in configs], dtype=bool)
+        gain = good.log_density(numbers, words, exist) - others.log_density(numbers, words, exist)
+        order = np.argsort(-gain, kind="stable").tolist()
+        for config in (self._config(numbers[each], words[each]) for each in order):
+            if isinf(self.space.size) or tuple(config.items()) not in self._rows:
                 return config
-        return ordered[0]
-
-    def _conditional_proposals(
-        self, good: np.ndarray, others: np.ndarray, rng: np.random.Generator
-    ) -> tuple[list[Config], np.ndarray]:
-        best, rest = (
-            ConditionalParzen(
-                self._numbers[rows],
-                self._words[rows],
-                self._categories,
-                self._exist[rows, : len(self._plain)],
-                self._exist[rows, len(self._plain) :],
-            )
-            for rows in (good, others)
-        )
-        numbers, words = best.draw(self._candidates, rng)
-        configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
-        exist = np.array([self._names_exist(config) for config in configs], dtype=bool)
-        where = exist[:, : len(self._plain)], exist[:, len(self._plain) :]
-        gain = best.log_density_where(numbers, words, *where)
-        gain -= rest.log_density_where(numbers, words, *where)
-        return configs, gain
+        return self.untried(self._rows, rng)
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of good configs and of other configs, the oldest first."""
@@ -174,7 +157,15 @@ class TpeSearcher(Searcher):
         return np.sort(order[:count]), np.sort(order[count:])
 
     def _density(self, rows: np.ndarray) -> Parzen:
-        return Parzen(self._numbers[rows], self._words[rows], self._categories)
+        levels = self._levels[: self._size]
+        levels = levels[levels > 0]
+        least = max(_NARROWEST / sqrt(len(levels)), _LEAST if levels.min() < levels.max() else 0)
+        bounds = np.maximum(least, self._cells), _WIDEST
+        if self._is_conditional:
+            width = max(_CONDITIONAL, 1 / (1 + len(rows)))
+            bounds = np.full(len(self._plain), width), width
+        exist = self._exist[rows]
+        return Parzen(self._numbers[rows], self._words[rows], self._categories, exist, *bounds)
 
     def _config(self, numbers: np.ndarray, words: np.ndarray) -> Config:
         code = np.full(self.space.width, 0.5)

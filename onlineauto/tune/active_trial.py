@@ -1,0 +1,189 @@
+"""``ActiveTrial``: the argument of an objective, which suggests parameters and reports values."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+
+from onlineauto.errors import OnlineautoError, OptionError, shown
+from onlineauto.tune.plain import count, number, scalar
+from onlineauto.tune.schedulers import Decision
+from onlineauto.tune.schedulers.fifo import FifoScheduler
+from onlineauto.tune.searchers.open_searcher import OpenSearcher
+from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from threading import RLock
+
+    from onlineauto.tune.claims import Claims
+    from onlineauto.tune.replica import Replica
+    from onlineauto.tune.trial import Job
+
+
+class TrialPruned(OnlineautoError):  # noqa: N818 - the name in Optuna
+    """Raise it in an objective to end a trial early, after `ActiveTrial.should_prune` has returned True."""
+
+
+class ActiveTrial:
+    """A trial that is running: the argument of an objective.
+
+    Attributes
+    ----------
+    number : int
+        The number of the trial.
+    params : dict
+        The values that were suggested so far.
+    """
+
+    def __init__(self, job: Job, claims: Claims, replica: Replica, lock: RLock) -> None:
+        self.number, self.params = job.trial, dict[str, Any]()
+        self._job, self._claims, self._replica, self._lock = job, claims, replica, lock
+        self._proposed: Mapping[str, Any] = replica.progress.trials[job.trial].config
+        self._suggested: dict[str, Parameter] = {}
+        self._last: tuple[int, float] | None = None
+        self._from_zero: bool | None = None
+        self._stops = False
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        """Return a number between two bounds, both included; with `log`, on a logarithmic scale.
+
+        Raises
+        ------
+        OptionError
+            If the bounds are not valid, or the name was suggested with other bounds before.
+        """
+        if step is not None:
+            raise OptionError(
+                f"{name}: step = {step!r} is not supported for floats; use suggest_int, and scale"
+            )
+        return float(self._suggest(name, Float(low, high, log=log)))
+
+    def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
+        """Return a whole number between two bounds, both included; as for `suggest_float`."""
+        if step != 1:
+            raise OptionError(
+                f"{name}: step = {step!r} is not supported; suggest a smaller number, and scale"
+            )
+        return int(self._suggest(name, Int(low, high, log=log)))
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
+        """Return one of a few values: text, numbers, booleans or None; as for `suggest_float`."""
+        return self._suggest(name, Categorical(choices))
+
+    def report(self, value: float, step: int) -> None:
+        """Record an intermediate value. Steps count from 0 or from 1.
+
+        Raises
+        ------
+        LeaseLost
+            If another process has claimed the trial, because this one was thought to be dead.
+        OptionError
+            If the step is not a whole number of at least 0.
+        """
+        at = count("step", step, 0)
+        if self._from_zero is None:
+            self._from_zero = at == 0
+        self._last = at + self._from_zero, number(value)
+        with self._lock:
+            decision = self._claims.report(self._job, *self._last, None, self._unproposed())
+        self._stops = decision is Decision.STOP
+
+    def should_prune(self) -> bool:
+        """Return whether the trial should end after its last report: then raise `TrialPruned`."""
+        return self._stops
+
+    def end(self, value: Any) -> None:
+        """Record the value that the objective has returned.
+
+        Raises
+        ------
+        OptionError
+            If the value is None, or is not one number.
+        """
+        loss = number(value)
+        if isnan(loss) and not isinstance(scalar(value), float):
+            raise OptionError(
+                f"the objective returned {shown(value)}: return one number, or raise TrialPruned"
+            )
+        if isnan(loss):
+            self.fail("the value is NaN, which is not a number", final=True)
+            return
+        with self._lock:
+            resource = self._job.resource if self._is_free() else None
+            self._claims.tell(self._job, loss, None, self._unproposed(), resource=resource)
+
+    def prune(self) -> None:
+        """Record that the trial ends early, at its last report; without a report, it fails."""
+        with self._lock:
+            if self._last is None or isnan(self._last[1]):
+                self.fail("it was pruned before it reported a number", final=True)
+            elif self._stops or self._is_free():
+                at, value = self._last
+                resource = max(at, 1) if self._is_free() else None
+                self._claims.tell(self._job, value, None, self._unproposed(), resource=resource)
+            else:
+                why = f"it was pruned after step {self._last[0]}, where its scheduler has not stopped it"
+                self.fail(why, final=True)
+
+    def fail(self, why: str, *, final: bool) -> None:
+        """Record that the trial failed."""
+        with self._lock:
+            self._claims.fail(self._job, why, self._unproposed(), final=final)
+
+    def _is_free(self) -> bool:
+        """Return whether the scheduler accepts a value at any resource."""
+        return isinstance(self._replica.progress.scheduler, FifoScheduler)
+
+    def _suggest(self, name: str, parameter: Parameter) -> Any:
+        if not isinstance(name, str):
+            raise OptionError(f"{name!r} is not a name of a parameter: give a text")
+        with self._lock:
+            searcher, space = self._replica.progress.searcher, self._replica.progress.scheduler.setting.space
+        is_open = isinstance(searcher, OpenSearcher)
+        declared = searcher.parameters if isinstance(searcher, OpenSearcher) else space.parameters
+        known = self._suggested.get(name) or declared.get(name)
+        if known is not None and known.described() != parameter.described():
+            raise OptionError(
+                f"{name!r} is suggested with {parameter}, and was declared with {known}: a parameter keeps "
+                "its range. Give it another name, or begin a study under another name"
+            )
+        if name in self.params:
+            return self.params[name]
+        if name in self._proposed:
+            value = parameter.plain(self._proposed[name])
+            if not parameter.holds(value):
+                raise OptionError(f"{name} = {shown(value)} is outside the space; valid is {parameter}")
+        elif is_open:
+            value = parameter.decode(self._generator(name).random(max(parameter.width, 1)).tolist())
+        else:
+            about = (
+                f"it needs {dict(known.when)}" if known else f"the space has {', '.join(space.parameters)}"
+            )
+            raise OptionError(f"{name!r} is not in the config of trial {self.number}: {about}")
+        self._suggested[name], self.params[name] = parameter, value
+        return value
+
+    def _generator(self, name: str) -> np.random.Generator:
+        """Return random numbers that are the same again if the trial is repeated after an interruption."""
+        seed = self._replica.progress.scheduler.setting.seed % 2**64
+        return np.random.default_rng([seed, self.number, crc32(name.encode())])
+
+    def _unproposed(self) -> dict[str, Any]:
+        """Return the part of a record with the suggested values, if they are not those that are recorded."""
+        progress = self._replica.progress
+        if (
+            not isinstance(progress.searcher, OpenSearcher)
+            or self.params == progress.trials[self.number].config
+        ):
+            return {}
+        new = {
+            name: each for name, each in self._suggested.items() if name not in progress.searcher.parameters
+        }
+        declared = {name: each.described() for name, each in new.items()}
+        return {"suggested": {"config": dict(self.params), "parameters": declared}}

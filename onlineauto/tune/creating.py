@@ -1,0 +1,93 @@
+"""``create_study`` and ``load_study``: studies whose objectives suggest parameters, as in Optuna."""
+
+from __future__ import annotations
+
+from secrets import token_hex
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.errors import OptionError, shown
+from onlineauto.tune.optimizing import UNLIMITED
+from onlineauto.tune.schedulers import SCHEDULERS, Scheduler
+from onlineauto.tune.schedulers.fifo import FifoScheduler
+from onlineauto.tune.store import open_store
+from onlineauto.tune.study import Study
+
+if TYPE_CHECKING:
+    from onlineauto.tune.searchers import Searcher
+    from onlineauto.tune.store import Store
+
+_MODES: Final = {"minimize": "min", "maximize": "max", "min": "min", "max": "max"}
+
+
+def create_study(
+    *,
+    direction: str = "minimize",
+    study_name: str | None = None,
+    storage: str | Store | None = None,
+    load_if_exists: bool = False,
+    scheduler: str | Scheduler = "median",
+    searcher: str | Searcher | None = None,
+    seed: int = 0,
+    max_resource: int | None = None,
+    eta: int = 3,
+) -> Study:
+    """Begin a study whose objective suggests parameters while it runs; see `Study.optimize`.
+
+    Parameters
+    ----------
+    direction : str
+        ``minimize`` or ``maximize``.
+    study_name : str, optional
+        The name in the store; by default a unique one.
+    storage : str, Store or None
+        The URL of a store; None to keep the study in memory.
+    load_if_exists : bool
+        True to continue an existing study; False to raise an error if there is one.
+    scheduler : str or Scheduler
+        ``median`` stops a trial that is worse than the median of others, like Optuna's default pruner;
+        ``fifo`` stops none; ``hyperband``, ``asha`` and ``race`` call the objective again for a trial that
+        they resume.
+    searcher : str or Searcher, optional
+        ``tpe``, ``random`` or ``quasi``.
+    seed, max_resource, eta : int
+        As for `Study`. Without `max_resource`, ``median`` and ``fifo`` have no limit on steps.
+
+    Raises
+    ------
+    OptionError
+        If an argument is not valid, or there is such a study and `load_if_exists` is False.
+
+    Examples
+    --------
+    >>> study = create_study()
+    >>> study.optimize(lambda trial: trial.suggest_float("x", -10, 10) ** 2, n_trials=30)
+    >>> study.best_value < 1, sorted(study.best_params), len(study.trials)
+    (True, ['x'], 30)
+    """
+    if direction not in _MODES:
+        raise OptionError(f"direction = {shown(direction)}: valid are minimize and maximize, one of them")
+    name = f"study-{token_hex(8)}" if study_name is None else study_name
+    store = open_store(storage, name)
+    if not load_if_exists and store.load():
+        raise OptionError(
+            f"the study {name!r} exists already: give load_if_exists=True to continue it, or another name"
+        )
+    if max_resource is None:
+        kind = SCHEDULERS.get(scheduler) if isinstance(scheduler, str) else type(scheduler)
+        max_resource = UNLIMITED if kind is not None and issubclass(kind, FifoScheduler) else None
+    return Study(
+        None,
+        scheduler,
+        searcher,
+        name=name,
+        storage=storage,
+        mode=_MODES[direction],
+        seed=seed,
+        max_resource=max_resource,
+        eta=eta,
+    )
+
+
+def load_study(*, study_name: str, storage: str | Store) -> Study:
+    """Return an existing study of a store, in its current state; the same as `Study.load`."""
+    return Study.load(study_name, storage=storage)

@@ -1,0 +1,146 @@
+"""``OpenSearcher``: lets any searcher propose configs of a space that trials declare while they run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.tune.searchers.searcher import Searcher
+from onlineauto.tune.spaces.open_space import space_of_configs
+from onlineauto.tune.spaces.space import Space
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+
+    from onlineauto.tune.spaces import Config, Parameter
+
+
+class OpenSearcher(Searcher):
+    """Proposes configs of the parameters that earlier trials have suggested.
+
+    Conditions are inferred from the names that trials had. When the inferred space changes, the searcher
+    begins again in the new space, and learns all trials that fit into it.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a new searcher, which hears of asked configs and of their results.
+
+    Attributes
+    ----------
+    parameters : dict of str to Parameter
+        The declared parameters, in the order of their declaration.
+    """
+
+    name = "open"
+
+    def __init__(self, make: Callable[[], Searcher]) -> None:
+        self._make = make
+
+    def begin(self, space: Space, *, seed: int) -> None:  # noqa: D102
+        super().begin(space, seed=seed)
+        self._seed = seed
+        self.parameters: dict[str, Parameter] = {}
+        self._space: Space | None = None
+        self._configs: list[Config] = []
+        self._results: list[tuple[int, float] | None] = []
+        self._rows: dict[tuple[Any, ...], list[int]] = {}
+        self._suggested: set[int] = set()
+        self._inner: Searcher | None = None
+        self._fitting: dict[int, Config] = {}  # by row: the config as the inner searcher knows it
+        self._outdated = False
+
+    @property
+    def known_space(self) -> Space | None:
+        """The parameters with their inferred conditions; None before the first trial."""
+        if self._outdated:
+            self._begin_again()
+        return self._space
+
+    def may_end(self, number: int) -> bool:  # noqa: D102
+        return self._inner is not None and self._inner.may_end(number)
+
+    def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
+        if self._outdated:
+            self._begin_again()
+        return {} if self._inner is None else self._inner.propose(number, rng)
+
+    def on_ask(self, config: Config) -> None:  # noqa: D102
+        row = len(self._configs)
+        self._configs.append(config)
+        self._results.append(None)
+        self._rows.setdefault(_key(config), []).append(row)
+        self._learn(row)
+
+    def on_suggested(self, before: Config, config: Config, parameters: Mapping[str, Parameter]) -> None:
+        """Learn which values a trial has suggested in place of a proposed config."""
+        row = self._row(before)
+        self._rows[_key(before)].remove(row)
+        self._rows.setdefault(_key(config), []).append(row)
+        self._configs[row] = config
+        self._suggested.add(row)
+        self.parameters |= {name: each for name, each in parameters.items() if name not in self.parameters}
+        self._outdated = bool(self.parameters)
+
+    def _row(self, config: Config) -> int:
+        """Return the row of a config; of equal configs, the first without a result."""
+        rows = self._rows[_key(config)]
+        return next((row for row in rows if self._results[row] is None), rows[-1])
+
+    def on_result(self, config: Config, resource: int, loss: float) -> None:  # noqa: D102
+        row = self._row(config)
+        known = self._results[row]
+        if known is None or resource >= known[0]:
+            self._results[row] = resource, loss
+        if row in self._fitting and self._inner is not None and not self._outdated:
+            self._inner.on_result(self._fitting[row], resource, loss)
+
+    def _begin_again(self) -> None:
+        self._outdated = False
+        complete = [
+            config
+            for row, config in enumerate(self._configs)
+            if row in self._suggested or self._results[row] is not None
+        ]
+        self._space = space_of_configs(self.parameters, complete)
+        self._inner = self._make()
+        self._inner.begin(self._space, seed=self._seed)
+        self._fitting = {}
+        for row, result in enumerate(self._results):
+            self._learn(row)
+            if result is not None and row in self._fitting:
+                self._inner.on_result(self._fitting[row], *result)
+
+    def _learn(self, row: int) -> None:
+        """Pass the config of a row to the inner searcher, unless a value is not in the known space."""
+        if self._inner is None or self._space is None or self._outdated:
+            return
+        parameters, config = self._space.parameters, self._configs[row]
+        known = {name: parameters[name].plain(config[name]) for name in self._space.ordered if name in config}
+        if known and all(parameters[name].holds(value) for name, value in known.items()):
+            self._fitting[row] = known
+            self._inner.on_ask(known)
+
+    def remember(self) -> dict[str, Any]:  # noqa: D102
+        return {
+            "parameters": {name: each.described() for name, each in self.parameters.items()},
+            "configs": list(self._configs),
+            "results": [None if each is None else list(each) for each in self._results],
+            "suggested": sorted(self._suggested),
+        }
+
+    def recall(self, remembered: Mapping[str, Any]) -> None:  # noqa: D102
+        declared = remembered["parameters"]
+        self.parameters = dict(Space(declared).parameters) if declared else {}
+        self._configs = [dict(config) for config in remembered["configs"]]
+        self._results = [None if each is None else (each[0], each[1]) for each in remembered["results"]]
+        self._suggested = set(remembered["suggested"])
+        self._rows = {}
+        for row, config in enumerate(self._configs):
+            self._rows.setdefault(_key(config), []).append(row)
+        self._outdated = bool(self.parameters)
+
+
+def _key(config: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple((name, isinstance(value, bool), value) for name, value in config.items())

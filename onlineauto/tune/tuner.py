@@ -1,0 +1,218 @@
+"""``Tuner``: the calls that users of Ray Tune know, on a `Study`.
+
+``from onlineauto.tune import tuner as tune`` replaces ``from ray import tune``.
+
+>>> def train(config):
+...     for step in range(9):
+...         report({"loss": abs(config["rate"] - 0.1) + 1 / (step + 1)})
+>>> tuner = Tuner(
+...     train,
+...     param_space={"rate": loguniform(1e-4, 1)},
+...     tune_config=TuneConfig(metric="loss", mode="min", num_samples=8),
+... )
+>>> results = tuner.fit()
+>>> len(results), results.get_best_result().metrics["training_iteration"]
+(8, 9)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from onlineauto.errors import OptionError, kind_of, shown
+from onlineauto.tune.optimizing import UNLIMITED
+from onlineauto.tune.result_grid import ResultGrid
+from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
+from onlineauto.tune.study import Study
+from onlineauto.tune.workers.stoppers import Timeout
+from onlineauto.tune.workers.trainable import Report, Trainable
+
+__all__ = ["ResultGrid", "RunConfig", "Trainable", "TuneConfig", "Tuner", "report", "saved"]
+
+uniform, loguniform, choice = Float, partial(Float, log=True), Categorical
+
+
+def randint(lower: int, upper: int) -> Int:
+    """Return a whole number from `lower` to ``upper - 1``."""
+    return Int(lower, upper - 1)
+
+
+@dataclass(frozen=True)
+class TuneScheduler:
+    """A scheduler with the arguments that it has in Ray."""
+
+    name: str
+    time_attr: str = "training_iteration"
+    metric: str | None = None
+    mode: str | None = None
+    max_t: int | None = None
+    grace_period: int = 1
+    reduction_factor: int = 3
+
+
+ASHAScheduler = partial(TuneScheduler, "asha", max_t=100)
+HyperBandScheduler = partial(TuneScheduler, "hyperband", max_t=81)
+MedianStoppingRule, FIFOScheduler = partial(TuneScheduler, "median"), partial(TuneScheduler, "fifo")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneConfig:
+    """The metric and its mode, the number of trials, and how they are chosen.
+
+    With `max_concurrent_trials`, trials run in so many processes, which must be able to import the trainable;
+    by default they run in this process. The default of `search_alg` is ``tpe``.
+    """
+
+    metric: str | None = None
+    mode: str | None = None
+    num_samples: int = 1
+    max_concurrent_trials: int | None = None
+    scheduler: TuneScheduler = field(default_factory=FIFOScheduler)
+    search_alg: str | None = None
+    time_budget_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """The name of the study, its store (a URL, or a folder), and the number of steps of a trial."""
+
+    name: str = "study"
+    storage_path: str | None = None
+    stop: Mapping[str, int] = field(default_factory=dict)
+
+
+_CURRENT: ContextVar[tuple[Report, str]] = ContextVar("onlineauto_trial")
+
+
+def report(metrics: Mapping[str, Any], *, save: Any = None) -> None:
+    """Report the metrics after one more step, and maybe a checkpoint; end the function if its trial ends.
+
+    Raises
+    ------
+    OptionError
+        If no trial is running, or the metric of the `TuneConfig` is missing.
+    """
+    running, metric = _running()
+    if not isinstance(metrics, dict) or metric not in metrics:
+        raise OptionError(f"report({shown(metrics)}): give a dict with the metric {metric!r}")
+    running(metrics[metric], save=save, details=dict(metrics))
+
+
+def saved() -> Any:
+    """Return the last checkpoint of the running trial, as it was passed to `report`; None at first."""
+    return _running()[0].saved
+
+
+def _running() -> tuple[Report, str]:
+    try:
+        return _CURRENT.get()
+    except LookupError:
+        raise OptionError("no trial is running: only the function of a Tuner may call this") from None
+
+
+@dataclass(frozen=True)
+class _Reporting:
+    """A function of a config that calls `report`, or a class, as a function that a study can run."""
+
+    trainable: Callable[..., Any] | type[Any]
+    constants: Mapping[str, Any]
+    metric: str
+
+    def __call__(self, config: Mapping[str, Any], resource: int, running: Report) -> None:
+        token = _CURRENT.set((running, self.metric))
+        config = {**self.constants, **config}
+        try:
+            if not isinstance(self.trainable, type):
+                if (result := self.trainable(config)) is not None:
+                    report(result)
+                return
+            trained = self.trainable()
+            trained.setup(config)
+            if running.saved is not None:
+                trained.load(running.saved)
+            while running.step < resource:
+                report(trained.step(), save=trained.save)
+        finally:
+            _CURRENT.reset(token)
+
+
+class Tuner:
+    """Runs trials of a function or a class, as Ray Tune does, in this process or in worker processes.
+
+    Parameters
+    ----------
+    trainable : callable or class
+        A function of a config that calls `report`, or returns its metrics; or a `Trainable` whose ``step``
+        returns metrics.
+    param_space : mapping
+        `uniform`, `loguniform`, `randint`, `choice`, any `Parameter`, or constants.
+    tune_config, run_config : TuneConfig, RunConfig
+        What to optimize and how; where to store it, and when trials end.
+
+    Raises
+    ------
+    OptionError
+        If an argument is not valid, or nothing ends a trial.
+    """
+
+    def __init__(
+        self,
+        trainable: Callable[..., Any] | type[Any],
+        *,
+        param_space: Mapping[str, Any],
+        tune_config: TuneConfig | None = None,
+        run_config: RunConfig | None = None,
+    ) -> None:
+        config, run = tune_config or TuneConfig(), run_config or RunConfig()
+        scheduler = config.scheduler
+        if not isinstance(scheduler, TuneScheduler):
+            raise OptionError(
+                f"scheduler = {shown(scheduler)}: give one of this module, such as ASHAScheduler()"
+            )
+        metric, mode = config.metric or scheduler.metric, config.mode or scheduler.mode
+        if metric is None or mode is None:
+            raise OptionError(
+                f'metric = {metric!r}, mode = {mode!r}: give TuneConfig(metric="loss", mode="min")'
+            )
+        if odd := [each for each in run.stop if each != "training_iteration"]:
+            raise OptionError(f"stop = {odd[0]!r}: valid is training_iteration; Study.run has other stoppers")
+        limit = run.stop.get("training_iteration", scheduler.max_t)
+        if limit is None and isinstance(trainable, type):
+            raise OptionError('no limit on steps: give RunConfig(stop={"training_iteration": N})')
+        if not isinstance(param_space, Mapping):
+            raise OptionError(f"param_space is {kind_of(param_space)}: give parameters by their names")
+        if nested := [name for name, each in param_space.items() if isinstance(each, Mapping)]:
+            raise OptionError(f"param_space[{nested[0]!r}] is a mapping: give its entries names of their own")
+        space = {name: each for name, each in param_space.items() if isinstance(each, Parameter)}
+        constants = {name: each for name, each in param_space.items() if name not in space}
+        self._metric, self._workers = metric, config.max_concurrent_trials or 0
+        self._trainable = _Reporting(trainable, constants, metric)
+        self._stoppers = [] if config.time_budget_s is None else [Timeout(config.time_budget_s)]
+        url = run.storage_path
+        if url is not None and "://" not in url:
+            folder = Path(url).expanduser().resolve()
+            folder.mkdir(parents=True, exist_ok=True)
+            url = f"sqlite:///{folder / run.name}.db"
+        self.study = Study(
+            space,
+            scheduler.name,
+            config.search_alg,
+            mode=mode,
+            min_resource=scheduler.grace_period,
+            eta=scheduler.reduction_factor,
+            max_resource=UNLIMITED if limit is None else limit,
+            max_trials=None if config.num_samples == -1 else config.num_samples,
+            name=run.name,
+            storage=url,
+        )
+
+    def fit(self) -> ResultGrid:
+        """Run all trials and return them; an existing study of this name in the store is continued."""
+        workers = self._workers if self._workers > 1 else 0
+        self.study.run(self._trainable, workers=workers, stoppers=self._stoppers)
+        return ResultGrid(self.study, self._metric, self._trainable.constants)
