@@ -278,7 +278,14 @@ def _cluster(*, dark: bool) -> Picture:
     return picture
 
 
-_ROWS = {"features": 2.18, "waves": 1.87, "crosses": 1.56, "layer": 1.25, "baseline": 0.94}
+_ROWS = {
+    "features": 2.22,
+    "waves": 1.96,
+    "crosses": 1.7,
+    "layer": 1.44,
+    "baseline": 1.18,
+    "ridge": 0.92,
+}
 """The extra members in the picture of the ensemble, and how high each is drawn."""
 
 

@@ -19,5 +19,5 @@ def test_the_default_earns_what_a_context_hides() -> None:
 def test_single_lines_have_no_members_that_need_several_actions() -> None:
     lines = Workspace(automl=2).searching.live_configs.arrays.ensemble
     bandit = Workspace(automl=2, cb_adf=True).searching.live_configs.arrays.ensemble
-    assert set(names_of(bandit)) - set(names_of(lines)) == {"layer", "baseline"}
+    assert set(names_of(bandit)) - set(names_of(lines)) == {"layer", "baseline", "ridge"}
     assert (lines.n_levels, bandit.n_levels) == (0, 2 + len(names_of(bandit)))

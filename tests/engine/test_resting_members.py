@@ -93,6 +93,7 @@ NAMES = (
     "crosses in triples",
     "layer",
     "baseline",
+    "ridge",
 )
 
 

@@ -40,8 +40,9 @@ NAMES = (
     "crosses in triples",
     "layer",
     "baseline",
+    "ridge",
 )
-LAYER = 5
+LAYER, BASELINE, RIDGE = 5, 6, 7
 ON_LINES = NAMES[:LAYER]
 """Those that do not need several actions."""
 AFTER = 1024
@@ -72,7 +73,8 @@ class Squares:
     `narrow` says that the kernel holds them in float32.
     """
 
-    def __init__(self, unsure: float, n: int = 0, *, narrow: bool = False) -> None:
+    def __init__(self, unsure: float, n: int = 0, *, narrow: bool = False, keeps: float = KEEPS) -> None:
+        self.keeps = keeps
         self.least, self.rise = (LEAST_32, RISE_32 * unsure) if narrow else (LEAST, 0.0)
         self.unsure = unsure
         self.weights = np.zeros(n)
@@ -104,12 +106,12 @@ class Squares:
         gains = self.spread @ inputs
         error = target - self.weights @ inputs
         known = float(inputs @ gains)
-        unsure = KEEPS * max(noise, self.least * known) + known
+        unsure = self.keeps * max(noise, self.least * known) + known
         if unsure > 0 and math.isfinite(error):
             self.weights = self.weights + gains * error / unsure
         if unsure > 0 and math.isfinite(error) and times > 0:
-            unsure = KEEPS**times * max(noise / times, self.least * known) + known
-            self.spread = (self.spread - np.outer(gains, gains) / unsure) / KEEPS**times
+            unsure = self.keeps**times * max(noise / times, self.least * known) + known
+            self.spread = (self.spread - np.outer(gains, gains) / unsure) / self.keeps**times
 
     def cut_off(self) -> None:
         """Let no weight be less sure than at first, and none be quite sure."""
@@ -151,6 +153,7 @@ class OfAction:
 
     def __init__(self) -> None:
         self.linear = Squares(1 / 3, narrow=True)
+        self.ridge = Squares(0.01, narrow=True, keeps=1.0)
         self.waves, self.layer = (Squares(10.0, WAVES, narrow=True) for _ in range(2))
         self.seen = 0
         self.count, self.mean, self.variance = 0, 0.0, 0.0
@@ -182,6 +185,8 @@ class Members:
         self.about: dict[int, tuple[int, float]] = {}
         """Of the input of a word with a number in its name: the input of that number, and how much it is."""
         self.crosses, self.baseline = Crosses(), Baseline()
+        self.mean = 0.0
+        """Mean of the costs, for ridge."""
         self.n_inputs = 1
         self.wide = self.crowding = 0
         """Events without room for what was new in them; how often there lately was none for actions."""
@@ -206,7 +211,9 @@ class Members:
         layer = self.joint is None and len(self.actions) > 1 and self.events >= AFTER
         layer = layer and not self.has_too_many_features and not self.rests[0]
         baseline = (len(self.actions) > 1 or self.joint is not None) and self.crosses.widest <= WIDEST
-        able = (not self.has_too_many_features, waves, *self.crosses.works, layer, baseline)[
+        several = self.joint is None and len(self.actions) > 1
+        ridge = several and not self.has_too_many_features
+        able = (not self.has_too_many_features, waves, *self.crosses.works, layer, baseline, ridge)[
             : len(self.names)
         ]
         begun = bool(self.actions) or self.joint is not None
@@ -235,6 +242,7 @@ class Members:
             scores = [np.float32(otherwise[number])] * len(self.names)
             if known is not None and known.seen:
                 known.linear.grow(self.n_inputs)
+                known.ridge.grow(len(self._plain(linear)))
                 names, keys = self._names(context), self._crossed_with(number, features)
                 own = [
                     float(known.linear.weights @ linear),
@@ -242,6 +250,7 @@ class Members:
                     *self.crosses.scores(names, keys),
                     None,
                     self.baseline.score(names, keys),
+                    None if self.joint else self.mean + float(known.ridge.weights @ self._plain(linear)),
                 ]
                 for member, (score, works) in enumerate(zip(own, self.works, strict=False)):
                     if works and score is not None:
@@ -269,6 +278,11 @@ class Members:
         waves = math.sqrt(2 / WAVES) * np.cos(waves)
         waves[0] = 1.0
         return waves
+
+    def _plain(self, linear: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The inputs that are not bins."""
+        bins = {each for number in self.numbers.values() for each in number.bins} - {0}
+        return np.delete(linear, sorted(bins))
 
     def _names(self, features: Features) -> list[tuple[int, int]]:
         """What may be crossed: words, and numbers that have bins."""
@@ -346,23 +360,33 @@ class Members:
         known = self._of(logged, features)
         if known is not None:
             known.seen += 1
-            works = *self.works[:2], self.has("layer")
-            regressions = known.linear, known.waves, known.layer
-            for has, squares, inputs in zip(works, regressions, (linear, waves, layer), strict=True):
+            works = *self.works[:2], self.has("layer"), self.has("ridge")
+            lessons = (
+                (known.linear, linear, cost),
+                (known.waves, waves, cost),
+                (known.layer, layer, cost),
+                (known.ridge, self._plain(linear), cost - self.mean),
+            )
+            for has, (squares, inputs, target) in zip(works, lessons, strict=True):
                 if has and inputs is not None:
                     taken = known.seen * 0x9E3779B97F4A7C15 % 2**64 < 2**62
                     times = 1 if known.seen <= OFTEN else EACH * taken
-                    squares.learn_later(inputs, cost, 1 / weight, times, WAITING if known.seen > ALONE else 1)
+                    together = WAITING if known.seen > ALONE else 1
+                    squares.learn_later(inputs, target, 1 / weight, times, together)
                     if known.seen % 64 == 0:
                         squares.cut_off()
+        if "ridge" in self.names and not self.rests[RIDGE]:
+            self.mean += (cost - self.mean) / (self.events + 1)
         keys = self._crossed_with(logged, features)
         if not all(self.rests[2:5]):
             learns = [not rests for rests in self.rests[2:5]]
             self.crosses.learn(self._names(context), keys, cost, weight, self.events, learns)
-        if "baseline" in self.names and not self.rests[-1]:
+        if "baseline" in self.names and not self.rests[BASELINE]:
             names = self._names(context)
             self.crosses.note_width(min(len(names), WIDEST + 1), self.events, self.baseline.wide)
-            self.baseline.learn(names, keys, cost, weight, self.events, works=self.works[-1] and bool(keys))
+            self.baseline.learn(
+                names, keys, cost, weight, self.events, works=self.works[BASELINE] and bool(keys)
+            )
         self._see_numbers(context, features if self.joint else ())
         for each, score in self.told or ():
             each.see(score)

@@ -72,7 +72,8 @@ def numbers_of(workspace: Workspace) -> Iterator[np.ndarray[Any, Any]]:
         yield from (numbers.mean, numbers.variance, numbers.latest, numbers.cut)
         yield from (*states.of("features"), *states.of("waves").regression)
         if any(member.name == "layer" for member in states.members):  # single lines have none
-            yield from (*states.of("layer").regression, states.of("layer").measure, *states.of("baseline"))
+            yield from (*states.of("layer").regression, states.of("layer").measure)
+            yield from (*states.of("baseline"), *states.of("ridge").regression, states.of("ridge").mean)
 
 
 def usual(options: dict[str, Any], n: int) -> str:

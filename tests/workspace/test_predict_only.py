@@ -141,7 +141,7 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
         *("version", "serves", "tests", "weights", "range", "scores", "rests", "inputs", "members"),
     }
     assert "latest" not in live["stack"]["inputs"]
-    for part in ("features", "waves", "layer", "crosses", "baseline"):
+    for part in ("features", "waves", "layer", "crosses", "baseline", "ridge"):
         assert "spread" not in live["stack"]["members"][part]
     assert (live["stack"]["members"]["features"]["weights"].size == 0) == ("features" in resting)
     assert (live["stack"]["members"]["waves"]["weights"].size == 0) == ("waves" in resting)

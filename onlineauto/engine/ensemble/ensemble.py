@@ -25,6 +25,7 @@ from onlineauto.engine.records.ensemble import (
     CostSoFar,
     Ensemble,
     EnsembleTest,
+    InputKind,
     Known,
     Members,
 )
@@ -290,9 +291,11 @@ def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str
 
     `features` is the number of features of an action, including those of the context.
     """
-    tally = ensemble.members.inputs.tally
+    inputs, tally = ensemble.members.inputs, ensemble.members.inputs.tally
+    known = min(int(tally[Known.FEATURES]), MOST_FEATURES)
     work = Work(
-        inputs=min(int(tally[Known.FEATURES]), MOST_FEATURES),
+        inputs=known,
+        unbinned=int(np.count_nonzero(inputs.number[:known] != InputKind.BIN)),
         widest=int(tally[Known.WIDEST]),
         features=features,
         n_actions=n_actions,

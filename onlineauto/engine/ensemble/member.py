@@ -103,6 +103,7 @@ class Work(NamedTuple):
     """Sizes of an event, which determine the price of a member."""
 
     inputs: int  # known features and bins
+    unbinned: int  # known features
     widest: int  # features of a context that may be crossed
     features: float  # features of an action, including those of the context
     n_actions: float

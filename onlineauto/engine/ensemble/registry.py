@@ -41,6 +41,7 @@ _MEMBERS = {
         "least squares on waves of the scores that features gives to all actions; it needs features"
     ),
     "baseline": Entry("the cost of a context whatever the action, and what each action adds"),
+    "ridge": Entry("strongly regularised least squares on features, for rare or noisy rewards"),
 }
 
 MEMBERS: Mapping[str, Entry] = MappingProxyType(_MEMBERS)

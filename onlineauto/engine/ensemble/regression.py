@@ -131,7 +131,7 @@ def _restore_waiting(stored: Stored, regression: Regression, actions: int, input
 
 
 def merge_regression(
-    base: Branch, branches: Sequence[Branch], inputs: Inputs, unsure: float, n: int
+    base: Branch, branches: Sequence[Branch], inputs: Inputs, unsure: float, n: int, *, keeps: float = KEEPS
 ) -> Regression:
     """Return the merged regressions of the merged actions and `n` merged inputs, by least squares.
 
@@ -144,8 +144,8 @@ def merge_regression(
     result.prepared[:] = n, known
     for action in range(1 if known > MOST_ACTIONS else known):
         taken = [times_taken(*branch.seen[action].tolist()) for branch in branches]
-        began, *ends = [_sums(each, action, n, unsure) for each in (base, *branches)]
-        weights, spread = merge_squares(began, ends, shares(taken, forgetting(KEEPS)), unsure)
+        began, *ends = [_sums(each, action, n, unsure, keeps) for each in (base, *branches)]
+        weights, spread = merge_squares(began, ends, shares(taken, forgetting(keeps)), unsure)
         result.weights[action, :n], result.spread[action, :n, :n] = weights, spread
         result.begun[action] = n
     return result
@@ -158,14 +158,14 @@ def merge_waves(base: Branch, branches: Sequence[Branch], inputs: Inputs, unsure
     return merge_regression(whole, parts, inputs, unsure, WAVES)
 
 
-def _sums(branch: Branch, action: int, n: int, unsure: float) -> Sums:
+def _sums(branch: Branch, action: int, n: int, unsure: float, keeps: float) -> Sums:
     """Return the statistics of a merged action in a branch, for `n` merged inputs."""
     unknown = np.full(n, 1.0 / unsure)
     own = np.flatnonzero(branch.actions == action)
     if not len(own):
         return Sums(np.diag(unknown), np.zeros(n))
     had = min(int(branch.state.prepared[Prepared.INPUTS]), len(branch.inputs))
-    sums = sums_of(*_after_waiting(branch.state, int(own[0]), had, unsure))
+    sums = sums_of(*_after_waiting(branch.state, int(own[0]), had, unsure, keeps))
     inputs = branch.inputs[:had]
     move = np.zeros((n, had))
     move[inputs[inputs >= 0], np.flatnonzero(inputs >= 0)] = 1.0
@@ -174,7 +174,7 @@ def _sums(branch: Branch, action: int, n: int, unsure: float) -> Sums:
 
 
 def _after_waiting(
-    regression: Regression, action: int, n: int, unsure: float
+    regression: Regression, action: int, n: int, unsure: float, keeps: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return an action's weights and their covariance after learning the waiting events."""
     weights = regression.weights[action, :n].astype(np.float64)
@@ -187,11 +187,11 @@ def _after_waiting(
         target, noise, times = regression.observed[action, event]
         gains = spread @ row
         known = float(row @ gains)
-        weights += gains * ((target - weights @ row) / (KEEPS * max(noise, SURE_32 * known) + known))
+        weights += gains * ((target - weights @ row) / (keeps * max(noise, SURE_32 * known) + known))
         if times:
-            keeps = KEEPS**times
-            variance = keeps * max(noise / times, SURE_32 * known) + known
-            spread = (spread - np.outer(gains, gains) / variance) / keeps
+            kept = keeps**times
+            variance = kept * max(noise / times, SURE_32 * known) + known
+            spread = (spread - np.outer(gains, gains) / variance) / kept
     return weights, spread
 
 

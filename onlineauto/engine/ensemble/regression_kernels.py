@@ -94,7 +94,12 @@ def times_taken(before: int, after: int) -> int:
 
 @entry_kernel
 def learn_regression(
-    regression: Regression, lesson: Lesson, inputs: NDArray[np.float32], seen: int, unsure: float
+    regression: Regression,
+    lesson: Lesson,
+    inputs: NDArray[np.float32],
+    seen: int,
+    unsure: float,
+    keeps: float,
 ) -> None:
     """Let the regression of the logged action learn its cost, after `seen` events of that action.
 
@@ -110,7 +115,7 @@ def learn_regression(
     times = 1
     if seen > _OFTEN:
         times = EACH if _is_taken(seen) else 0
-    observed, together = Observed(lesson.cost, noise, KEEPS, times), WAITING if seen > _ALONE else 1
+    observed, together = Observed(lesson.cost, noise, keeps, times), WAITING if seen > _ALONE else 1
     learn_lately(regression, action, inputs, gains, observed, together)
     if seen % _ROUND == 0:
         catch_up(regression, action, n)

@@ -68,7 +68,7 @@ def make_units(
             context.live.ensemble.on and decides, learn_ensemble, *on, _CURSOR, _ACTIONS, _LABEL
         ),
         learn_regression=_address(
-            bool(learning), learn_regression, regression, _LESSON, np.zeros(1, np.float32), 0, 0.0
+            bool(learning), learn_regression, regression, _LESSON, np.zeros(1, np.float32), 0, 0.0, 0.0
         ),
         grow_regression=_address(bool(learning), grow_regression, regression, inputs, 0),
         score_members=_addresses(each.score.address(*on, _ACTIONS, _PART, *own) for each, *own in kernels),

@@ -23,7 +23,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import Prepared, score_of
+from onlineauto.engine.ensemble.regression_kernels import KEEPS, Prepared, score_of
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, Known
@@ -123,7 +123,7 @@ def learn_features(
         n, seen = members.inputs.tally[Known.FEATURES], members.inputs.seen[lesson.known]
         call_at(
             context.units.learn_regression,
-            (state, lesson, context.buffers.members.taken.values[:n], seen, UNSURE),
+            (state, lesson, context.buffers.members.taken.values[:n], seen, UNSURE, KEEPS),
         )
 
 

@@ -30,7 +30,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import Prepared, score_of
+from onlineauto.engine.ensemble.regression_kernels import KEEPS, Prepared, score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -151,7 +151,10 @@ def learn_layer(
         return
     if lesson.known >= 0 and works(members, lesson.score):
         seen = members.inputs.seen[lesson.known]
-        call_at(context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD))
+        call_at(
+            context.units.learn_regression,
+            (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD, KEEPS),
+        )
     measure_scores(state, actions.n, _column_of_features(context, lesson.score, lesson.column), buffers)
 
 

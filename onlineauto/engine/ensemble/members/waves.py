@@ -25,7 +25,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import score_of
+from onlineauto.engine.ensemble.regression_kernels import KEEPS, score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -158,7 +158,9 @@ def learn_waves(
         _add_up(members.inputs, context.buffers.members.taken, state, scratch.sums)
         _take_waves(members.inputs, context.buffers.members.taken, state, scratch)
     seen = members.inputs.seen[lesson.known]
-    call_at(context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD))
+    call_at(
+        context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD, KEEPS)
+    )
 
 
 @entry_kernel
