@@ -117,7 +117,7 @@ def test_features_keep_their_seat_while_the_layer_upon_them_works() -> None:
     assert found["features"] >= found["layer"] > 0
     assert worths(ensemble, {"features"}).keys().isdisjoint({"features", "layer"})
     rest(ensemble, {"features"})
-    assert ensemble.members.rests.tolist() == [True, False, False, False, False, True, False]
+    assert ensemble.members.rests.tolist() == [name in ("features", "layer") for name in NAMES]
     of = {name: at for at, name in enumerate(NAMES, constant_of(ensemble) - len(NAMES))}
     for at in (of["features"], of["layer"]):
         assert ensemble.weights[[at, at + ensemble.n_levels + 1]].tolist() == [0.0, 0.0]

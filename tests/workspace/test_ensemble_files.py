@@ -248,12 +248,13 @@ def test_the_weights_of_the_ensemble_are_shown(tmp_path: Path, capsys: pytest.Ca
     crosses = [f"crosses {how}" for how in ("one by one", "in pairs", "in triples")]
     others = "features", "waves", *crosses, "layer", "baseline", "ridge", "constant"
     assert [each["who"] for each in shares] == [*live, *others]
+    pairs = shares[len(live) + others.index("crosses in pairs")]
     weights = ensemble_of(workspace).weights[: -ensemble_of(workspace).n_levels]
-    assert [each["weight"] or 0.0 for each in shares[len(live) :]] == weights[-8:].tolist()
+    assert [each["weight"] or 0.0 for each in shares[len(live) :]] == weights[-len(others) :].tolist()
     workspace.save(tmp_path / "its.model")
     assert main(["inspect", str(tmp_path / "its.model")]) == 0
     printed = capsys.readouterr().out
-    assert re.search(rf"crosses in pairs +{shares[-5]['weight']:.3f} +{shares[-5]['price']:.1f}\n", printed)
+    assert re.search(rf"crosses in pairs +{pairs['weight']:.3f} +{pairs['price']:.1f}\n", printed)
     words = Workspace(**BANDIT | {"members": "waves"}).fit(b"shared |a x\n0:0:0.5 |b y\n|b z\n\n")
     assert [each["weight"] for each in inspection(words, names={})["stack"][-2:-1]] == [None]
     assert inspection(workspace.fork(predict_with="champion"), names={})["stack"] == []

@@ -97,7 +97,7 @@ def test_inputs_of_an_unknown_version_let_all_members_start_cold() -> None:
 
     with pytest.warns(UserWarning, match="features, waves, crosses, layer, baseline, ridge"):
         found = Workspace.load(changed(change))
-    assert [weights_of(found)[score] or 0.0 for score in SCORES] == [0.0] * 7
+    assert [weights_of(found)[score] or 0.0 for score in SCORES] == [0.0] * len(SCORES)
     found.fit(text())
     assert weights_of(found)["features"] != 0.0
 
@@ -119,7 +119,7 @@ def test_a_member_that_was_not_stored_is_new_and_one_that_is_not_there_is_left_o
 
 def test_a_model_that_only_predicts_names_a_member_that_cannot_be_read() -> None:
     def change(ensemble: dict[str, Any]) -> None:
-        ensemble["members"]["waves"]["version"] = 2
+        ensemble["members"]["waves"]["version"] = 3
 
     with pytest.raises(InputError, match=r"its member waves is of a version .* cannot learn"):
         Workspace.load(changed(change, predict_only=True), testonly=True)
