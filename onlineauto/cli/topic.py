@@ -155,8 +155,8 @@ def _print_join(source: TopicSource) -> None:
         counts = join.counts
         print(
             f"decisions: {counts.joined} with a reward, {counts.defaulted} without one, {join.waiting} wait, "
-            f"{counts.repeated} repeated; rewards: {counts.late} too late, {counts.dangling} without a "
-            f"decision, {counts.duplicate} repeated",
+            f"{counts.repeated} repeated; rewards: {counts.late + counts.dangling} without a decision that "
+            f"waits, {counts.duplicate} repeated",
             file=sys.stderr,
         )
     if source.undelivered:

@@ -102,7 +102,7 @@ class Brokers:
     """
 
     def __init__(self, servers: str, settings: Mapping[str, str], *, group: str) -> None:
-        self.servers = servers
+        self.servers, self._problem = servers, 0
         for name in _FIXED:
             if name in settings:
                 raise OptionError(f"the setting {name} cannot be changed: exact learning depends on it")
@@ -132,9 +132,16 @@ class Brokers:
     def _client(self, kind: str, settings: Mapping[str, Any]) -> Any:
         module = kafka()
         try:
-            return getattr(module, kind)(dict(settings), logger=_LOG)
+            # The client repeats a message about a lost connection many times a second: `error_cb` logs once.
+            return getattr(module, kind)({"log_level": 2, "error_cb": self._log_once, **settings}, logger=_LOG)
         except module.KafkaException as error:
             raise OptionError(f"the settings of the client are invalid: {described(error)}") from None
+
+    def _log_once(self, error: Any) -> None:
+        """Log a problem that the client works on, unless the last one was of the same kind."""
+        if error.code() != self._problem:
+            self._problem = error.code()
+            _LOG.warning("%s: %s", self.servers, error.str())
 
     def n_partitions(self, client: Any, topic: str) -> int:
         """Return the number of partitions of a topic.

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from onlineauto import Workspace
+
 LEARNING = ["--cb_explore_adf", "--automl", "4", "--dsjson", "--random_seed", "3"]
 _LOG = logging.getLogger("tests.broker")
 BEGIN = 1_700_000_000_000
@@ -118,18 +120,22 @@ def run(*words: object, code: int = 0) -> None:
     assert main([str(word) for word in words]) == code
 
 
-def learnt_from_file(path: Path, events: Iterable[bytes], *more: object) -> Path:
-    """Learn events from a file, and return the predictions."""
-    path.write_bytes(b"\n".join(events) + b"\n")
-    predictions = path.with_suffix(".p")
-    run(path, *LEARNING, "-p", predictions, "--quiet", *more)
-    return predictions
+def learnt_from_file(path: Path, events: Iterable[bytes]) -> bytes:
+    """Return the model after learning events from a file, whose end is not reached."""
+    from onlineauto import Run, Workspace
+    from onlineauto.workspace.options import REGISTRY
+
+    lines = list(events)
+    path.write_bytes(b"\n".join([*lines, lines[0]]) + b"\n")
+    workspace = Workspace(configuration=REGISTRY.parse(LEARNING))
+    assert Run(workspace, path).step(len(lines)) == len(lines)
+    return content(workspace)
 
 
-def weights(path: Path) -> bytes:
-    """Return what a model predicts with, without the state of its run."""
+def content(model: Workspace | Path) -> bytes:
+    """Return a model without the state of its run."""
     from onlineauto import Workspace
 
     file = io.BytesIO()
-    Workspace.load(path, dsjson=True).save(file)
+    (model if isinstance(model, Workspace) else Workspace.load(model, dsjson=True)).save(file)
     return file.getvalue()
