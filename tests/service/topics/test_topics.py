@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tests.service.topics.broker import Broker
 
 END = ("--until_end", "--quiet")
+WAIT = 1.0005
+"""Seconds between two milliseconds, so that no rounding decides."""
 
 
 def source_of(broker: Broker, topic: str, **options: Any) -> TopicSource:
@@ -102,14 +104,17 @@ def joined(messages: list[tuple[float, str, Mapping[str, Any]]], wait: float) ->
 def decisions_and_rewards(n: int) -> list[tuple[int, str, dict[str, Any]]]:
     """Return decisions every 10 ms and, for most, a reward: up to 50 ms early, or up to 1500 ms later."""
     random = np.random.default_rng(5)
-    messages: list[tuple[int, str, dict[str, Any]]] = []
+    messages: dict[int, tuple[str, dict[str, Any]]] = {}  # by time: no two have the same
     for number in range(n):
         event = decision(random, number)
-        messages.append((10 * number, "decision", event))
+        messages[10 * number] = ("decision", event)
         if random.random() < 0.8:
             reward = {"EventId": event["EventId"], "RewardValue": float(random.integers(2))}
-            messages.append((10 * number + int(random.integers(-50, 1500)) * 2 + 1, "reward", reward))
-    return sorted(messages, key=lambda each: each[0])
+            time = 10 * number + 2 * int(random.integers(-50, 1500)) + 1
+            while time in messages:
+                time += 2
+            messages[time] = ("reward", reward)
+    return [(time, *messages[time]) for time in sorted(messages)]
 
 
 @pytest.mark.parametrize("topics", ["two", "one"])
@@ -121,11 +126,11 @@ def test_rewards_are_joined_by_the_times_of_the_messages(
     names = {"decision": f"{topics}-decisions", "reward": rewards}
     for topic in set(names.values()):
         broker.send(topic, spread_at([each for each in messages if names[each[1]] == topic]))
-    words = ("--rewards", names["reward"], "--reward_wait", "PT1S", "--until_end")
+    words = ("--rewards", names["reward"], "--reward_wait", "PT1.0005S", "--until_end")
     for number in (100, 250, -1):  # in three runs
         more = () if number < 0 else ("--examples", number)
         run("topic", broker.address(names["decision"]), *LEARNING, *words, *more, "-f", tmp_path / "model")
-    expected = joined([(time / 1000, kind, message) for time, kind, message in messages], 1.0)
+    expected = joined([(time / 1000, kind, message) for time, kind, message in messages], WAIT)
     assert content(tmp_path / "model") == learnt_from_file(tmp_path / "events", expected)
     found = re.search(
         r"decisions: (\d+) with a reward, (\d+) without one, (\d+) wait", capsys.readouterr().err[-300:]
