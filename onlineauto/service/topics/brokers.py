@@ -133,7 +133,9 @@ class Brokers:
         module = kafka()
         try:
             # The client repeats a message about a lost connection many times a second: `error_cb` logs once.
-            return getattr(module, kind)({"log_level": 2, "error_cb": self._log_once, **settings}, logger=_LOG)
+            return getattr(module, kind)(
+                {"log_level": 2, "error_cb": self._log_once, **settings}, logger=_LOG
+            )
         except module.KafkaException as error:
             raise OptionError(f"the settings of the client are invalid: {described(error)}") from None
 

@@ -71,9 +71,9 @@ def test_resumed_run_gives_the_same_model(broker: Broker, tmp_path: Path, at_fir
     assert content(tmp_path / "model") == learnt_from_file(tmp_path / "events", events)
 
 
-def joined(messages: list[tuple[float, str, Mapping[str, Any]]], wait: float) -> list[bytes]:
+def joined(messages: list[tuple[float, str, dict[str, Any]]], wait: float) -> list[bytes]:
     """Return the decisions in the order in which they end, with their rewards: the slow, plain way."""
-    waiting: dict[str, tuple[float, Mapping[str, Any]]] = {}
+    waiting: dict[str, tuple[float, dict[str, Any]]] = {}
     early: dict[str, float] = {}
     ended = []
 
