@@ -2,13 +2,14 @@
 
 A decision is a message in dsjson with ``EventId``, ``a`` and ``p``; a reward is a message with ``EventId``,
 ``RewardValue`` and, optionally, ``RewardId``, which identifies a repetition. The time of the join is the time
-of the messages. Other records of a service's log have only a time here.
+of the messages. Other records of a service's log have only a time here. Records that a service has sent twice
+(`onlineauto.service.topics.log_topic`) are recognised by their positions in its log.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -45,6 +46,8 @@ class _Message(msgspec.Struct):
     key: str = msgspec.field(name="RewardId", default="")
     ranked: list[int] = msgspec.field(name="a", default_factory=list)
     probabilities: list[float] = msgspec.field(name="p", default_factory=list)
+    source: str = msgspec.field(name="Source", default="")
+    behind: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] = msgspec.field(name="Behind", default=0)
 
 
 class _State(msgspec.Struct):
@@ -96,7 +99,10 @@ class TopicJoin:
         InputError
             The message is neither a decision nor a reward; nothing has changed.
         """
-        record = _record_of(entry.line)
+        record = _record_of(entry.line, entry.origin.partition)
+        if record.source and record.behind <= self.join.sources.get(record.source, 0):
+            self.join.counts.repeated += 1  # without its time, which is that of its first arrival
+            return
         if self.join.settings != self._settings:
             changed = LogRecord("settings", _EPOCH, settings=msgspec.to_builtins(self._settings))
             yield from self._ended(self.join.take(changed, 0, 0, at=time))
@@ -113,14 +119,14 @@ class TopicJoin:
     def _ended(self, ended: list[Any]) -> Iterator[Entry]:
         for each in ended:
             entry = self._waiting.pop(each.position)
-            yield entry._replace(line=label_line(entry.line, _record_of(entry.line), each.reward))
+            yield entry._replace(line=label_line(entry.line, _record_of(entry.line, 0), each.reward))
 
     def state(self) -> bytes:
         """Return the state, with the lines that wait."""
         return msgspec.msgpack.encode(_State(self.join.state(), [*self._waiting.items()], self._number))
 
 
-def _record_of(line: bytes) -> LogRecord:
+def _record_of(line: bytes, partition: int) -> LogRecord:
     """Return the record that a message is to the join.
 
     Raises
@@ -138,15 +144,32 @@ def _record_of(line: bytes) -> LogRecord:
         raise InputError(f"not a decision or a reward: {error}") from None
     if message.kind in _TICKS:
         return LogRecord("tick", _EPOCH)
+    source = f"{message.source}[{partition}]" if message.source else ""
     if not message.event_id:
         raise InputError("not a decision or a reward: it has no EventId")
     if message.reward is not None and not message.ranked:
         if not abs(message.reward) < 3e38:
             raise InputError(f"RewardValue is {message.reward}, which a float32 cannot have")
-        return LogRecord("reward", _EPOCH, message.event_id, reward=message.reward, key=message.key)
+        return LogRecord(
+            "reward",
+            _EPOCH,
+            message.event_id,
+            reward=message.reward,
+            key=message.key,
+            source=source,
+            behind=message.behind,
+        )
     if not message.ranked or len(message.ranked) != len(message.probabilities):
         raise InputError("not a decision: a and p are not equally long lists of actions and probabilities")
-    return LogRecord("rank", _EPOCH, message.event_id, message.ranked, message.probabilities)
+    return LogRecord(
+        "rank",
+        _EPOCH,
+        message.event_id,
+        message.ranked,
+        message.probabilities,
+        source=source,
+        behind=message.behind,
+    )
 
 
 def _unlabelled(line: bytes) -> bytes:
