@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import uvicorn
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.http.app import application, follower_application
 from onlineauto.service.http.direct.connections import BACKLOG, ConnectionLimits, most_connections
@@ -118,7 +118,12 @@ def serve(serving: Serving) -> None:
             "max_pending": front.limits.pending,
             "max_connections": limits.most,
         }
-        with _log_topic(serving, front):
+        try:
+            copying = _log_topic(serving, front)
+        except OnlineautoError:
+            front.close()
+            raise
+        with copying:
             _run(app, opened, partial(_LOG.info, "serving", extra=about))
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
     if app.is_abandoned:

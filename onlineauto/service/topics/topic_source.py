@@ -124,8 +124,12 @@ class TopicSource:
         servers, topic = split_address(address)
         self.name = f"{servers}/{topic}"
         self._topics = [topic] if rewards in (None, topic) else [topic, str(rewards)]
-        self._how = None if rewards is None else JoinSettings(**(join or {}))
-        if self._how is not None:
+        self._how = None
+        if rewards is not None:
+            try:
+                self._how = msgspec.convert(dict(join or {}), JoinSettings)
+            except msgspec.ValidationError as error:
+                raise OptionError(f"these are no settings of a join: {error}") from None
             check_settings(self._how)
         elif join:
             raise OptionError(f"{', '.join(join)}: only rewards of a topic are waited for: name it, too")

@@ -67,3 +67,5 @@ def test_service_sends_its_log_to_a_topic(broker: Broker, tmp_path: Path) -> Non
     assert not workspace.diagnostics.total
     words = (tmp_path / "follower", "--follow", service.url, "--log_topic", broker.address("served"))
     run("serve", *words, code=2)
+    for address in ("served", f"{broker.servers}/"):
+        run("serve", tmp_path / "loop", *MODEL, "--log_topic", address, "--port", 0, "--quiet", code=2)

@@ -332,6 +332,19 @@ def test_options_that_do_not_fit_a_topic_are_refused(
         )
 
 
+def test_wrong_settings_of_a_join_are_refused() -> None:
+    pytest.importorskip("confluent_kafka")
+    for join, message in (
+        ({"reward_wait": -1.0}, "reward_wait is -1.0"),
+        ({"reward_weight": 1.0}, "reward_weight"),
+        ({"aggregation": "most"}, "takes one of"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            TopicSource("a:1/b", rewards="c", join=join)
+    with pytest.raises(OptionError, match="only rewards of a topic are waited for"):
+        TopicSource("a:1/b", join={"reward_wait": 1.0})
+
+
 def test_unknown_topics_and_silent_brokers_are_errors(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
