@@ -93,8 +93,8 @@ class TopicSource:
 
     Attributes
     ----------
-    name : str
-        The address.
+    name, topic : str
+        The address, and the topic in it.
     events_before : int
         Number of events before the position at which it begins to be read.
     stopped : callable
@@ -121,9 +121,9 @@ class TopicSource:
         group: str = "onlineauto",
         refresh: float = 30.0,
     ) -> None:
-        servers, topic = split_address(address)
-        self.name = f"{servers}/{topic}"
-        self._topics = [topic] if rewards in (None, topic) else [topic, str(rewards)]
+        servers, self.topic = split_address(address)
+        self.name = f"{servers}/{self.topic}"
+        self._topics = [self.topic] if rewards in (None, self.topic) else [self.topic, str(rewards)]
         self._how = None
         if rewards is not None:
             try:
@@ -183,6 +183,7 @@ class TopicSource:
         self._ready: list[Entry] = []
         self._join = None if self._how is None else TopicJoin(self._how)
         self.events_before = self._events = 0
+        self._is_whole = True  # False while messages are taken that no block has yet
         if position is None:
             return
         try:
@@ -236,8 +237,12 @@ class TopicSource:
         ------
         ValueError
             The event was not read yet, or is not in one of the last blocks.
+        InputError
+            An error has interrupted the reading of a block, so that messages would be lost.
         """
         with self._lock:
+            if not self._is_whole:
+                raise InputError("an error has interrupted reading: resume from the last file that was saved")
             ready = [*self._unlearnt(events), *self._ready]
             self._saved = self._offsets if self._partitions is None else self._partitions.offsets
             join = None if self._join is None else self._join.state()
@@ -268,17 +273,19 @@ class TopicSource:
     def take(self, reader: TopicReader) -> tuple[bool, Block | None]:
         """Return whether there was a message, and the events of the next messages, None without an event."""
         with self._lock:
-            entries, self._ready = self._ready, []
+            self._is_whole = False
+            block, entries = None, self._ready
+            self._ready = []
             taken = bool(entries)
             if not taken:
                 taken, entries = self._entries(reader)
-            if not entries:
-                return taken, None
-            block, places = reader.parse(entries)
-            if places:
-                self._parts.append(_Part(self._events, entries, places))
-                self._events += len(places)
-            return True, block
+            if entries:
+                block, places = reader.parse(entries)
+                if places:
+                    self._parts.append(_Part(self._events, entries, places))
+                    self._events += len(places)
+            self._is_whole = True
+            return taken, block
 
     def wait(self) -> bool:
         """Fetch further messages, and return True; return False at the end."""
@@ -362,6 +369,7 @@ class TopicReader:
 
     def __init__(self, source: TopicSource, rules: EventRules, found: Diagnostics) -> None:
         self.name, self.diagnostics, self._source = source.name, found, source
+        found.reading = source.topic  # of problems that are found while an event is learnt
         self.reads_text = rules.format == "text"
         self.multiline = rules.kind.endswith("adf") and self.reads_text
         made = ReaderRules(
@@ -422,7 +430,6 @@ class TopicReader:
             indices = np.searchsorted(ends, block.line_number)
             places = indices[block.event_start[:-1]].tolist()
             block.lines["number"][:-1] = offsets[indices]
-            self.diagnostics.reading = entries[0].origin.topic
         for index in sorted(set(range(len(entries))) - set(places)) if len(places) < len(entries) else ():
             entry = entries[index]
             problem = problems.get(index) or self._problem_of(entry)

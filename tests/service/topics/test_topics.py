@@ -14,6 +14,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.service.topics import TopicSource
 from onlineauto.service.topics.brokers import Brokers, read_client_settings
+from onlineauto.service.topics.topic_source import TopicReader
 from onlineauto.workspace.options import REGISTRY
 from tests.service.topics.broker import (
     LEARNING,
@@ -251,6 +252,39 @@ def test_deserialiser_reads_any_bytes(broker: Broker, tmp_path: Path) -> None:
     assert content(workspace) == learnt_from_file(tmp_path / "events", events)
     assert "deserialise raised DecodeError" in str(workspace.diagnostics.kept[0])
     assert [each.value() for each in broker.messages("reversed-letters")] == [b"broken"]
+
+
+def test_interrupted_reading_is_not_saved(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.send("interrupted", spread(labelled(4000)))
+    source = source_of(broker, "interrupted")
+    started = Run(learning(), source)
+    started.step(10)
+    started.checkpoint(tmp_path / "model")
+
+    def interrupt(*arguments: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TopicReader, "parse", interrupt)
+        with pytest.raises(MemoryError):
+            started.step()
+    with pytest.raises(InputError, match="an error has interrupted reading"):
+        started.checkpoint(tmp_path / "model")
+    source.close()
+    with source_of(broker, "interrupted") as source:
+        assert Run.resume(tmp_path / "model", source, dsjson=True).step() == 3990
+
+
+def test_outlier_is_located_by_its_offset(broker: Broker) -> None:
+    events = [msgspec.json.decode(each) for each in labelled(600)]
+    events[550]["_label_cost"] = 1e30
+    broker.send("outlier", [(0, time, msgspec.json.encode(each)) for time, each in enumerate(events)])
+    workspace = learning()
+    with source_of(broker, "outlier") as source:
+        Run(workspace, source).step()
+    assert [str(each).split(" ")[0] for each in workspace.diagnostics.kept] == ["outlier:550:1:"]
 
 
 def test_offsets_beyond_retention_are_counted(broker: Broker, tmp_path: Path) -> None:
