@@ -99,10 +99,13 @@ class Brokers:
     ------
     OptionError
         A setting is one that must not change.
+    PackageError
+        confluent-kafka is not installed.
     """
 
     def __init__(self, servers: str, settings: Mapping[str, str], *, group: str) -> None:
         self.servers, self._problem = servers, 0
+        kafka()
         for name in _FIXED:
             if name in settings:
                 raise OptionError(f"the setting {name} cannot be changed: exact learning depends on it")
