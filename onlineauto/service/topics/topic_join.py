@@ -29,7 +29,7 @@ _TICKS: Final = ("tick", "settings", "model", "activate")
 """Types of records in a service's log that are neither decisions nor rewards."""
 
 
-class Entry(NamedTuple):
+class TopicLine(NamedTuple):
     """A line to learn, the place of its message, and the message if it was deserialised."""
 
     origin: Origin
@@ -54,7 +54,7 @@ class _State(msgspec.Struct):
     """The content of `TopicJoin.state`."""
 
     join: dict[str, Any]
-    waiting: list[tuple[int, Entry]]
+    waiting: list[tuple[int, TopicLine]]
     number: int
 
 
@@ -80,7 +80,7 @@ class TopicJoin:
 
     def __init__(self, settings: JoinSettings, state: bytes | None = None) -> None:
         self.join, self._settings = Join(settings), settings
-        self._waiting: dict[int, Entry] = {}
+        self._waiting: dict[int, TopicLine] = {}
         self._number = 0
         if state is not None:
             try:
@@ -91,7 +91,7 @@ class TopicJoin:
             self._waiting = dict(stored.waiting)
             self._number = stored.number
 
-    def take(self, entry: Entry, time: float) -> Iterator[Entry]:
+    def take(self, entry: TopicLine, time: float) -> Iterator[TopicLine]:
         """Take the next message, and yield the labelled lines of the decisions that it ends.
 
         Raises
@@ -116,7 +116,7 @@ class TopicJoin:
             )
         yield from self._ended(ended)
 
-    def _ended(self, ended: list[Any]) -> Iterator[Entry]:
+    def _ended(self, ended: list[Any]) -> Iterator[TopicLine]:
         for each in ended:
             entry = self._waiting.pop(each.position)
             yield entry._replace(line=label_line(entry.line, _record_of(entry.line, 0), each.reward))

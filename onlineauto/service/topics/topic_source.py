@@ -22,7 +22,7 @@ from onlineauto.service.join.settings import JoinSettings, check_settings
 from onlineauto.service.topics.brokers import Brokers, split_address
 from onlineauto.service.topics.dead_letters import DeadLetters
 from onlineauto.service.topics.partitions import Partitions
-from onlineauto.service.topics.topic_join import Entry, TopicJoin
+from onlineauto.service.topics.topic_join import TopicLine, TopicJoin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -47,7 +47,7 @@ _POLL: Final = 0.1
 class _Content(msgspec.Struct):
     """The part of a position besides the offsets: read lines that are not learnt, and the join."""
 
-    ready: list[Entry]
+    ready: list[TopicLine]
     join: bytes | None
 
 
@@ -55,7 +55,7 @@ class _Part(NamedTuple):
     """A block that was read: its lines, and the index of the line of each event."""
 
     events: int  # number of events before the block
-    entries: list[Entry]
+    entries: list[TopicLine]
     places: list[int]
 
 
@@ -180,7 +180,7 @@ class TopicSource:
         """
         self._parts: deque[_Part] = deque(maxlen=_BLOCKS)
         self._offsets: dict[str, list[int]] = {}
-        self._ready: list[Entry] = []
+        self._ready: list[TopicLine] = []
         self._join = None if self._how is None else TopicJoin(self._how)
         self.events_before = self._events = 0
         self._is_whole = True  # False while messages are taken that no block has yet
@@ -301,10 +301,10 @@ class TopicSource:
         if self._dead_letters is not None:
             self._dead_letters.send(origin, value, reason)
 
-    def _entries(self, reader: TopicReader) -> tuple[bool, list[Entry]]:
+    def _entries(self, reader: TopicReader) -> tuple[bool, list[TopicLine]]:
         """Return whether there was a message, and the lines that the next messages give."""
         assert self._partitions is not None
-        entries: list[Entry] = []
+        entries: list[TopicLine] = []
         n_bytes = n_messages = 0
         while n_messages < _MOST_LINES and n_bytes < _MOST_BYTES:
             message = self._partitions.take()
@@ -318,7 +318,7 @@ class TopicSource:
                 reader.refuse(message.origin, message.value, str(error))
         return n_messages > 0, entries
 
-    def _entry(self, message: TopicMessage, reader: TopicReader) -> Entry:
+    def _entry(self, message: TopicMessage, reader: TopicReader) -> TopicLine:
         """Return the event of a message as a line, or as the lines of a text.
 
         Raises
@@ -332,17 +332,17 @@ class TopicSource:
                 line = msgspec.json.encode(self.deserialise(message.value))
             except Exception as error:
                 raise InputError(f"deserialise raised {type(error).__name__}: {error}") from error
-            return Entry(message.origin, line, message.value)
+            return TopicLine(message.origin, line, message.value)
         if not value:
             raise InputError("it is empty")
         if not reader.reads_text:
-            return Entry(message.origin, value.replace(b"\n", b" ").replace(b"\r", b" "))
+            return TopicLine(message.origin, value.replace(b"\n", b" ").replace(b"\r", b" "))
         lines = value.splitlines()
         if len(lines) > 1 and not (reader.multiline and all(line.strip() for line in lines)):
             raise InputError("it has several events, and one is expected")
-        return Entry(message.origin, b"\n".join(lines))
+        return TopicLine(message.origin, b"\n".join(lines))
 
-    def _unlearnt(self, events: int) -> Iterator[Entry]:
+    def _unlearnt(self, events: int) -> Iterator[TopicLine]:
         """Yield the lines that were read behind the first `events` events."""
         if not (self._parts[0].events if self._parts else self._events) <= events <= self._events:
             raise ValueError(f"there is no position of event {events}")
@@ -402,7 +402,7 @@ class TopicReader:
                 yield block
             more = (taken and not self._source.stopped()) or self._source.wait()
 
-    def parse(self, entries: list[Entry]) -> tuple[Block | None, list[int]]:
+    def parse(self, entries: list[TopicLine]) -> tuple[Block | None, list[int]]:
         """Return the events of lines, and the index of the line of each; locate and count problems.
 
         Lines whose costs contradict each other are removed from the list.
@@ -437,7 +437,7 @@ class TopicReader:
                 self._source.bury(entry.origin, entry.raw or entry.line, problem.message)
         return (blocks[0] if blocks else None), places
 
-    def _parsed(self, entries: list[Entry]) -> tuple[list[Block], NDArray[np.int64]]:
+    def _parsed(self, entries: list[TopicLine]) -> tuple[list[Block], NDArray[np.int64]]:
         """Return the events of lines, and the last line number of each entry."""
         ends = np.cumsum([each.line.count(b"\n") + len(self._end) for each in entries])
         return self._lines.parse(b"".join(each.line + self._end for each in entries)), ends
@@ -456,7 +456,7 @@ class TopicReader:
         self.diagnostics.count(code, number)
         self.diagnostics.keep(_at(origin, replace(problem, message=f"{summary_of(code)}: {reason}")))
 
-    def _problem_of(self, entry: Entry) -> Diagnostic | None:
+    def _problem_of(self, entry: TopicLine) -> Diagnostic | None:
         """Return the first problem of a line; None if it has none, such as a line without a decision."""
         self._probe.parse(entry.line + self._end)
         return next(iter(self._probe.take_problems().kept), None)
