@@ -22,7 +22,7 @@ from onlineauto.service.join.settings import JoinSettings, check_settings
 from onlineauto.service.topics.brokers import Brokers, split_address
 from onlineauto.service.topics.dead_letters import DeadLetters
 from onlineauto.service.topics.partitions import Partitions
-from onlineauto.service.topics.topic_join import TopicLine, TopicJoin
+from onlineauto.service.topics.topic_join import TopicJoin, TopicLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
