@@ -39,7 +39,7 @@ from onlineauto.workspace.run import Run
 from onlineauto.workspace.save_load import check_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from types import FrameType, TracebackType
     from typing import Self
 
@@ -47,13 +47,14 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.stream.source import Sources
     from onlineauto.options import Configuration
+    from onlineauto.service.topics.topic_source import TopicSource
 
 _OUTPUTS = ("predictions", "raw_predictions", "extra_metrics", "journal")
 _KILLED = 128  # added to the number of a signal: the exit code of a process that the signal ended
 
 
-def run(configuration: Configuration) -> int:
-    """Learn from the input and report.
+def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
+    """Learn from the input, or from a topic, and report.
 
     Returns
     -------
@@ -72,7 +73,7 @@ def run(configuration: Configuration) -> int:
     KeyboardInterrupt
         On the second Ctrl-C.
     """
-    _check_files(configuration)
+    _check_files(configuration, named=topic is None)
     workspace, stored = open_workspace(configuration)
     supplied, configuration = configuration, workspace.configuration
     quiet = configuration[OutputOptions].quiet
@@ -81,7 +82,12 @@ def run(configuration: Configuration) -> int:
             if warning in configuration.warnings:  # options of the model do not avoid the warning
                 print(f"onlineauto: warning: {warning}", file=sys.stderr)
     with ExitStack() as files, _Interrupt() as interrupt, shown_compiling(quiet=quiet):
-        source = _sources(configuration, interrupt, files)
+        source: Sources
+        if topic is None:
+            source = _sources(configuration, interrupt, files)
+        else:
+            source = topic
+            topic.stopped = lambda: interrupt.seen
         learning = Run(workspace, source, stored=stored, every=configuration[ModelOptions].save_every)
         cache, warning = use_cache(learning)
         report = RunReport(learning, files, cache=cache)
@@ -110,7 +116,8 @@ def run(configuration: Configuration) -> int:
         saving.finish(interrupted=interrupt.seen)
     if interrupt.seen:
         return _KILLED + interrupt.signal
-    _check_something_was_read(learning)
+    if topic is None:
+        _check_something_was_read(learning)
     return 0
 
 
@@ -139,8 +146,8 @@ def _check_something_was_read(run: Run) -> None:
         )
 
 
-def _check_files(configuration: Configuration) -> None:
-    """Open the input before any output is emptied, and refuse to overwrite the input.
+def _check_files(configuration: Configuration, *, named: bool) -> None:
+    """Open the input before any output is emptied, and refuse to overwrite the input, if it is `named` files.
 
     Raises
     ------
@@ -151,9 +158,9 @@ def _check_files(configuration: Configuration) -> None:
     OSError
         If the model could not be written at the end.
     """
-    data = [path for path in configuration[InputOptions].data if path != "-"]
+    data = [path for path in configuration[InputOptions].data if path != "-" and named]
     options = configuration[OutputOptions]
-    _check_columns(configuration)
+    _check_columns(configuration, data)
     for path in data:
         if not is_dataset(path) and not stat.S_ISFIFO(_mode(path)):
             ByteSource(path).close()
@@ -177,7 +184,7 @@ def _check_files(configuration: Configuration) -> None:
                 raise OptionError(f"--{name} {output} is the input: it would be lost")
 
 
-def _check_columns(configuration: Configuration) -> None:
+def _check_columns(configuration: Configuration, data: Sequence[str]) -> None:
     """Reject options that cannot be used with Parquet, and ``--columns`` without Parquet.
 
     Raises
@@ -185,7 +192,7 @@ def _check_columns(configuration: Configuration) -> None:
     OptionError
         An option cannot be used.
     """
-    data, models = configuration[InputOptions].data, configuration[ModelOptions]
+    models = configuration[ModelOptions]
     datasets = [path for path in data if is_dataset(path)]
     if not datasets:
         if configuration[InputOptions].columns is not None:

@@ -33,6 +33,7 @@ _COMMAND_MODULES: Final = {
     "worker": "onlineauto.cli.tuning.worker",
     "studies": "onlineauto.cli.tuning.studies",
     "cluster": "onlineauto.cli.cluster.cluster",
+    "topic": "onlineauto.cli.topic",
     "serve": "onlineauto.cli.serve",
     "loop": "onlineauto.cli.loop",
     "simulate": "onlineauto.cli.cluster.simulate",

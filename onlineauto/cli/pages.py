@@ -24,6 +24,7 @@ _TASKS: Final = (
         ("onlineauto LOG --cb_explore_adf --automl -f MODEL", "a contextual bandit that tunes itself"),
         ("onlineauto LOG --cb_explore_adf --dsjson", "from the log of a decision service"),
         ("onlineauto 'logs/*.parquet' --cb_explore_adf", "from Parquet"),
+        ("onlineauto topic BROKER/TOPIC --dsjson -f MODEL", "from a topic of Kafka, exactly once"),
         ("onlineauto FILE -c -k --passes 5", "several passes, the later ones from a cache"),
     ),
     ("Predict", ("onlineauto FILE -i MODEL -t -p OUT", "with a model that was learnt before")),

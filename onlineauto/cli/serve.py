@@ -99,6 +99,16 @@ class ServeOptions:
         minimum=1,
         metavar="N",
     )
+    log_topic: str | None = option(
+        None,
+        "Topic of Kafka, BROKER:PORT/TOPIC, that receives the decisions and rewards of the log, too, at "
+        "least once each.",
+        vw=False,
+        metavar="ADDRESS",
+    )
+    client_settings: str | None = option(
+        None, "File of name=value lines for the client of --log_topic.", vw=False, metavar="FILE"
+    )
     max_actions: int = option(256, "Maximum number of actions of a rank.", vw=False, minimum=1, metavar="N")
     max_features: int = option(
         1024,
@@ -181,6 +191,8 @@ def run(argv: Sequence[str]) -> int:
         raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
     if "cost_range" in configuration.supplied:
         raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
+    if options.log_topic is not None and options.follow is not None:
+        raise OptionError("--log_topic is for the learner, whose log has the records of its rank servers")
     supplied = {name: configuration.get(name) for name in configuration.supplied - names}
     try:
         from onlineauto.service.http.server import Serving, serve
@@ -209,6 +221,8 @@ def run(argv: Sequence[str]) -> int:
         max_requests=options.max_requests,
         max_features=options.max_features,
         max_connections=options.max_connections,
+        log_topic=options.log_topic,
+        client_settings=options.client_settings,
     )
     serve(serving)
     return 0

@@ -10,7 +10,7 @@ from onlineauto.engine.stream.event_sources import with_datasets
 from onlineauto.engine.stream.position import Position
 from onlineauto.engine.stream.source import read_blocks
 from onlineauto.errors import InputError, OptionError
-from onlineauto.formats.lines.event_source import EventSource
+from onlineauto.formats.lines.event_source import EndlessSource, EventSource
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import load_model, save_model
 from onlineauto.workspace.workspace import Workspace
@@ -174,6 +174,8 @@ class Run:
         """
         with self.workspace._lock:  # noqa: SLF001 - no thread may change its arrays while they are written
             save_model(self.workspace.state(copy=False), target, run=self.state())
+        if isinstance(self._source, EndlessSource):
+            self._source.saved()
 
     @classmethod
     def resume(cls, checkpoint: ModelSource, source: Sources, **options: Unpack[Options]) -> Run:

@@ -47,7 +47,7 @@ def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
         position = stored["position"]
         run["position"] = {name: position[name].count() for name in ("passes", "events")} | {"held_out": None}
         if "at" in position and not position["at"].is_none():
-            run["position"]["at"] = position["at"].of(dict[str, int | str])  # the source checks the values
+            run["position"]["at"] = position["at"].of(dict[str, Any])  # the source checks the values
         if not position["held_out"].is_none():
             run["position"]["held_out"] = held_out = position["held_out"].of(_Counts)
             Holdout(configuration[RunOptions]).recount(held_out)

@@ -31,6 +31,7 @@ from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.event_source import EndlessSource
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.learners.cells import read_cells
 from onlineauto.workspace.locked import Locked
@@ -254,6 +255,8 @@ class Workspace(Locked):
                 yield part, outcomes
                 if problems:
                     raise problems.pop()
+            if isinstance(source, EndlessSource):
+                return
             self.end_pass()
             stops = holdout.end_pass()
             self.position = Position(run.passes if stops else number + 1, 0, holdout.counts())

@@ -245,6 +245,7 @@ EXTRAS_IN_USE = (
     "configspace",
     "frames",
     "inspect",
+    "kafka",
     "learned",
     "optuna",
     "parquet",
@@ -262,7 +263,11 @@ EXTRAS_IN_USE = (
 
 def modules_of(requirements: list[str]) -> set[str]:
     """Top-level modules of what is required: named as the project is, or as the part before its first dot."""
-    names = {"scikit-learn": "sklearn", "prometheus-client": "prometheus_client"}
+    names = {
+        "scikit-learn": "sklearn",
+        "prometheus-client": "prometheus_client",
+        "confluent-kafka": "confluent_kafka",
+    }
     renamed = [
         next((requirement.replace(*each) for each in names.items() if each[0] in requirement), requirement)
         for requirement in requirements

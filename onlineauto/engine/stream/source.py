@@ -223,6 +223,8 @@ def event_rules(configuration: Configuration) -> EventRules:
         strict=inputs.strict_parse,
         uniform=inputs.missing_probability == "uniform",
         native=dialect_of(configuration) is NATIVE,
+        format=format_of(configuration),
+        chain_hash=inputs.chain_hash,
     )
 
 

@@ -47,6 +47,10 @@ def is_dataset(source: object) -> bool:
     path = os.fspath(source)
     if not isinstance(path, str) or path in ("-", ""):
         return False
+    if path.startswith("kafka://"):
+        raise InputError(
+            f"a topic is read by another command: onlineauto topic {path}; in Python by TopicSource"
+        )
     if is_address(path) or path.endswith(_ENDINGS):
         return True
     try:

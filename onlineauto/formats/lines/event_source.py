@@ -51,6 +51,10 @@ class EventRules(NamedTuple):
         Whether a logged action without a probability is taken as drawn uniformly.
     native : bool
         False to read events like Vowpal Wabbit.
+    format : {"text", "json", "dsjson"}
+        The format of lines; datasets have none.
+    chain_hash : bool
+        ``--chain_hash``, of JSON.
     """
 
     kind: str
@@ -59,6 +63,8 @@ class EventRules(NamedTuple):
     strict: bool = False
     uniform: bool = False
     native: bool = True
+    format: str = "text"
+    chain_hash: bool = False
 
 
 @runtime_checkable
@@ -109,3 +115,11 @@ class EventSource(Protocol):
         ValueError
             The event was not read yet, or is not in one of the last blocks.
         """
+
+
+@runtime_checkable
+class EndlessSource(EventSource, Protocol):
+    """A source that goes on, such as a topic: no pass over it ends."""
+
+    def saved(self) -> None:
+        """Receive the notice that the last position is in a file."""

@@ -112,3 +112,5 @@ class ProblemCode(IntEnum):
     COLUMN_LEFT_OUT = 103
     EVENT_MISSING = 104
     EVENT_AGAIN = 105
+    MESSAGE = 110
+    OFFSETS_LOST = 111

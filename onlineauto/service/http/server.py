@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import uvicorn
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.http.app import application, follower_application
 from onlineauto.service.http.direct.connections import BACKLOG, ConnectionLimits, most_connections
@@ -34,6 +35,7 @@ from onlineauto.service.ranking.question import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from types import FrameType
 
     from onlineauto.service.http.app import Application
@@ -71,6 +73,8 @@ class Serving(msgspec.Struct, kw_only=True):
     max_body: int = 65_536
     max_requests: int = 1000
     max_connections: int | None = None
+    log_topic: str | None = None
+    client_settings: str | None = None
 
 
 def serve(serving: Serving) -> None:
@@ -114,7 +118,13 @@ def serve(serving: Serving) -> None:
             "max_pending": front.limits.pending,
             "max_connections": limits.most,
         }
-        _run(app, opened, partial(_LOG.info, "serving", extra=about))
+        try:
+            copying = _log_topic(serving, front)
+        except OnlineautoError:
+            front.close()
+            raise
+        with copying:
+            _run(app, opened, partial(_LOG.info, "serving", extra=about))
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
     if app.is_abandoned:
         _LOG.warning(
@@ -193,6 +203,17 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
     )
     hosts, most = (*_OWN, serving.host), serving.max_requests
     return follower, follower_application(follower, waiting, tokens=tokens, most=most, hosts=hosts)
+
+
+def _log_topic(serving: Serving, front: Loop | Follower) -> AbstractContextManager[object]:
+    """Return the context in which the log is copied to a topic, if there is one."""
+    if serving.log_topic is None:
+        return nullcontext()
+    from onlineauto.service.topics.brokers import read_client_settings
+    from onlineauto.service.topics.log_topic import LogTopic
+
+    settings = None if serving.client_settings is None else read_client_settings(serving.client_settings)
+    return LogTopic(serving.folder, front.log, serving.log_topic, settings)
 
 
 class _Server(uvicorn.Server):

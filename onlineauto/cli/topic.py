@@ -1,0 +1,163 @@
+"""The verb ``topic``: learn from a topic of Kafka; the model file has the offsets."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from onlineauto.cli.help import Page, help_text
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
+from onlineauto.errors import OptionError
+from onlineauto.formats.options import InputOptions
+from onlineauto.options import Registry, option, options_of
+from onlineauto.workspace.options import REGISTRY as LEARNING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.service.topics.topic_source import TopicSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicOptions:
+    """Options of the verb ``topic``, apart from those of learning."""
+
+    title: ClassVar[str] = "Topic"
+
+    rewards: str | None = option(
+        None,
+        "Topic of rewards, joined with the decisions by event id; it may be the topic of the decisions. "
+        "Needs --dsjson.",
+        vw=False,
+        metavar="TOPIC",
+    )
+    reward_wait: str | None = option(
+        None,
+        "How long a decision waits for its reward, by the times of the messages: seconds, or a duration like "
+        "PT10M. Not supplied: 600.",
+        vw=False,
+        metavar="SECONDS",
+    )
+    default_reward: float | None = option(
+        None, "Reward of a decision that receives none. Not supplied: 0.", vw=False, metavar="REWARD"
+    )
+    reward_aggregation: str | None = option(
+        None,
+        "How several rewards of a decision are combined: first, last, sum, mean, min or max. Not supplied: "
+        "first, which is learnt at once.",
+        vw=False,
+        metavar="NAME",
+    )
+    dead_letters: str | None = option(
+        None, "Topic that receives the messages that cannot be used.", vw=False, metavar="TOPIC"
+    )
+    until_end: bool = option(
+        False, "Stop after the messages that the topics have now. Without it, wait for more.", vw=False
+    )
+    client_settings: str | None = option(
+        None,
+        "File of name=value lines for the client, librdkafka, such as security.protocol=SASL_SSL.",
+        vw=False,
+        metavar="FILE",
+    )
+    group: str = option(
+        "onlineauto", "Group under which offsets are committed after each save, for monitoring.", vw=False
+    )
+
+
+REGISTRY: Final = Registry((TopicOptions, *LEARNING.groups))
+"""The flags of this verb: those of the topic, and those of learning."""
+_SAVE_EVERY: Final = 10_000
+_JOIN: Final = {
+    "reward_wait": "reward_wait",
+    "default_reward": "default_reward",
+    "reward_aggregation": "aggregation",
+}
+"""Options and the settings of the join that they are."""
+_PAGE: Final = Page(
+    "Usage: onlineauto topic [options] BROKER:PORT/TOPIC",
+    "Learn from a topic of Kafka, one event in each message: text, --json or --dsjson. The model of -f has "
+    "the offsets of all partitions, is saved every 10,000 events (--save_every) and is continued if it "
+    "exists, so that each message is learnt once, also after kill -9. All options of learning: onlineauto "
+    "learn --help.",
+    """\
+Examples:
+  onlineauto topic localhost:9092/events --cb_explore_adf --automl 4 --dsjson -f my.model
+  onlineauto topic localhost:9092/decisions --rewards rewards --reward_wait PT30M \\
+      --cb_explore_adf --automl 4 --dsjson -f my.model --dead_letters poison
+  onlineauto topic kafka://a:9092,b:9092/events --client_settings client.properties --until_end""",
+    options=(
+        *(each.name for each in options_of(TopicOptions)),
+        *("final_regressor", "save_every", "json", "dsjson", "cb_explore_adf", "automl", "predictions"),
+        *("examples", "quiet"),
+    ),
+)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Learn until a signal arrives, or until the end with ``--until_end``; return the exit code of ``learn``.
+
+    Raises
+    ------
+    OptionError
+        An option is wrong.
+    InputError
+        The topic cannot be read, or is not the one that the model has read.
+    """
+    configuration = REGISTRY.parse(argv)
+    options, output = configuration[TopicOptions], configuration[OutputOptions]
+    if output.help:
+        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
+        return 0
+    addresses = configuration[InputOptions].data
+    if len(addresses) != 1:
+        raise OptionError("topic takes one address: onlineauto topic localhost:9092/events --dsjson")
+    if configuration[RunOptions].passes > 1:
+        raise OptionError("--passes cannot be used with a topic, which has no end")
+    from onlineauto.cli.learn import run as learn
+
+    ours = {each.name for each in options_of(TopicOptions)}
+    supplied = {name: configuration.get(name) for name in configuration.supplied - ours}
+    if configuration[ModelOptions].final_regressor is not None:
+        supplied = {"resume": True, "save_every": _SAVE_EVERY} | supplied
+    with _source(addresses[0], options) as source:
+        code = learn(LEARNING.from_keywords(**supplied), source)
+        if not output.quiet:
+            _print_join(source)
+    return code
+
+
+def _source(address: str, options: TopicOptions) -> TopicSource:
+    from onlineauto.service.join.duration import seconds_of
+    from onlineauto.service.topics.brokers import read_client_settings
+    from onlineauto.service.topics.topic_source import TopicSource
+
+    join: dict[str, Any] = {setting: getattr(options, name) for name, setting in _JOIN.items()}
+    join = {setting: value for setting, value in join.items() if value is not None}
+    if "reward_wait" in join:
+        join["reward_wait"] = seconds_of(join["reward_wait"], name="reward_wait")
+    return TopicSource(
+        address,
+        rewards=options.rewards,
+        join=join,
+        dead_letters=options.dead_letters,
+        until_end=options.until_end,
+        settings=None if options.client_settings is None else read_client_settings(options.client_settings),
+        group=options.group,
+    )
+
+
+def _print_join(source: TopicSource) -> None:
+    """Print the counts of the join, and of dead letters that were not delivered, to standard error."""
+    if (join := source.join) is not None:
+        counts = join.counts
+        print(
+            f"decisions: {counts.joined} with a reward, {counts.defaulted} without one, {join.waiting} wait, "
+            f"{counts.repeated} repeated; rewards: {counts.late + counts.dangling} without a decision that "
+            f"waits, {counts.duplicate} repeated",
+            file=sys.stderr,
+        )
+    if source.undelivered:
+        print(f"onlineauto: warning: {source.undelivered} dead letters were not delivered", file=sys.stderr)

@@ -1,0 +1,293 @@
+"""``Partitions``: the messages of all partitions of some topics, in the order of their times.
+
+Messages that exist when reading begins are taken in one order, whatever arrives first from the network: a
+partition is waited for as long as the topic has further messages of it. Messages with the same time are
+ordered by topic and partition. Messages that are produced later are taken in this order as far as they have
+arrived.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from onlineauto.errors import InputError
+from onlineauto.service.topics.brokers import described, kafka
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from onlineauto.service.topics.brokers import Brokers
+
+_LOG = logging.getLogger("onlineauto.topics")
+_MOST: Final = 500
+"""Number of messages that are fetched at a time."""
+_FULL, _FULL_BYTES, _LOW = 4000, 1 << 23, 1000
+"""A partition is paused at this number of waiting messages or bytes, and resumed below the last number."""
+
+
+class Origin(NamedTuple):
+    """The place of a message: its topic, partition and offset."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        """Return the place as in messages about problems.
+
+        >>> str(Origin("events", 3, 1042))
+        'events[3]:1042'
+        """
+        return f"{self.topic}[{self.partition}]:{self.offset}"
+
+
+class TopicMessage(NamedTuple):
+    """A message: its place, its time in seconds, its key and its value."""
+
+    origin: Origin
+    time: float
+    key: bytes | None
+    value: bytes | None
+
+
+class _Partition:
+    """A partition: its fetched messages, the next offset to fetch, and its known end."""
+
+    def __init__(self, topic: str, number: int, order: int, fetched: int, end: int) -> None:
+        self.topic, self.number, self.order = topic, number, order
+        self.fetched, self.end, self.goal = fetched, end, end
+        self.buffer: deque[TopicMessage] = deque()
+        self.n_bytes = 0
+        self.paused = False
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The topic and the number."""
+        return self.topic, self.number
+
+    @property
+    def next(self) -> int:
+        """The offset of the next message to take."""
+        return self.buffer[0].origin.offset if self.buffer else self.fetched
+
+    @property
+    def is_awaited(self) -> bool:
+        """True if no message of it is here, and the topic has one."""
+        return not self.buffer and self.fetched < self.end
+
+    def entry(self) -> tuple[float, int, int]:
+        """Return the key by which its first message is ordered."""
+        return self.buffer[0].time, self.order, self.number
+
+
+class Partitions:
+    """Reads all partitions of some topics from their offsets on.
+
+    Parameters
+    ----------
+    brokers : Brokers
+    topics : sequence of str
+    offsets : mapping of topic to list of int
+        The first offset to read of each partition; a partition without one is read from its beginning.
+    lost : callable
+        Called with the first lost offset and the number of messages that a topic no longer has.
+    refresh : float
+        Seconds after which the number of partitions is asked for again.
+
+    Raises
+    ------
+    InputError
+        No broker answers, a topic does not exist, or the offsets are not of these topics.
+    """
+
+    def __init__(
+        self,
+        brokers: Brokers,
+        topics: Sequence[str],
+        offsets: Mapping[str, list[int]],
+        *,
+        lost: Callable[[Origin, int], object],
+        refresh: float,
+    ) -> None:
+        self._brokers, self._topics, self._lost, self._refresh = brokers, topics, lost, refresh
+        self._module = kafka()
+        self._consumer = brokers.consumer()
+        self._parts: dict[tuple[str, int], _Partition] = {}
+        self._awaited: set[tuple[str, int]] = set()
+        self._heads: list[tuple[float, int, int]] = []
+        try:
+            for topic in topics:
+                n_partitions, known = brokers.n_partitions(self._consumer, topic), offsets.get(topic, [])
+                if n_partitions < len(known):
+                    raise InputError(
+                        f"{topic} has {n_partitions} partitions, and the model has read {len(known)}: it is "
+                        "another topic. Begin with a new model, or from this one with -i"
+                    )
+                self._add(topic, n_partitions, known)
+        except BaseException:
+            self._consumer.close()
+            raise
+        self._refreshed = time.monotonic()
+
+    def _add(self, topic: str, n_partitions: int, known: Sequence[int] = ()) -> None:
+        """Read the partitions of a topic that are not read yet."""
+        added = []
+        for number in range(n_partitions):
+            if (topic, number) in self._parts:
+                continue
+            low, high = self._brokers.ends(self._consumer, topic, number)
+            begin = known[number] if number < len(known) else low
+            part = _Partition(
+                topic, number, self._topics.index(topic), self._found(topic, number, begin, low, high), high
+            )
+            self._parts[part.key] = part
+            self._note(part)
+            added.append(self._module.TopicPartition(topic, number, part.fetched))
+        if added:
+            self._consumer.incremental_assign(added)
+
+    def _found(self, topic: str, number: int, offset: int, low: int, high: int) -> int:
+        """Return the offset at which reading can begin, and report the messages before it that are lost.
+
+        Raises
+        ------
+        InputError
+            The partition ends before the offset.
+        """
+        if offset > high:
+            raise InputError(
+                f"{topic}[{number}] ends at offset {high}, and the model has read it up to {offset}: it is "
+                "another topic. Begin with a new model, or from this one with -i"
+            )
+        if offset < low:
+            self._lost(Origin(topic, number, offset), low - offset)
+        return max(offset, low)
+
+    @property
+    def offsets(self) -> dict[str, list[int]]:
+        """The offset of the next message to take of each partition, by topic."""
+        found: dict[str, list[int]] = {topic: [] for topic in self._topics}
+        for topic, number in sorted(self._parts):
+            found[topic].append(self._parts[topic, number].next)
+        return found
+
+    @property
+    def caught_up(self) -> bool:
+        """True if all messages were taken that the topics had when reading began."""
+        return all(part.next >= part.goal for part in self._parts.values())
+
+    def take(self) -> TopicMessage | None:
+        """Return the next message; None if none is here, or if one that may precede it is not."""
+        if not self._heads or self._awaited:
+            return None
+        _, order, number = heappop(self._heads)
+        part = self._parts[self._topics[order], number]
+        message = part.buffer.popleft()
+        part.n_bytes -= len(message.value or b"")
+        if part.buffer:
+            heappush(self._heads, part.entry())
+        self._note(part)
+        return message
+
+    def poll(self, timeout: float) -> None:
+        """Fetch messages, and wait for some for at most `timeout` seconds.
+
+        Raises
+        ------
+        InputError
+            A partition can no longer be read.
+        """
+        if time.monotonic() - self._refreshed > self._refresh:
+            self._find_new()
+        self._pause()
+        for message in self._consumer.consume(_MOST, timeout):
+            part = self._parts.get((message.topic(), message.partition()))
+            if message.error() is not None:
+                self._take_error(message.error(), part, message.offset())
+            elif part is not None and message.offset() >= part.fetched:
+                _, milliseconds = message.timestamp()
+                value, origin = message.value(), Origin(part.topic, part.number, message.offset())
+                part.buffer.append(TopicMessage(origin, milliseconds / 1000, message.key(), value))
+                part.n_bytes += len(value or b"")
+                part.fetched = origin.offset + 1
+                if len(part.buffer) == 1:
+                    heappush(self._heads, part.entry())
+        for part in self._parts.values():
+            if not part.buffer and part.fetched >= part.end:
+                assigned = self._module.TopicPartition(part.topic, part.number)
+                _, part.end = self._consumer.get_watermark_offsets(assigned, cached=True)
+            self._note(part)
+
+    def commit(self, offsets: Mapping[str, list[int]]) -> None:
+        """Let the brokers know offsets, for monitoring; they are never read."""
+        committed = [
+            self._module.TopicPartition(topic, number, offset)
+            for topic, numbers in offsets.items()
+            for number, offset in enumerate(numbers)
+        ]
+        try:
+            self._consumer.commit(offsets=committed, asynchronous=True)
+        except self._module.KafkaException as error:
+            _LOG.warning("the offsets were not committed for monitoring: %s", described(error))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+    # ---------------------------------------------------------------------------------------------------
+
+    def _note(self, part: _Partition) -> None:
+        """Note whether a partition is waited for."""
+        (self._awaited.add if part.is_awaited else self._awaited.discard)(part.key)
+
+    def _pause(self) -> None:
+        """Pause partitions of which many messages are here, and resume others."""
+        for part in self._parts.values():
+            assigned = [self._module.TopicPartition(part.topic, part.number)]
+            if not part.paused and (len(part.buffer) >= _FULL or part.n_bytes >= _FULL_BYTES):
+                self._consumer.pause(assigned)
+                part.paused = True
+            elif part.paused and len(part.buffer) < _LOW and part.n_bytes < _FULL_BYTES // 2:
+                self._consumer.resume(assigned)
+                part.paused = False
+
+    def _take_error(self, error: Any, part: _Partition | None, offset: int) -> None:
+        """Handle what a consumer reports in place of a message.
+
+        Raises
+        ------
+        InputError
+            The partition, or the topic, can no longer be read.
+        """
+        codes = self._module.KafkaError
+        if part is not None and error.code() == codes._PARTITION_EOF:  # noqa: SLF001 - the name of a constant
+            # What the topic has behind the last message, such as the end of a transaction, is no message.
+            part.fetched = max(part.fetched, offset)
+            part.end = min(part.end, part.fetched)
+            part.goal = min(part.goal, part.fetched)
+        elif part is not None and error.code() in (codes._AUTO_OFFSET_RESET, codes.OFFSET_OUT_OF_RANGE):  # noqa: SLF001
+            low, high = self._brokers.ends(self._consumer, part.topic, part.number)
+            part.fetched = self._found(part.topic, part.number, part.fetched, low, high)
+            self._consumer.seek(self._module.TopicPartition(part.topic, part.number, part.fetched))
+        elif error.fatal() or error.code() in (
+            codes.TOPIC_AUTHORIZATION_FAILED,
+            codes.UNKNOWN_TOPIC_OR_PART,
+            codes._UNKNOWN_TOPIC,  # noqa: SLF001
+        ):
+            what = self._topics[0] if part is None else f"{part.topic}[{part.number}]"
+            raise InputError(f"{what} can no longer be read: {error.str()}")
+        else:
+            _LOG.warning("the brokers report a problem, and reading goes on: %s", error.str())
+
+    def _find_new(self) -> None:
+        """Read partitions that were added to the topics, from their beginnings."""
+        self._refreshed = time.monotonic()
+        for topic in self._topics:
+            try:
+                self._add(topic, self._brokers.n_partitions(self._consumer, topic))
+            except InputError as error:
+                _LOG.warning("the number of partitions is not known now: %s", error)

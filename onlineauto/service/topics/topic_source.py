@@ -1,0 +1,467 @@
+"""``TopicSource``: the events of a topic, read from the offsets that a model file has."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from onlineauto.engine.stream.validity import first_invalid_event
+from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.lines.diagnostics import Diagnostics, make_diagnostic, summary_of
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.records.reader_state_kernels import ReaderRules
+from onlineauto.formats.text_reader import TextReader
+from onlineauto.service.join.settings import JoinSettings, check_settings
+from onlineauto.service.topics.brokers import Brokers, split_address
+from onlineauto.service.topics.dead_letters import DeadLetters
+from onlineauto.service.topics.partitions import Partitions
+from onlineauto.service.topics.topic_join import TopicJoin, TopicLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from onlineauto.features.block import Block
+    from onlineauto.formats.lines.diagnostics import Diagnostic
+    from onlineauto.formats.lines.event_source import EventRules
+    from onlineauto.formats.lines.line_reader import LineReader
+    from onlineauto.service.join.join import Join
+    from onlineauto.service.topics.partitions import Origin, TopicMessage
+
+_MOST_LINES, _MOST_BYTES = 1024, 1 << 18
+"""A block has at most this number of messages, and ends at this number of bytes."""
+_BLOCKS: Final = 16
+"""Number of blocks whose lines are kept for a position; a run always learns one of the last few blocks."""
+_POLL: Final = 0.1
+
+
+class _Content(msgspec.Struct):
+    """The part of a position besides the offsets: read lines that are not learnt, and the join."""
+
+    ready: list[TopicLine]
+    join: bytes | None
+
+
+class _Part(NamedTuple):
+    """A block that was read: its lines, and the index of the line of each event."""
+
+    events: int  # number of events before the block
+    entries: list[TopicLine]
+    places: list[int]
+
+
+class TopicSource:
+    """The events of a topic of Kafka, one in each message, from the beginning or from a position.
+
+    A position has the offsets of all partitions, the lines that were read and not learnt, and the decisions
+    that wait for their rewards. A model file stores the position with the model, so a run that is killed and
+    resumed learns each message exactly once. The offsets that brokers store for a group are written after
+    each save, for monitoring, and never read.
+
+    A message that is not an event is counted, located by its partition and offset, and skipped.
+
+    Parameters
+    ----------
+    address : str
+        ``kafka://BROKER:PORT[,BROKER:PORT...]/TOPIC``; the scheme may be left out.
+    rewards : str, optional
+        The topic of the rewards, which are joined with the decisions by event id. It may be the same topic.
+    join : mapping, optional
+        Fields of `JoinSettings`: ``reward_wait``, ``default_reward``, ``aggregation`` and others.
+    dead_letters : str, optional
+        A topic that receives the messages that cannot be used, at least once each.
+    deserialise : callable, optional
+        Takes the bytes of a message, and returns a mapping in the form of JSON or dsjson; for messages in
+        Avro or Protobuf. A message for which it raises an error is one that cannot be used.
+    until_end : bool
+        End after the messages that the topics have when reading begins.
+    settings : mapping, optional
+        Settings of librdkafka's clients, such as those of security.
+    group : str
+        The group under which offsets are committed for monitoring.
+    refresh : float
+        Seconds after which the number of partitions is asked for again.
+
+    Attributes
+    ----------
+    name, topic : str
+        The address, and the topic in it.
+    events_before : int
+        Number of events before the position at which it begins to be read.
+    stopped : callable
+        Reading ends when it returns True; may be replaced.
+
+    Raises
+    ------
+    OptionError
+        The address, or a setting, is invalid.
+    PackageError
+        confluent-kafka is not installed.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        rewards: str | None = None,
+        join: Mapping[str, Any] | None = None,
+        dead_letters: str | None = None,
+        deserialise: Callable[[bytes], Mapping[str, Any]] | None = None,
+        until_end: bool = False,
+        settings: Mapping[str, str] | None = None,
+        group: str = "onlineauto",
+        refresh: float = 30.0,
+    ) -> None:
+        servers, self.topic = split_address(address)
+        self.name = f"{servers}/{self.topic}"
+        self._topics = [self.topic] if rewards in (None, self.topic) else [self.topic, str(rewards)]
+        self._how = None
+        if rewards is not None:
+            try:
+                self._how = msgspec.convert(dict(join or {}), JoinSettings)
+            except msgspec.ValidationError as error:
+                raise OptionError(f"these are no settings of a join: {error}") from None
+            check_settings(self._how)
+        elif join:
+            raise OptionError(f"{', '.join(join)}: only rewards of a topic are waited for: name it, too")
+        self._brokers = Brokers(servers, settings or {}, group=group)
+        self._dead_letters = None if dead_letters is None else DeadLetters(self._brokers, dead_letters)
+        self.deserialise, self.until_end, self.refresh = deserialise, until_end, refresh
+        self.stopped: Callable[[], bool] = lambda: False
+        self._partitions: Partitions | None = None
+        self._lock = threading.Lock()  # a block is read, or a position is made
+        self._saved: dict[str, list[int]] = {}
+        self.seek(None)
+
+    def __repr__(self) -> str:
+        """Show the name."""
+        return f"TopicSource({self.name!r})"
+
+    def __enter__(self) -> Self:
+        """Return self; the end of the context closes the connections."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """False: a topic goes on, so a pass over it does not end."""
+        return False
+
+    @property
+    def join(self) -> Join | None:
+        """The join of decisions with rewards, with its counts; None without a topic of rewards."""
+        return None if self._join is None else self._join.join
+
+    @property
+    def undelivered(self) -> int:
+        """The number of dead letters that their topic did not receive."""
+        return 0 if self._dead_letters is None else self._dead_letters.failed
+
+    # -- the protocol of event sources -----------------------------------------------------------------
+
+    def seek(self, position: Mapping[str, Any] | None) -> None:
+        """Let the next `open` begin at a position; None is the beginning.
+
+        Raises
+        ------
+        InputError
+            The position is not one of these topics.
+        """
+        self._parts: deque[_Part] = deque(maxlen=_BLOCKS)
+        self._offsets: dict[str, list[int]] = {}
+        self._ready: list[TopicLine] = []
+        self._join = None if self._how is None else TopicJoin(self._how)
+        self.events_before = self._events = 0
+        self._is_whole = True  # False while messages are taken that no block has yet
+        if position is None:
+            return
+        try:
+            self.events_before = self._events = int(position["events"])
+            self._offsets = msgspec.convert(position["offsets"], dict[str, list[int]])
+            content = msgspec.msgpack.decode(zlib.decompress(position["content"]), type=_Content)
+        except (KeyError, TypeError, ValueError, msgspec.MsgspecError, zlib.error) as error:
+            raise InputError(f"{self.name}: the checkpoint was not written by a run over a topic") from error
+        if set(self._offsets) != set(self._topics):
+            raise InputError(
+                f"the model has read {', '.join(self._offsets)}, not {', '.join(self._topics)}. Begin with "
+                "a new model, or from this one with -i"
+            )
+        if (content.join is None) != (self._how is None):
+            raise InputError(
+                "the model has read the topic with a join of rewards, and now there is none, or the reverse"
+            )
+        self._ready = content.ready
+        if self._how is not None:
+            self._join = TopicJoin(self._how, content.join)
+
+    def open(self, rules: EventRules, found: Diagnostics | None = None) -> TopicReader:
+        """Connect, and return a reader of the events from the position on.
+
+        Raises
+        ------
+        InputError
+            No broker answers, a topic does not exist, or the position is not one of these topics.
+        OptionError
+            The options do not fit a topic.
+        """
+        if not rules.native or rules.strict:
+            flag = "strict_parse" if rules.native else "vw_exact"
+            raise OptionError(f"a topic cannot be read with --{flag}")
+        if self._how is not None and rules.format != "dsjson":
+            raise OptionError("rewards are joined with decisions in dsjson: add --dsjson")
+        if self.deserialise is not None and rules.format == "text":
+            raise OptionError("deserialise returns mappings: give the option json or dsjson")
+        self.close()
+        found = Diagnostics() if found is None else found
+        reader = TopicReader(self, rules, found)
+        self._partitions = Partitions(
+            self._brokers, self._topics, self._offsets, lost=reader.lose, refresh=self.refresh
+        )
+        return reader
+
+    def position(self, events: int) -> dict[str, Any]:
+        """Return the position after `events` events.
+
+        Raises
+        ------
+        ValueError
+            The event was not read yet, or is not in one of the last blocks.
+        InputError
+            An error has interrupted the reading of a block, so that messages would be lost.
+        """
+        with self._lock:
+            if not self._is_whole:
+                raise InputError("an error has interrupted reading: resume from the last file that was saved")
+            ready = [*self._unlearnt(events), *self._ready]
+            self._saved = self._offsets if self._partitions is None else self._partitions.offsets
+            join = None if self._join is None else self._join.state()
+        if self._dead_letters is not None:
+            self._dead_letters.flush()
+        return {
+            "events": events,
+            "offsets": self._saved,
+            "content": zlib.compress(msgspec.msgpack.encode(_Content(ready, join)), 1),
+        }
+
+    def saved(self) -> None:
+        """Commit the offsets of the last position, which a file has now, for monitoring."""
+        if self._partitions is not None:
+            self._partitions.commit(self._saved)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._dead_letters is not None:
+            self._dead_letters.flush()
+        if self._partitions is not None:
+            self._offsets = self._partitions.offsets
+            self._partitions.close()
+            self._partitions = None
+
+    # -- for the reader --------------------------------------------------------------------------------
+
+    def take(self, reader: TopicReader) -> tuple[bool, Block | None]:
+        """Return whether there was a message, and the events of the next messages, None without an event."""
+        with self._lock:
+            self._is_whole = False
+            block, entries = None, self._ready
+            self._ready = []
+            taken = bool(entries)
+            if not taken:
+                taken, entries = self._entries(reader)
+            if entries:
+                block, places = reader.parse(entries)
+                if places:
+                    self._parts.append(_Part(self._events, entries, places))
+                    self._events += len(places)
+            self._is_whole = True
+            return taken, block
+
+    def wait(self) -> bool:
+        """Fetch further messages, and return True; return False at the end."""
+        assert self._partitions is not None
+        if self.stopped() or (self.until_end and self._partitions.caught_up):
+            return False
+        with self._lock:
+            self._partitions.poll(_POLL)
+        return True
+
+    def bury(self, origin: Origin, value: bytes | None, reason: str) -> None:
+        """Send a message that cannot be used to the topic of dead letters, if there is one."""
+        if self._dead_letters is not None:
+            self._dead_letters.send(origin, value, reason)
+
+    def _entries(self, reader: TopicReader) -> tuple[bool, list[TopicLine]]:
+        """Return whether there was a message, and the lines that the next messages give."""
+        assert self._partitions is not None
+        entries: list[TopicLine] = []
+        n_bytes = n_messages = 0
+        while n_messages < _MOST_LINES and n_bytes < _MOST_BYTES:
+            message = self._partitions.take()
+            if message is None:
+                break
+            n_messages, n_bytes = n_messages + 1, n_bytes + len(message.value or b"")
+            try:
+                entry = self._entry(message, reader)
+                entries += [entry] if self._join is None else self._join.take(entry, message.time)
+            except InputError as error:
+                reader.refuse(message.origin, message.value, str(error))
+        return n_messages > 0, entries
+
+    def _entry(self, message: TopicMessage, reader: TopicReader) -> TopicLine:
+        """Return the event of a message as a line, or as the lines of a text.
+
+        Raises
+        ------
+        InputError
+            The message is not an event.
+        """
+        value = (message.value or b"").strip()
+        if self.deserialise is not None and message.value is not None:
+            try:
+                line = msgspec.json.encode(self.deserialise(message.value))
+            except Exception as error:
+                raise InputError(f"deserialise raised {type(error).__name__}: {error}") from error
+            return TopicLine(message.origin, line, message.value)
+        if not value:
+            raise InputError("it is empty")
+        if not reader.reads_text:
+            return TopicLine(message.origin, value.replace(b"\n", b" ").replace(b"\r", b" "))
+        lines = value.splitlines()
+        if len(lines) > 1 and not (reader.multiline and all(line.strip() for line in lines)):
+            raise InputError("it has several events, and one is expected")
+        return TopicLine(message.origin, b"\n".join(lines))
+
+    def _unlearnt(self, events: int) -> Iterator[TopicLine]:
+        """Yield the lines that were read behind the first `events` events."""
+        if not (self._parts[0].events if self._parts else self._events) <= events <= self._events:
+            raise ValueError(f"there is no position of event {events}")
+        for part in self._parts:
+            learnt = max(events - part.events, 0)
+            if learnt < len(part.places):
+                yield from part.entries[part.places[learnt - 1] + 1 if learnt else 0 :]
+
+
+class TopicReader:
+    """Reads the blocks of a `TopicSource`; can be iterated once.
+
+    Attributes
+    ----------
+    name : str
+        Name of the source in messages.
+    namespaces : Namespaces
+        Names seen so far, shared by all blocks.
+    diagnostics : Diagnostics
+        Problems found so far.
+    reads_text, multiline : bool
+        Whether messages are text, and whether an event may have several lines of text.
+    """
+
+    def __init__(self, source: TopicSource, rules: EventRules, found: Diagnostics) -> None:
+        self.name, self.diagnostics, self._source = source.name, found, source
+        found.reading = source.topic  # of problems that are found while an event is learnt
+        self.reads_text = rules.format == "text"
+        self.multiline = rules.kind.endswith("adf") and self.reads_text
+        made = ReaderRules(
+            multiline=rules.kind.endswith("adf"),
+            simple=rules.kind == "simple",
+            slots=rules.kind == "ccb_explore_adf",
+            hash_all=rules.hash == "all",
+            uniform=rules.uniform,
+            hash_seed=np.uint32(rules.hash_seed),
+            log=rules.format == "dsjson",
+            chain_hash=rules.chain_hash,
+        )
+        kind = TextReader if self.reads_text else JsonReader
+        self._kind = rules.kind
+        self._lines: LineReader = kind(b"", made)
+        self.namespaces = self._lines.namespaces
+        self._probe: LineReader = kind(b"", made)  # finds the problem of one line again, without counting it
+        self._end = b"\n\n" if self.multiline else b"\n"
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the blocks."""
+        return self.blocks()
+
+    def blocks(self) -> Generator[Block]:
+        """Yield the blocks as messages arrive, until the source ends or is stopped."""
+        more = True
+        while more:
+            taken, block = self._source.take(self)
+            if block is not None:
+                yield block
+            more = (taken and not self._source.stopped()) or self._source.wait()
+
+    def parse(self, entries: list[TopicLine]) -> tuple[Block | None, list[int]]:
+        """Return the events of lines, and the index of the line of each; locate and count problems.
+
+        Lines whose costs contradict each other are removed from the list.
+        """
+        blocks, ends = self._parsed(entries)
+        while blocks and (invalid := first_invalid_event(blocks[0], self._kind)[0]) < len(blocks[0]):
+            line = blocks[0].line_number[blocks[0].event_start[invalid]]
+            entry = entries.pop(int(np.searchsorted(ends, line)))
+            self.refuse(
+                entry.origin, entry.raw or entry.line, "it has several costs, and only one can be known"
+            )
+            blocks, ends = self._parsed(entries)
+        found = self._lines.take_problems()
+        problems: dict[int, Diagnostic] = {}
+        self.diagnostics.log = found.log or self.diagnostics.log
+        self.diagnostics.counts.update(found.counts)
+        for each in found.kept:
+            index = int(np.searchsorted(ends, each.line))
+            problems.setdefault(index, _at(entries[index].origin, each))
+            self.diagnostics.keep(_at(entries[index].origin, each))
+        if not blocks:
+            places = []
+        else:
+            block, offsets = blocks[0], np.array([each.origin.offset for each in entries])
+            indices = np.searchsorted(ends, block.line_number)
+            places = indices[block.event_start[:-1]].tolist()
+            block.lines["number"][:-1] = offsets[indices]
+        for index in sorted(set(range(len(entries))) - set(places)) if len(places) < len(entries) else ():
+            entry = entries[index]
+            problem = problems.get(index) or self._problem_of(entry)
+            if problem is not None:
+                self._source.bury(entry.origin, entry.raw or entry.line, problem.message)
+        return (blocks[0] if blocks else None), places
+
+    def _parsed(self, entries: list[TopicLine]) -> tuple[list[Block], NDArray[np.int64]]:
+        """Return the events of lines, and the last line number of each entry."""
+        ends = np.cumsum([each.line.count(b"\n") + len(self._end) for each in entries])
+        return self._lines.parse(b"".join(each.line + self._end for each in entries)), ends
+
+    def refuse(self, origin: Origin, value: bytes | None, reason: str) -> None:
+        """Count and locate a message that cannot be used."""
+        self._add(ProblemCode.MESSAGE, origin, reason)
+        self._source.bury(origin, value, reason)
+
+    def lose(self, origin: Origin, number: int) -> None:
+        """Count messages that the topic no longer has, from a place on."""
+        self._add(ProblemCode.OFFSETS_LOST, origin, f"{number} messages from here on", number)
+
+    def _add(self, code: ProblemCode, origin: Origin, reason: str, number: int = 1) -> None:
+        problem = make_diagnostic(code, file="", line=0, column=1, text=b"", unit="event")
+        self.diagnostics.count(code, number)
+        self.diagnostics.keep(_at(origin, replace(problem, message=f"{summary_of(code)}: {reason}")))
+
+    def _problem_of(self, entry: TopicLine) -> Diagnostic | None:
+        """Return the first problem of a line; None if it has none, such as a line without a decision."""
+        self._probe.parse(entry.line + self._end)
+        return next(iter(self._probe.take_problems().kept), None)
+
+
+def _at(origin: Origin, problem: Diagnostic) -> Diagnostic:
+    """Return a problem at the place of a message."""
+    return replace(problem, file=f"{origin.topic}[{origin.partition}]", line=origin.offset)
