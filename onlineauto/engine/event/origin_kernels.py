@@ -25,14 +25,16 @@ FAR = 16.0
 
 @kernel
 def finds_origin(run: LoopRun) -> bool:
-    """Return whether the costs of the first events are far from 0; if so, set the origin to their middle.
+    """Return whether all costs so far are far from 0; if so, set the origin to their middle.
 
-    The answer is given once, after `FIRST_EVENTS` learnt events. Learning must then restart.
+    Costs are looked at after `FIRST_EVENTS` learnt events, and whenever that number has doubled, because
+    costs that are all equal tell nothing. Learning must restart when the origin is found.
     """
-    if not run.task.finds_origin or run.model.outliers[Outlier.NONE] != FIRST_EVENTS:
+    learnt = run.model.outliers[Outlier.NONE]
+    if not run.task.finds_origin or learnt < FIRST_EVENTS or learnt & (learnt - 1) != 0:
         return False
     low, high = run.live.statistics.scale[LOW], run.live.statistics.scale[HIGH]
-    if not low <= high or max(low, -high) <= FAR * (high - low):
+    if run.model.shared[ORIGIN] != 0.0 or not low < high or max(low, -high) <= FAR * (high - low):
         return False
     sign = -1.0 if not run.live.tests.cost_is_reward else 1.0
     run.model.shared[ORIGIN] = np.float32(sign * 0.5 * (low + high))
