@@ -149,9 +149,9 @@ class Ridge(Member):
         return RidgeScratch(np.zeros(MOST_FEATURES, np.float32))
 
     def prices(self, work: Work) -> tuple[float]:
-        """Return the work: scores, and the covariance, which learns one event in four."""
+        """Return the work: scores, inputs, and the covariance, which learns one event in four."""
         n = work.unbinned
-        return ((work.visits * n + n * n * (1 + 1 / EACH)) / TOGETHER,)
+        return ((work.visits * n + n * work.features + n * n / EACH) / TOGETHER,)
 
     def to_predict(self, state: RidgeState) -> RidgeState:
         """Return a state with the weights only."""
