@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.features.options import FeatureOptions
-from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.learners._kernels import (
     CONTRACTION,
     GRADIENTS,
@@ -107,13 +106,6 @@ def begin_again(configuration: Configuration, model: Model, shape: TableShape, *
     model.shared[ORIGIN] = origin
     model.lanes[:] = initial_lanes(configuration, lanes=shape.lanes)
     model.sums[:] = 0
-
-
-def add_to_constant(model: Model, lane: int, amount: float) -> None:
-    """Add `amount` to the weight of the constant feature in a lane."""
-    cell = int(CONSTANT_HASH) % len(model.weights)
-    model.weights[cell, lane] += np.float32(amount)
-    model.touched[cell] = True
 
 
 def adopt_sizes(model: Model, sources: Sequence[Model]) -> None:

@@ -157,8 +157,8 @@ def _scores_all(live: Live) -> bool:
 def _score_members(context: Context, stream: Stream, actions: Actions, begin: int, end: int) -> None:
     """Let the members fill their columns of the scores of the actions [begin, end).
 
-    Columns of members contain scores less the origin of costs, by which members learn. An action that a
-    member cannot score gets the champion's score. `buffers.members.known` receives the index
+    Columns of members contain scores less the origin of costs, because members learn costs less the origin.
+    An action that a member cannot score gets the champion's score. `buffers.members.known` receives the index
     of each action that was learnt before, and -1 for the others.
     """
     run, buffers = run_on(context, stream), context.buffers

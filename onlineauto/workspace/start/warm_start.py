@@ -16,7 +16,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, W
 from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.hyperparameters import Hyperparameters
-from onlineauto.learners.model import add_to_constant, adopt_sizes
+from onlineauto.learners.model import adopt_sizes
 from onlineauto.learners.model_state import materialised
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.options import options_of
@@ -292,6 +292,8 @@ def _write(workspace: Workspace, numbers: _Champion, lanes: Sequence[int], live:
     model.touched[:] |= (numbers.cells != read_cells(model, lanes=lanes)).any(axis=(1, 2))
     write_cells(model, slice(None), numbers.cells, lanes=lanes)
     if moved := numbers.shared[ORIGIN] - model.shared[ORIGIN]:
-        add_to_constant(model, lanes[0], moved)
+        cell, _ = workspace.learner.shape.constant
+        model.weights[cell, lanes[0]] += np.float32(moved)
+        model.touched[cell] = True
     model.lanes[np.ix_(lanes, [NORM, WEIGHT])] = numbers.sums_of_lanes
     model.sums[live] = numbers.sums
