@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from onlineauto import Workspace
-from onlineauto.engine.report.search_story import story
+from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.engine.search.journal import Journal
 
 DATA = Path(__file__).parent.parent / "datasets" / "cb-diamonds-u.txt.gz"
@@ -23,7 +23,7 @@ with TemporaryDirectory() as directory:
         bandit.observe(journal.append)
         bandit.fit(DATA)
         journal.end(events=bandit.searching.n_events)
-    for line in story(bandit.searching):
+    for line in search_summary(bandit.searching):
         print(line)
     for line in path.read_text().splitlines():
         if '"swap"' in line:

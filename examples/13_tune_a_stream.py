@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from onlineauto import Workspace
-from onlineauto.engine.report.search_story import story
+from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.tune.live import flags_of, hand_over, tune_stream
-from onlineauto.tune.live.budget import spent
+from onlineauto.tune.live.budget import used_resource
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.start.warm_start import search_from
@@ -26,7 +26,7 @@ print(f"served: average loss {run.progress.sum_loss / EVENTS:.3f}")
 study = tune_stream(DATA, BASE, SEARCHED, max_examples=EVENTS, budget=8 * EVENTS, seed=1)
 best = study.best
 assert best is not None
-print(f"{len(study.trials)} trials learnt {spent(study) / EVENTS:.1f} times the events")
+print(f"{len(study.trials)} trials learnt {used_resource(study) / EVENTS:.1f} times the events")
 about = [(row["offset_from"], row["offset_to"]) for row in study.history() if row["trial"] == best.number]
 print(
     f"trial {best.number}: average loss {best.value:.3f} of the events from {about[-1][0]} to {about[-1][1]}"
@@ -43,4 +43,4 @@ while rest.step(100) and search.searching.live_configs.configs[0] != winner:
 print(f"the winner is the champion after {rest.position.events - EVENTS} more events")
 rest.step()
 print(f"served since: average loss {rest.progress.sum_loss / rest.progress.weighted_labelled:.3f}")
-print("\n".join(story(search.searching)))
+print("\n".join(search_summary(search.searching)))

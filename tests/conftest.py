@@ -50,7 +50,7 @@ QUICK = (
     "api/test_report.py",
     "automl/test_conformance.py",
     "automl/test_defects.py",
-    "automl/test_member_seats.py",
+    "automl/test_member_budget.py",
     "automl/test_random_draw.py",
     "automl/test_stepwise.py",
     "automl/test_vw_numbers.py",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from onlineauto.api.lines_format import ENOUGH, format_of_lines
 from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.stream.read_ahead import pays, read_ahead
+from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
 from onlineauto.engine.stream.source import open_source, read_all, read_blocks
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.features.block import Block
@@ -109,7 +109,7 @@ class Feed:
         """Yield the blocks of texts with one event each, all in the format of the first text."""
         first = next(items)
         self.head = self.head or (first if isinstance(first, bytes) else first.encode("utf-8", "replace"))
-        return read_all(_again(first, items), self._formatted(configuration, self.head), found)
+        return read_all(_with_first(first, items), self._formatted(configuration, self.head), found)
 
     def _file(self, source: Any, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
         """Yield the blocks of a file, of standard input, or of the bytes of a file."""
@@ -128,7 +128,7 @@ class Feed:
         formatted = self._formatted(configuration, head)
         reader = open_source(source if file is None else cast("BinaryIO", file), formatted, diagnostics=found)
         try:
-            ahead = formatted[RunOptions].threads > 1 and pays(source)
+            ahead = formatted[RunOptions].threads > 1 and saves_time(source)
             yield from read_ahead(reader) if ahead else reader
         finally:
             if file is not None:
@@ -192,7 +192,7 @@ def _kind_of(item: object) -> type:
     return os.PathLike if isinstance(item, os.PathLike) or hasattr(item, "read") else object
 
 
-def _again(first: str | bytes, rest: Iterator[str | bytes]) -> Iterator[str | bytes]:
+def _with_first(first: str | bytes, rest: Iterator[str | bytes]) -> Iterator[str | bytes]:
     yield first
     yield from rest
 

@@ -19,7 +19,7 @@ def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, even
     """Return the error for a source from which nothing was learnt, with the likely reason."""
     hint = _hint(workspace, feed.head, binary=ProblemCode.CONTROL_BYTE in found.counts)
     if events and not found.total:
-        what = f"the source has {several(events, 'event')}, and none with a {_label(workspace)}"
+        what = f"the source has {count_of(events, 'event')}, and none with a {_label(workspace)}"
         return InputError(f"nothing was learnt: {what}{hint}")
     if found.total:
         return InputError(f"nothing was learnt{hint}\n{found.summary()}")
@@ -55,6 +55,6 @@ def _label(workspace: Workspace) -> str:
     return "label" if workspace.kind == "simple" else "logged cost or reward"
 
 
-def several(n: int, what: str) -> str:
+def count_of(n: int, what: str) -> str:
     """Return a number of things as text."""
     return f"{n} {what}{'' if n == 1 else 's'}"

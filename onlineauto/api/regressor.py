@@ -186,7 +186,7 @@ class AutoMLRegressor(SingleLines):
             raise InputError(f"the label {shown(label)} is too large for a float32")
         return number
 
-    def _far(self, label: float, weight: float) -> int:
+    def _outlier_kind(self, label: float, weight: float) -> int:
         """Return whether a label or weight is far beyond all before, as an outlier; 0 if neither is.
 
         If the first labels turn out to be outliers, return `Outlier.BEGINS_AGAIN`, and forget the statistics
@@ -221,7 +221,7 @@ class AutoMLRegressor(SingleLines):
     def _learn_one(self, event: dict[str, Any], label: float) -> int:
         if not self._squared:
             return super()._learn_one(event, label)
-        found = self._far(label, event["weight"])
+        found = self._outlier_kind(label, event["weight"])
         if found == Outlier.BEGINS_AGAIN:
             self._begin_again()
         elif found:
@@ -242,7 +242,7 @@ class AutoMLRegressor(SingleLines):
         scales: list[tuple[float, float, float, float]] = []
         for at, (label, weight) in enumerate(zip(labels, lines["weight"][places].tolist(), strict=True)):
             before = self._limits()
-            outliers[at] = outlier = self._far(label, weight)
+            outliers[at] = outlier = self._outlier_kind(label, weight)
             if outlier == Outlier.BEGINS_AGAIN:
                 outliers[begin:at] = self._learn_standard(block, begin, outliers[begin:at], labels, scales)
                 begin, scales, before = at, [], self._limits()

@@ -6,7 +6,7 @@ from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from onlineauto.engine.report.search_story import predicts_text, story
+from onlineauto.engine.report.search_summary import predicts_text, search_summary
 from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.workspace.inspection.inspection import inspection
 
@@ -42,7 +42,9 @@ def text_report(model: AutoModel) -> str:
     searching = model.workspace.searching
     if searching.live_configs.arrays.searching:
         lines += ["", *_challengers(model.workspace)]
-        lines += [line for line in story(searching) if not line.startswith(("champion's", "predicted"))]
+        lines += [
+            line for line in search_summary(searching) if not line.startswith(("champion's", "predicted"))
+        ]
     return "\n".join(lines)
 
 

@@ -22,11 +22,11 @@ from onlineauto.automl.decisions import (
     Swap,
     Widen,
 )
-from onlineauto.automl.member_seats import rest_members
+from onlineauto.automl.member_budget import rest_members
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import propose, renew, reviewed, space_of
 from onlineauto.automl.queue import any_waits
-from onlineauto.automl.schedule import remove, schedule, seat_late
+from onlineauto.automl.schedule import make_late_live, remove, schedule
 from onlineauto.automl.search import Candidate, ConfigState, LiveConfig, Search
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def _add_namespaces(
         if first and rules.control.reviews:
             search = reviewed(rules, search, statistics)
         elif rules.renews:
-            search, seated = seat_late(rules, search, known, statistics)
-            decisions += seated
+            search, decisions_of_start = make_late_live(rules, search, known, statistics)
+            decisions += decisions_of_start
     return search, tuple(decisions)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.decisions import Widen
-from onlineauto.automl.schedule import seat
+from onlineauto.automl.schedule import make_live
 from onlineauto.automl.search import Candidate
 
 if TYPE_CHECKING:
@@ -52,16 +52,16 @@ def invite(
     new = tuple(sorted(set(names) - set(search.namespaces)))
     decisions: tuple[Decision, ...] = (Widen(new),) if new else ()
     search = replace(search, namespaces=tuple(sorted({*search.namespaces, *new})))
-    live = _place(rules, search, config, statistics)
+    live = _live_index(rules, search, config, statistics)
     number = len(search.candidates)
     search = replace(
         search, candidates=(*search.candidates, Candidate(config, _UNTIL_DECIDED)), n_valid=number + 1
     )
-    search, seated = seat(rules, search, live, number, why=why)
-    return search, (*decisions, *seated)
+    search, decisions_of_start = make_live(rules, search, live, number, why=why)
+    return search, (*decisions, *decisions_of_start)
 
 
-def _place(rules: SearchRules, search: Search, config: Config, statistics: Statistics) -> int:
+def _live_index(rules: SearchRules, search: Search, config: Config, statistics: Statistics) -> int:
     """Return the index among the live configs for a config from outside."""
     challengers = range(1, len(search.slots))
     same = [live for live in challengers if search.config(live) == config]

@@ -101,10 +101,10 @@ def _fill(rules: SearchRules, search: Search, live: int, statistics: Statistics)
     number, search = rules.control.take_next(rules, search, statistics)
     if number is None:
         return search, ()
-    return seat(rules, search, live, number)
+    return make_live(rules, search, live, number)
 
 
-def seat(rules: SearchRules, search: Search, live: int, number: int, *, why: str = "") -> Step:
+def make_live(rules: SearchRules, search: Search, live: int, number: int, *, why: str = "") -> Step:
     """Make candidate `number` live at index `live`."""
     gives_way = live > rules.n_priority
     if live < len(search.slots):
@@ -117,7 +117,7 @@ def seat(rules: SearchRules, search: Search, live: int, number: int, *, why: str
     return search, (Rotate(live, number, coming.config, why),)
 
 
-def seat_late(rules: SearchRules, search: Search, known: int, statistics: Statistics) -> Step:
+def make_late_live(rules: SearchRules, search: Search, known: int, statistics: Statistics) -> Step:
     """Make the first proposal for late namespaces live at once, in place of the least promising challenger.
 
     Among equally promising challengers, it replaces the one that has run least, such as one that was made for
@@ -129,7 +129,7 @@ def seat_late(rules: SearchRules, search: Search, known: int, statistics: Statis
     if live == rules.max_live:
         live = min(range(1, live), key=lambda each: (statistics.promise(each), statistics.updates(each)))
     names = b", ".join(sorted(search.late)).decode("utf-8", "backslashreplace")
-    return seat(rules, search, live, known, why=f"namespaces met late: {names}")
+    return make_live(rules, search, live, known, why=f"namespaces met late: {names}")
 
 
 def _is_worse(rules: SearchRules, search: Search, live: int, statistics: Statistics) -> bool:

@@ -69,7 +69,7 @@ class LiveConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberSeat:
+class MemberStatus:
     """An extra member of the ensemble, which either works or rests.
 
     Attributes
@@ -227,7 +227,7 @@ class Search:
         Number of reviews.
     random_state : int
         State (uint64) of the random oracles.
-    members : tuple of MemberSeat
+    members : tuple of MemberStatus
         Extra members of the ensemble that can work; none before the first review.
     """
 
@@ -243,7 +243,7 @@ class Search:
     review: int = 2**62
     turn: int = 0
     random_state: int = 0
-    members: tuple[MemberSeat, ...] = ()
+    members: tuple[MemberStatus, ...] = ()
 
     @property
     def champion(self) -> Config:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.api.decisions.joining import Joined
-from onlineauto.api.hints import several
+from onlineauto.api.hints import count_of
 from onlineauto.cli.help import Page, help_text
 from onlineauto.cli.hints import nothing_read
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
@@ -164,7 +164,7 @@ def run(argv: Sequence[str]) -> int:
     if not options.quiet:
         if n := sum(each.unrewarded for each in sources if isinstance(each, Joined)):
             print(
-                f"onlineauto: warning: {several(n, 'decision')} without a reward left out; --default_reward "
+                f"onlineauto: warning: {count_of(n, 'decision')} without a reward left out; --default_reward "
                 "gives them one",
                 file=sys.stderr,
             )

@@ -87,24 +87,24 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
             source = _sources(configuration, interrupt, files)
         else:
             source = topic
-            topic.stopped = lambda: interrupt.seen
+            topic.stopped = lambda: interrupt.requested
         learning = Run(workspace, source, stored=stored, every=configuration[ModelOptions].save_every)
         cache, warning = use_cache(learning)
         report = RunReport(learning, files, cache=cache)
         if warning:
-            report.say(f"onlineauto: warning: {warning}")
+            report.write_line(f"onlineauto: warning: {warning}")
             if quiet and warning.endswith(NO_PACKAGE):  # a requested file will not be written
                 print(f"onlineauto: warning: {warning}", file=sys.stderr)
         saving = Saving(learning, report, Showing(learning, files))
         if learning.position.passes >= configuration[RunOptions].passes:
-            report.say(
+            report.write_line(
                 "onlineauto: warning: the run was complete already; to learn new events, continue from its "
                 "model with -i"
             )
         try:
             for block, _ in learning:
                 saving.note(len(block))
-                if interrupt.seen:
+                if interrupt.requested:
                     break
         except _Stopped:
             if not learning.began:
@@ -113,8 +113,8 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
             if learning.began:
                 saving.finish()
             raise
-        saving.finish(interrupted=interrupt.seen)
-    if interrupt.seen:
+        saving.finish(interrupted=interrupt.requested)
+    if interrupt.requested:
         return _KILLED + interrupt.signal
     if topic is None:
         _check_something_was_read(learning)
@@ -234,7 +234,7 @@ class _Interrupt:
         self._before: dict[int, Any] = {}
 
     @property
-    def seen(self) -> bool:
+    def requested(self) -> bool:
         """True if a signal arrived."""
         return self.signal > 0
 
@@ -297,7 +297,7 @@ class _Stream(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Read available bytes into `buffer`, waiting for some; return their number, 0 after a signal."""
-        if self._descriptor is None and not self._interrupt.seen:
+        if self._descriptor is None and not self._interrupt.requested:
             self._descriptor = os.open(self.name, os.O_RDONLY | _NO_WAIT)
             self._files.callback(os.close, self._descriptor)
         if self._descriptor is None:
@@ -305,7 +305,7 @@ class _Stream(io.RawIOBase):
         pipe = self._interrupt.pipe
         while True:
             ready, _, _ = select.select([self._descriptor, pipe], [], [])
-            if self._interrupt.seen:
+            if self._interrupt.requested:
                 return 0
             if self._descriptor in ready:
                 return os.readv(self._descriptor, [buffer])
@@ -321,7 +321,7 @@ class _Several(list["Path | BinaryIO"]):
 
     def __iter__(self) -> Iterator[Path | BinaryIO]:
         for source in super().__iter__():
-            if self._interrupt.seen:
+            if self._interrupt.requested:
                 return
             yield source
 

@@ -16,7 +16,7 @@ from onlineauto.engine.report.label_range import LabelRange
 from onlineauto.engine.report.metrics import Metrics
 from onlineauto.engine.report.parquet_predictions import ENDING, ParquetPredictions
 from onlineauto.engine.report.predictions import Predictions, open_sink
-from onlineauto.engine.report.search_story import decay_warning, outside_warning, story
+from onlineauto.engine.report.search_summary import decay_warning, outside_warning, search_summary
 from onlineauto.engine.report.summary import summary
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError
@@ -92,14 +92,14 @@ class RunReport:
         self._labels = LabelRange(configuration)
         if "metrics" in run.stored and self._metrics is not None:
             self._metrics.recount(run.stored["metrics"])
-        self.diagnostics = run.diagnostics = Diagnostics(listener=None if options.quiet else self.say)
-        run.emit = None if options.quiet else self.say
+        self.diagnostics = run.diagnostics = Diagnostics(listener=None if options.quiet else self.write_line)
+        run.emit = None if options.quiet else self.write_line
         run.sinks.append(self)
         if run.progress.warning:
-            self.say(f"onlineauto: warning: {run.progress.warning}")
+            self.write_line(f"onlineauto: warning: {run.progress.warning}")
         seen = float(workspace.learner.model.shared[T])
         for line in header(configuration, kind=workspace.kind, seen=seen, cache=cache):
-            self.say(line)
+            self.write_line(line)
 
     def _predicting(self, name: str, *, raw: bool) -> Predictions | ParquetPredictions:
         """Return a writer of predictions to the file of option `name`."""
@@ -153,24 +153,24 @@ class RunReport:
         """Print the summary, which begins with `ended`, and write the metrics and the end of the journal."""
         self._run.count_passes()
         if self.diagnostics.counts:
-            self.say(_counted(self.diagnostics))
+            self.write_line(_counted(self.diagnostics))
         for line in summary(self._run.progress, self._configuration, ended=ended):
-            self.say(line)
+            self.write_line(line)
         ours = not self._workspace.semantics.reports_as_vw
         if ours and (warning := self._labels.warning):
-            self.say(f"onlineauto: warning: {warning}")
+            self.write_line(f"onlineauto: warning: {warning}")
         if self._search.automl is not None and ours:
             if self._configuration[ModelOptions].initial_regressor:
-                self.say("since the model began:")
-            for line in story(self._workspace.searching):
-                self.say(line)
+                self.write_line("since the model began:")
+            for line in search_summary(self._workspace.searching):
+                self.write_line(line)
             workspace = self._workspace
             if warning := outside_warning(workspace.searching, costs=workspace.label_range):
-                self.say(f"onlineauto: warning: {warning}")
+                self.write_line(f"onlineauto: warning: {warning}")
         if ours and (warning := decay_warning(self._workspace.learner.task.decay)):
-            self.say(f"onlineauto: warning: {warning}")
+            self.write_line(f"onlineauto: warning: {warning}")
         if warning := self._workspace.searching.replay_warning:
-            self.say(f"onlineauto: warning: {warning}")
+            self.write_line(f"onlineauto: warning: {warning}")
         if self._journal is not None:
             with self._writing("journal"):
                 self._journal.end(events=self._workspace.searching.n_events)
@@ -197,7 +197,7 @@ class RunReport:
         except OSError as error:
             raise OSError(error.errno, error.strerror, getattr(self._options, name)) from None
 
-    def say(self, line: object) -> None:
+    def write_line(self, line: object) -> None:
         """Print a line to standard error, unless the run is quiet."""
         if not self._options.quiet:
             print(line, file=sys.stderr)

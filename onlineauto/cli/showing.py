@@ -128,11 +128,11 @@ class Showing:
         def note() -> None:
             inverse.note(inverse.named(self._examples.of(block), challengers=learns))
 
-        def heard(entry: Entry) -> None:
+        def record_entry(entry: Entry) -> None:
             if isinstance(decision_of(entry), Swap):
                 note()
 
-        with workspace.observe(heard):
+        with workspace.observe(record_entry):
             yield block
         if workspace.searching.n_switches == switches or not as_vw:
             note()

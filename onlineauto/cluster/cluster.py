@@ -259,8 +259,8 @@ class Cluster:
         arrived = {each.job: each.arrived for each in earlier.records}
         over = {each.job for each in earlier.records if each.finished}
         for entry in self.jobs:
-            entry.look(time.monotonic())
-            self._bury(entry)
+            entry.poll(time.monotonic())
+            self._release_ended(entry)
             known = entry.name in arrived and entry.name not in over
             entry.arrived = arrived[entry.name] if known else entry.arrived + self._slots
             number = 2
@@ -278,8 +278,8 @@ class Cluster:
         end = began + self.slot
         for entry in self._unfinished():
             if not entry.was_seen:  # other jobs were polled at the end of the last slot
-                entry.look(began)
-                self._bury(entry)
+                entry.poll(began)
+                self._release_ended(entry)
         entries = self._unfinished()
         self._decide(entries)
         for entry in entries:
@@ -294,8 +294,8 @@ class Cluster:
                 if not entry.ended:
                     self._grow(entry, entries, now)
                     given[entry.name] = entry.workers, entry.servers
-                    entry.look(now)
-                self._bury(entry)
+                    entry.poll(now)
+                self._release_ended(entry)
             if watch is not None:
                 watch(self)
             if now >= end or not self._unfinished():
@@ -335,7 +335,7 @@ class Cluster:
         assert self._capacity is not None
         left = dict(self._capacity)
         for each in entries:
-            workers, servers = each.held(now)
+            workers, servers = each.resources_in_use(now)
             if each is entry:
                 workers, servers = max(workers, size[0]), max(servers, size[1])
             for takes, count in ((each.demand.worker, workers), (each.demand.server, servers)):
@@ -343,7 +343,7 @@ class Cluster:
                     left[name] -= amount * count
         return all(amount >= -_ROUNDING * self._capacity[name] for name, amount in left.items())
 
-    def _bury(self, entry: Submitted) -> None:
+    def _release_ended(self, entry: Submitted) -> None:
         """Release the resources of a job that has ended."""
         if not entry.ended or entry.is_buried:
             return

@@ -69,7 +69,7 @@ class Submitted:
             return "failed" if self.error else "done"
         return "running" if self.workers else "waiting"
 
-    def look(self, now: float) -> None:
+    def poll(self, now: float) -> None:
         """Update the progress of the job, and end the job if it is done or raises an error."""
         if self.ended:
             return
@@ -90,7 +90,7 @@ class Submitted:
         except BaseException as error:
             self._fail(error, now)
 
-    def held(self, now: float) -> tuple[int, int]:
+    def resources_in_use(self, now: float) -> tuple[int, int]:
         """Return the workers and servers that the job still occupies; an error of the job ends it."""
         workers = servers = 0
         try:

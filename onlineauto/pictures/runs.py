@@ -49,7 +49,7 @@ def course_of(path: str | os.PathLike[str]) -> Course:
         If the file cannot be read.
     """
     with Path(path).open(encoding="utf-8", errors="replace") as file:
-        course = _course(file, Path(path).stem)
+        course = _loss_curve(file, Path(path).stem)
     if not course.events:
         raise InputError(f"{os.fspath(path)} has no progress table, which a run prints on standard error")
     return course
@@ -61,7 +61,7 @@ def has_table(path: str | os.PathLike[str]) -> bool:
         return _TITLE in file.read(1 << 16)
 
 
-def _course(lines: Iterable[str], name: str) -> Course:
+def _loss_curve(lines: Iterable[str], name: str) -> Course:
     course, number = Course(name, [], []), 0
     for line in lines:
         if row := _ROW.match(line):

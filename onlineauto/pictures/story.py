@@ -196,7 +196,7 @@ class _Teller:
         elif isinstance(decision, Reopen):
             story.drifts.append(now)
         elif isinstance(decision, Rotate):
-            self._seat(decision.live, decision.config, now)
+            self._begin_lease(decision.live, decision.config, now)
         elif isinstance(decision, Extend):
             self._of(decision.live).leases.append(now)
         elif isinstance(decision, Remove):
@@ -234,7 +234,7 @@ class _Teller:
             interval = Interval(entry.events, bounds.updates, bounds.champion_lower, bounds.champion_upper)
             self._story.intervals.append(interval)
 
-    def _seat(self, live: int, config: Config, now: int, *, outcome: str = "waiting") -> None:
+    def _begin_lease(self, live: int, config: Config, now: int, *, outcome: str = "waiting") -> None:
         """Begin a period of a config at index `live`."""
         champion = self._live[0].config if live else config
         stretch = Stretch(live, config, champion, now)
@@ -256,11 +256,11 @@ class _Teller:
         self._story.swaps.append((now, swap.live))
         old = self._of(0).config
         self._of(swap.live).outcome = "promoted"
-        self._seat(0, swap.config, now, outcome="deposed")
+        self._begin_lease(0, swap.config, now, outcome="deposed")
         if swap.keeps:
-            self._seat(swap.live, old, now)
+            self._begin_lease(swap.live, old, now)
             return
         for each in self._live[1:]:
             self._close(each, now, "waiting")
         del self._live[1:]
-        self._seat(1, old, now)
+        self._begin_lease(1, old, now)

@@ -116,7 +116,7 @@ class Claims:
         """Commit the final value of a job; by default at the resource that its last report has reached."""
         if claim_of(job).owner != self.owner:  # another process may have reported where the job stopped
             self._replica.refresh()
-        resource = self._replica.progress.reached(job) if resource is None else resource
+        resource = self._replica.progress.resource_at_end(job) if resource is None else resource
         record = {"kind": "told", **_key(job), "resource": resource, "value": value, **_details(details)}
         self._end(job, {**record, **suggested}, self._store.commit)
 

@@ -68,10 +68,10 @@ def number(value: Any) -> float:
         return nan
 
 
-def whole(value: Any) -> int | None:
+def as_int(value: Any) -> int | None:
     """Return a whole number as an int; None if the value is not a whole number.
 
-    >>> whole(3.0), whole(1.5), whole(True)
+    >>> as_int(3.0), as_int(1.5), as_int(True)
     (3, None, None)
     """
     plain = scalar(value)
@@ -90,7 +90,7 @@ def count(name: str, value: Any, least: int) -> int:
     OptionError
         The value is not such a number, or is 2**53 or more, from where on floats skip whole numbers.
     """
-    result = whole(value)
+    result = as_int(value)
     if result is None or not least <= result < _MOST:
         raise OptionError(f"{name} = {shown(value)}: give a whole number from {least} to 2**53 - 1")
     return result

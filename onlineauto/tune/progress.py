@@ -86,14 +86,14 @@ class Progress:
         self._scheduled = ScheduledTrials(scheduler, searcher, self.trials)
         self._lost_ends: dict[int, int] = {}  # by trial: the attempt that may have ended in a lost record
         self._apply: Mapping[str, Callable[[Record], None]] = {
-            "study": self._begun,
+            "study": self._apply_study,
             "extended": self._extend,
             "enqueued": self._enqueued,
             "added": self._added,
             "named": self._named,
-            "asked": self._asked,
+            "asked": self._apply_asked,
             "reported": self._reported,
-            "told": self._told,
+            "told": self._apply_told,
             "failed": self._failed,
             "expired": self._expired,
             "released": self._released,
@@ -131,7 +131,7 @@ class Progress:
         suggested = self._scheduled.suggest()
         if suggested is None:
             changed = self.searcher.refusals > refusals or self._scheduled.dropped
-            self._decided = self._nothing(refusals) if changed else None
+            self._decided = self._idle_record(refusals) if changed else None
             return self._decided
         known = self.trials.get(suggested.trial)
         attempt = 0 if known is None else known.attempt + 1
@@ -196,7 +196,7 @@ class Progress:
             if trial.state not in (State.RUNNING, State.PENDING):
                 return
             self._unfinished.pop(trial.number, None)  # the scheduler raised an error
-            self._becomes(trial.number, State.ERRORED)
+            self._set_state(trial.number, State.ERRORED)
             if trial.number in self._waiting:
                 self._waiting.remove(trial.number)
 
@@ -223,13 +223,13 @@ class Progress:
         if record["kind"] in _MAY_END and self.is_done:  # paused trials will not be resumed
             for trial in self.trials.values():
                 if trial.state is State.PAUSED:
-                    self._becomes(trial.number, State.TERMINATED)
+                    self._set_state(trial.number, State.TERMINATED)
 
     def decision(self, trial: int) -> Decision:
         """Return whether the job of a trial continues after its last report."""
         return Decision.STOP if trial in self._stopped else Decision.CONTINUE
 
-    def reached(self, job: Job) -> int:
+    def resource_at_end(self, job: Job) -> int:
         """Return the resource of a job that ends now: the step at which it stopped, or its own resource."""
         return min(self._stopped.get(job.trial, job.resource), job.resource)
 
@@ -254,7 +254,7 @@ class Progress:
         self._ended -= set(unneeded)
         return sorted(unneeded)
 
-    def _begun(self, record: Record) -> None:
+    def _apply_study(self, record: Record) -> None:
         if self.version:
             raise UnfitRecord(f"a {record['kind']!r} record is the first of a log, and only that")
 
@@ -272,7 +272,7 @@ class Progress:
         self.searcher.limit = limit
         self._extended = True
 
-    def _nothing(self, refusals: int) -> Record:
+    def _idle_record(self, refusals: int) -> Record:
         """Return the ``idle`` record for the current number of trials and the given number of refusals."""
         position = {"trials": len(self.trials), "refusals": refusals}
         return {"kind": "idle", **(position if self.scheduler.setting.rules >= 2 else {})}
@@ -286,7 +286,7 @@ class Progress:
 
     def _idle(self, record: Record) -> None:
         if record != self._decided:
-            here = self._nothing(self.searcher.refusals)
+            here = self._idle_record(self.searcher.refusals)
             if record != here and self._scheduled.has_gaps:
                 self._decided = None
                 return  # it is about a scheduler that has seen more than this one
@@ -332,7 +332,7 @@ class Progress:
     def _named(self, record: Record) -> None:
         self.trainable = record["trainable"]
 
-    def _asked(self, record: Record) -> None:
+    def _apply_asked(self, record: Record) -> None:
         number = record["trial"]
         self._lapsed.discard(number)
         if number in self._waiting:
@@ -347,7 +347,7 @@ class Progress:
             if reopened and self.trials[number].state is State.TERMINATED:
                 self.trials[number].state = State.PAUSED
                 self._ended.discard(number)
-            self._becomes(number, State.RUNNING)
+            self._set_state(number, State.RUNNING)
             if self._scheduled.has_gaps:  # the end of its last job may be lost
                 self._stopped.pop(number, None)
                 self._lost_ends.pop(number, None)
@@ -376,7 +376,7 @@ class Progress:
         if decision is Decision.STOP or step >= trial.job_resource:
             self._stopped.setdefault(trial.number, step)
 
-    def _told(self, record: Record) -> None:
+    def _apply_told(self, record: Record) -> None:
         trial, value = self.trials[record["trial"]], record["value"]
         self._suggested(record)
         resource = min(record["resource"], trial.job_resource)  # earlier versions wrote what overshot
@@ -417,13 +417,13 @@ class Progress:
         self._losses.pop(trial.number, None)
         if trial.failures <= self._retries and not record["final"]:
             self._notify(self.searcher.on_retry, trial.config, trial.error)
-            self._waits(trial)
+            self._make_pending(trial)
             return
         if trial.number in self._waiting:
             self._waiting.remove(trial.number)
         self._stopped.pop(trial.number, None)
         self._origins.pop(trial.number, None)
-        self._becomes(trial.number, State.ERRORED)
+        self._set_state(trial.number, State.ERRORED)
         changed = self._scheduled.on_error(trial.number)
         self._notify(self.searcher.on_error, trial.config)
         self._change(changed)
@@ -434,22 +434,22 @@ class Progress:
         self._lapsed.add(trial.number)
         times, before = self._losses.get(trial.number, (0, -1))
         self._losses[trial.number] = (1 if trial.step > before else times + 1), trial.step
-        self._waits(trial)
+        self._make_pending(trial)
 
     def _released(self, record: Record) -> None:
         trial = self.trials[record["trial"]]
         trial.preemptions += not record.get("early", False)
-        self._waits(trial)
+        self._make_pending(trial)
 
-    def _waits(self, trial: Trial) -> None:
-        self._becomes(trial.number, State.PENDING)
+    def _make_pending(self, trial: Trial) -> None:
+        self._set_state(trial.number, State.PENDING)
         self._waiting.append(trial.number)
 
     def _change(self, changed: Mapping[int, State]) -> None:
         for number, state in changed.items():
-            self._becomes(number, state)
+            self._set_state(number, state)
 
-    def _becomes(self, number: int, state: State) -> None:
+    def _set_state(self, number: int, state: State) -> None:
         trial = self.trials[number]
         if trial.state is not state:
             if not may_become(trial.state, state):

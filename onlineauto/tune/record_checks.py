@@ -12,7 +12,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.tune.plain import count, number, whole
+from onlineauto.tune.plain import as_int, count, number
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.spaces import Space
 
@@ -84,7 +84,7 @@ def check_record(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool 
             for each in record["trials"]:
                 both = isinstance(each, Mapping) and isinstance(each["config"], Mapping)
                 _need(both, "a trial, or its config, is not a mapping")
-                _need((whole(each["resource"]) or 0) >= 1, f"resource = {each['resource']!r}")
+                _need((as_int(each["resource"]) or 0) >= 1, f"resource = {each['resource']!r}")
                 _need(not isnan(number(each["value"])), f"value = {each['value']!r}")
     except KeyError as error:
         raise UnfitRecord(f"it has no {error}") from None
@@ -109,7 +109,7 @@ def _check_job(record: Record, trials: Mapping[int, Trial]) -> None:
         _need(isinstance(record["why"], str) and isinstance(record["final"], bool), "why or final is wrong")
     if kind in ("reported", "told"):
         at, least = ("step", 0) if kind == "reported" else ("resource", 1)
-        _need((whole(record[at]) or 0) >= least and whole(record[at]) is not None, f"{at} = {record[at]!r}")
+        _need((as_int(record[at]) or 0) >= least and as_int(record[at]) is not None, f"{at} = {record[at]!r}")
         value = record["value"]
         _need(isinstance(value, int | float), f"value = {value!r}")
         _need(kind == "reported" or not isnan(number(value)), f"value = {value!r}")
@@ -120,13 +120,13 @@ def _check_asked(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool)
     trial, origin = _trial(record, trials), record["resume_from"]
     _need(isinstance(record["config"], Mapping), "config is not a mapping")
     _need(isinstance(record["owner"], str), f"owner = {record['owner']!r}")
-    _need((whole(record["resource"]) or 0) >= 1, f"resource = {record['resource']!r}")
-    pair = isinstance(origin, list | tuple) and len(origin) == 2 and None not in map(whole, origin)
+    _need((as_int(record["resource"]) or 0) >= 1, f"resource = {record['resource']!r}")
+    pair = isinstance(origin, list | tuple) and len(origin) == 2 and None not in map(as_int, origin)
     _need(origin is None or pair, f"resume_from = {origin!r}")
     attempt = record["attempt"]
     if trial is None and has_gaps:
         _need(record["trial"] >= 0, f"trial = {record['trial']!r}")
-        _need((whole(attempt) or 0) >= 0 and whole(attempt) is not None, f"attempt = {attempt!r}")
+        _need((as_int(attempt) or 0) >= 0 and as_int(attempt) is not None, f"attempt = {attempt!r}")
         return
     if trial is None:
         _need(record["trial"] == len(trials), f"trial = {record['trial']!r}, and {len(trials)} is next")

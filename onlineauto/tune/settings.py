@@ -137,7 +137,7 @@ class StudySettings:
             "rules": self.setting.rules,
         }
 
-    def grown(self, max_trials: int | None, setting: Setting) -> StudySettings:
+    def with_limits(self, max_trials: int | None, setting: Setting) -> StudySettings:
         """Return these settings with the current limits of the study."""
         return replace(self, max_trials=max_trials, setting=setting)
 

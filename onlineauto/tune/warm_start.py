@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError, OptionError, kind_of
-from onlineauto.tune.plain import number, scalar, whole
+from onlineauto.tune.plain import as_int, number, scalar
 from onlineauto.tune.spaces import Categorical, Parameter
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _row(trial: Any, space: Space) -> dict[str, Any]:
         return {
             "trial": None if _is_missing(key) else str(key),
             "config": config,
-            "resource": whole(resource),
+            "resource": as_int(resource),
             "value": number(value) if ends else nan,
             "state": trial.get("state"),
         }

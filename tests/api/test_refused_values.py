@@ -75,11 +75,11 @@ def test_a_setting_that_is_nan_is_refused_like_by_its_name(explorer: Any) -> Non
 
 
 def test_a_seed_of_another_library_and_its_alias_draw_the_same() -> None:
-    def drawn(**seed: Any) -> list[int]:
+    def draw_index(**seed: Any) -> list[int]:
         model = AutoML(live_configs=None, epsilon=1, **seed)
         return [model.rank({"u": 1}, [{"a": n} for n in range(9)]).action for _ in range(20)]
 
-    assert drawn(seed=np.int64(3)) == drawn(seed=3) == drawn(random_seed=3) != drawn()
+    assert draw_index(seed=np.int64(3)) == draw_index(seed=3) == draw_index(random_seed=3) != draw_index()
 
 
 # -- names that are not UTF-8 --------------------------------------------------------------------------

@@ -26,8 +26,8 @@ def test_speeds_and_arrivals_are_found_again() -> None:
         fitted, true = workload.speeds(), QUIET.speeds()
         for many in (2, 4):  # what fair sharing gives; more is a guess
             servers = many if kind.server else 0
-            ratio = fitted.slowness(kind.name, many, servers) / true.slowness(kind.name, many, servers)
-            assert ratio == pytest.approx(1, abs=0.15)
+            expected = true.time_per_unit(kind.name, many, servers)
+            assert fitted.time_per_unit(kind.name, many, servers) == pytest.approx(expected, rel=0.15)
     assert workload.rate == pytest.approx(0.4, rel=0.35)
     assert workload.spread == pytest.approx(0.8, rel=0.2)
     assert workload.capacity == QUIET.capacity

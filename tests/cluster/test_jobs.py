@@ -15,7 +15,7 @@ from onlineauto import Run, Workspace
 from onlineauto.cluster import Cluster, RunJob, ShardedLearner, ShardedRun, StreamJob, StudyJob
 from onlineauto.cluster.elastic.learning.feed import TickFeed
 from onlineauto.cluster.jobs import run_job
-from onlineauto.cluster.jobs.budget import expected_budget, spent
+from onlineauto.cluster.jobs.budget import expected_budget, used_resource
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import SCHEDULERS, Callback, Categorical, Float, Study
 from onlineauto.tune.schedulers.pbt import Pbt
@@ -35,14 +35,16 @@ def test_the_budget_of_a_study_is_what_it_takes(scheduler: str) -> None:
     study = Study({"rate": Float(0, 1)}, scheduler, "random", max_resource=9, max_trials=20)
     expected = expected_budget(study.settings)
     study.run(trainables.Counter)
-    assert spent(study) == pytest.approx(expected, rel={"asha": 0.35, "dehb": 0.05}.get(scheduler, 0.02))
+    assert used_resource(study) == pytest.approx(
+        expected, rel={"asha": 0.35, "dehb": 0.05}.get(scheduler, 0.02)
+    )
 
 
 def test_the_budget_of_a_round() -> None:
     study = Study({"rate": Float(0, 1)}, "hyperband", "random", max_resource=9)
     expected = expected_budget(study.settings, rounds=1)
     study.run(trainables.Counter)
-    assert spent(study) == expected == 9 + 3 * 2 + 6 + 5 * 3 + 2 * 6 + 3 * 9
+    assert used_resource(study) == expected == 9 + 3 * 2 + 6 + 5 * 3 + 2 * 6 + 3 * 9
 
 
 def test_copies_bring_no_budget_along() -> None:
@@ -52,7 +54,7 @@ def test_copies_bring_no_budget_along() -> None:
     study.run(trainables.Counter)
     assert all(each.resource <= 6 for each in study.trials)
     done = {(row["trial"], row["resource"]) for row in study.history()}
-    assert spent(study) == len(done)
+    assert used_resource(study) == len(done)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -140,13 +142,13 @@ def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> N
         return cluster, study
 
     def interrupt(_: Cluster) -> None:
-        if spent(study) >= 3 and cluster.history().records:
+        if used_resource(study) >= 3 and cluster.history().records:
             raise KeyboardInterrupt
 
     cluster, study = submit()
     with pytest.raises(KeyboardInterrupt):
         cluster.run(watch=interrupt)
-    assert cluster.jobs[0].held(0.0) == (0, 0)
+    assert cluster.jobs[0].resources_in_use(0.0) == (0, 0)
     cluster, study = submit()
     cluster.run()
     assert study.is_done
@@ -182,7 +184,7 @@ def test_a_sharded_stream_is_the_same_whoever_had_what(tmp_path: Path) -> None:
         job.resize(2, 1)
         until(lambda: job.progress()[0] > 500)
         job.resize(0, 0)
-        until(lambda: job.held == (0, 0))
+        until(lambda: job.resources_in_use == (0, 0))
     done = job.progress()[0]
     assert job.progress()[0] == done < 10_000
     cluster = Cluster(slot=0.3, capacity={"CPU": 4})
@@ -192,7 +194,7 @@ def test_a_sharded_stream_is_the_same_whoever_had_what(tmp_path: Path) -> None:
     assert (entry.state, entry.error, entry.done) == ("done", "", 10_000)
     alone = learner.fit(events)
     assert job.workspace().predict("|a x3 y5") == alone.predict("|a x3 y5")
-    assert job.held == (0, 0)
+    assert job.resources_in_use == (0, 0)
 
 
 def test_a_run_waits_without_a_worker() -> None:
@@ -202,14 +204,14 @@ def test_a_run_waits_without_a_worker() -> None:
     job.resize(1, 0)
     until(lambda: job.progress()[0] > 0)
     job.resize(0, 0)
-    until(lambda: job.held == (0, 0))
+    until(lambda: job.resources_in_use == (0, 0))
     done = job.progress()[0]
     time.sleep(0.1)
     assert job.progress()[0] == done == run.position.events
     job.resize(1, 0)
     until(lambda: job.progress()[0] > done)
     job.stop()
-    assert job.held == (0, 0)
+    assert job.resources_in_use == (0, 0)
 
 
 def test_a_run_that_crashed_goes_on_and_comes_to_the_same(
@@ -240,7 +242,7 @@ def test_a_run_that_crashed_goes_on_and_comes_to_the_same(
     shutil.copy(tmp_path / "torn", tmp_path / "crashed")  # which is all that a crash leaves
     job.resize(0, 0)
     goes_on.set()
-    until(lambda: job.held == (0, 0))
+    until(lambda: job.resources_in_use == (0, 0))
     paused = Run.resume(tmp_path / "torn", events)
     assert paused.position.events == job.progress()[0] >= 400
     job.stop()
@@ -306,7 +308,7 @@ def test_a_stream_that_is_stopped_while_it_is_paused_has_not_failed(monkeypatch:
             job.resize(0, 0)
             until(lambda: stopping.ident is not None)
             stopping.join(PATIENCE)
-    assert job.held == (0, 0)
+    assert job.resources_in_use == (0, 0)
     job.resize(1, 1)
     until(lambda: job.progress() == (400, 400))
     job.stop()
@@ -344,7 +346,7 @@ def test_a_stream_that_cannot_be_read_twice_does_not_wait(tmp_path: Path) -> Non
 
         def is_over() -> bool:
             done, total = job.progress()
-            assert job.held == (1, 1) or done == 800
+            assert job.resources_in_use == (1, 1) or done == 800
             return (done, total) == (800, 800)
 
         until(is_over)

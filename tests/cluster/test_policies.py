@@ -138,7 +138,7 @@ def test_greedy_is_the_best_division_where_gains_decrease(seed: int) -> None:
 
     def time(workers: tuple[int, ...]) -> float:
         return sum(
-            float(job.remaining * speeds.slowness(job.kind, many, 0))
+            float(job.remaining * speeds.time_per_unit(job.kind, many, 0))
             for job, many in zip(jobs, workers, strict=True)
         )
 

@@ -61,16 +61,16 @@ def test_kinds_are_learnt_from_what_they_did() -> None:
     for workers, servers in ((1, 1), (2, 1), (4, 2), (8, 3), (3, 6)):
         slowness = 2 * (0.7 / workers + 0.2 + 0.1 * workers / servers)
         speeds.observe([record(workers=workers, servers=servers, done=1 / slowness)])
-    assert float(speeds.slowness("study", 5, 5)) == pytest.approx(2 * (0.7 / 5 + 0.2 + 0.1), rel=0.05)
+    assert float(speeds.time_per_unit("study", 5, 5)) == pytest.approx(2 * (0.7 / 5 + 0.2 + 0.1), rel=0.05)
     assert speeds.kinds == ("study",)
-    assert float(speeds.slowness("study", 0, 0)) == np.inf
+    assert float(speeds.time_per_unit("study", 0, 0)) == np.inf
 
 
 def test_one_observation_gives_the_scale() -> None:
     speeds = Speeds()
     speeds.observe([record(done=20.0)])
-    assert float(speeds.slowness("study", 1, 1)) == pytest.approx(1 / 20, rel=0.01)
-    assert 1 / 40 < float(speeds.slowness("study", 2, 2)) < 1 / 20  # what is unknown is guessed
+    assert float(speeds.time_per_unit("study", 1, 1)) == pytest.approx(1 / 20, rel=0.01)
+    assert 1 / 40 < float(speeds.time_per_unit("study", 2, 2)) < 1 / 20  # what is unknown is guessed
 
 
 def test_units_that_take_longer_than_a_slot() -> None:
@@ -82,7 +82,7 @@ def test_units_that_take_longer_than_a_slot() -> None:
             whole = {"before": float(int(before)), "done": float(int(done))}
             speeds.observe([record(slot=slot, workers=workers, servers=0, **whole)])
     for workers in (1, 2, 4, 8):
-        assert float(speeds.slowness("study", workers, 0)) == pytest.approx(10 / workers, rel=0.2)
+        assert float(speeds.time_per_unit("study", workers, 0)) == pytest.approx(10 / workers, rel=0.2)
 
 
 def test_slots_that_say_nothing_are_left_out() -> None:

@@ -18,14 +18,14 @@ class Account:
     """Counts what all jobs hold, and remembers the most."""
 
     def __init__(self) -> None:
-        self.held: dict[object, float] = {}
+        self.resources_in_use: dict[object, float] = {}
         self.most = 0.0
         self._lock = threading.Lock()
 
     def holds(self, job: object, amount: float) -> None:
         with self._lock:
-            self.held[job] = amount
-            self.most = max(self.most, sum(self.held.values()))
+            self.resources_in_use[job] = amount
+            self.most = max(self.most, sum(self.resources_in_use.values()))
 
 
 class Work:
@@ -51,7 +51,7 @@ class Work:
         self._leaving: list[tuple[float, int]] = []
 
     @property
-    def held(self) -> tuple[int, int]:
+    def resources_in_use(self) -> tuple[int, int]:
         now = time.monotonic()
         self._leaving = [(until, count) for until, count in self._leaving if until > now]
         workers = self._workers + sum(count for _, count in self._leaving)
@@ -60,7 +60,7 @@ class Work:
 
     def progress(self) -> tuple[float, float]:
         self._work()
-        _ = self.held
+        _ = self.resources_in_use
         if self._done >= self._fails_at:
             raise ValueError("a wheel came off")
         return self._done, self._total
@@ -72,12 +72,12 @@ class Work:
         if workers < self._workers and self._lag:
             self._leaving.append((time.monotonic() + self._lag, self._workers - workers))
         self._workers = workers
-        _ = self.held
+        _ = self.resources_in_use
 
     def stop(self) -> None:
         self.stopped += 1
         self._workers, self._leaving = 0, []
-        _ = self.held
+        _ = self.resources_in_use
 
     def _work(self) -> None:
         now = time.monotonic()

@@ -10,7 +10,7 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.automl.decisions import Reopen, Rotate, Swap
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
-from onlineauto.engine.report.search_story import outside_warning
+from onlineauto.engine.report.search_summary import outside_warning
 from onlineauto.engine.search.journal import decision_of
 from onlineauto.errors import OptionError
 from onlineauto.estimators.scale_kernels import FLOOR

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from onlineauto import Workspace
 from onlineauto.engine.stream import read_ahead as module
-from onlineauto.engine.stream.read_ahead import pays, read_ahead
+from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
 from onlineauto.errors import InputError, ParseError
 from tests.formats.reading import text_reader
 from tests.naive.lines import unpack
@@ -46,7 +46,7 @@ def threads() -> list[str]:
     return [each.name for each in threading.enumerate() if each.name.startswith("onlineauto-read")]
 
 
-def story(blocks: Iterable[Block], reader: TextReader) -> list[object]:
+def search_summary(blocks: Iterable[Block], reader: TextReader) -> list[object]:
     """Each block with the problems known when it comes, and how it ended."""
     found, told = reader.diagnostics, list[object]()
     try:
@@ -60,7 +60,7 @@ def story(blocks: Iterable[Block], reader: TextReader) -> list[object]:
 @given(lines=LINES, strict=st.booleans(), block_bytes=st.sampled_from([16, 64, 500]))
 def test_nothing_but_the_time_is_different(lines: list[bytes], strict: bool, block_bytes: int) -> None:
     one, other = (open_text(b"\n".join(lines), strict=strict, block_bytes=block_bytes) for _ in range(2))
-    assert story(read_ahead(other), other) == story(one, one)
+    assert search_summary(read_ahead(other), other) == search_summary(one, one)
     assert threads() == []
 
 
@@ -136,10 +136,10 @@ def test_it_pays_for_large_files_and_texts(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(large)
     (tmp_path / "small").write_bytes(small)
     for source in (large, tmp_path / "large", str(tmp_path / "large")):
-        assert pays(source)
+        assert saves_time(source)
     with (tmp_path / "large").open("rb") as file:
         others: list[Source] = [small, tmp_path / "small", tmp_path, tmp_path / "none", "-", None, file]
-        assert not any(map(pays, others))
+        assert not any(map(saves_time, others))
 
 
 @pytest.mark.parametrize("threads_", [1, 2])

@@ -18,7 +18,7 @@ from onlineauto.cluster import Cluster, Demand
 from onlineauto.cluster.jobs.job import check_demand
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune import Callback, Categorical, Float, Headcount, Int, Space, State, Study
-from onlineauto.tune.plain import as_json, number, scalar, whole
+from onlineauto.tune.plain import as_int, as_json, number, scalar
 from onlineauto.tune.store.checkpoints import packed, unpacked
 from onlineauto.tune.store.urls import without_password
 
@@ -71,7 +71,7 @@ def test_what_python_calls_a_number_is_one_everywhere(value: Any, url: str) -> N
 
 @pytest.mark.parametrize("three", WHOLE, ids=lambda each: type(each).__name__)
 def test_whole_numbers_of_any_type_are_whole_numbers(three: Any) -> None:
-    assert whole(three) == 3
+    assert as_int(three) == 3
     space = {
         "n": Int(three, np.int64(9)),  # type: ignore[arg-type]
         "word": Categorical([three, "x"], when={"n": three}),
@@ -87,7 +87,7 @@ def test_whole_numbers_of_any_type_are_whole_numbers(three: Any) -> None:
 
 def test_what_is_no_number_is_none() -> None:
     assert all(np.isnan(number(each)) for each in (None, "0.5", b"1", object(), nan, 1j, [1], 10**400))
-    assert [whole(each) for each in (1.5, nan, True, "3", None, np.bool_(True))] == [None] * 6
+    assert [as_int(each) for each in (1.5, nan, True, "3", None, np.bool_(True))] == [None] * 6
     assert scalar(object) is object
 
 

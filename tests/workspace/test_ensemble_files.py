@@ -12,7 +12,7 @@ import pytest
 
 from onlineauto import InputError, OptionError, Workspace
 from onlineauto.cli.main import main
-from onlineauto.engine.report.search_story import story
+from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.model_file import decoded, encoded
 from tests.engine.ensemble_streams import bent, odd
@@ -228,17 +228,17 @@ def test_what_predicts_by_itself() -> None:
 def test_it_is_said_what_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workspace, since = Workspace(**BANDIT), []
     assert inspection(workspace, names={})["predicted_by"] == {"who": "champion", "since": 0}
-    assert "predicted by = the champion" in story(workspace.searching)
+    assert "predicted by = the champion" in search_summary(workspace.searching)
     workspace.observe(lambda entry: since.append(entry.events) if hasattr(entry, "who") else None)
     workspace.fit(text()).save(tmp_path / "its.model")
     for each in (workspace, Workspace.load(tmp_path / "its.model"), workspace.fork()):
-        assert f"predicted by = the ensemble since event {since[-1]}" in story(each.searching)
+        assert f"predicted by = the ensemble since event {since[-1]}" in search_summary(each.searching)
         assert inspection(each, names={})["predicted_by"] == {"who": "stack", "since": since[-1]}
     assert main(["inspect", str(tmp_path / "its.model")]) == 0
     assert f"predicted by  the ensemble since event {since[-1]}\n" in capsys.readouterr().out
     alone = workspace.fork(predict_with="champion")
     assert inspection(alone, names={})["predicted_by"] == {"who": "champion", "since": 0}
-    assert not any(line.startswith("predicted") for line in story(alone.searching))
+    assert not any(line.startswith("predicted") for line in search_summary(alone.searching))
 
 
 def test_the_weights_of_the_ensemble_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decision_log import DecisionLog
-from onlineauto.api.decisions.draw import drawn
+from onlineauto.api.decisions.draw import draw_index
 from onlineauto.api.decisions.event_ids import EventIds
 from onlineauto.api.decisions.pending import Pending
 from onlineauto.errors import InputError, shown
@@ -107,7 +107,7 @@ class Decisions:
             The log cannot be written; then no decision is made.
         """
         weights: list[float] = pmf.tolist()
-        action = drawn(weights, self._random.random())
+        action = draw_index(weights, self._random.random())
         if event_id is None:
             event_id = next(self._ids)
         elif not is_id(event_id):

@@ -64,7 +64,7 @@ def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int
     if isinstance(actions, Mapping):
         if action not in actions:
             raise InputError(
-                f"{where}: there is no action {shown(action)}; the ids are {_some(list(actions))}"
+                f"{where}: there is no action {shown(action)}; the ids are {_first_ids(list(actions))}"
             )
         return list(actions).index(action)
     index = whole_number(action)
@@ -140,7 +140,7 @@ def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
     return made, ""
 
 
-def _some(ids: list[Any]) -> str:
+def _first_ids(ids: list[Any]) -> str:
     """Return the first ids as text."""
     text = ", ".join(map(shown, ids[:5]))
     return text + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

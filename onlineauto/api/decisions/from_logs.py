@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from onlineauto.api.base import AutoModel, shared
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
-from onlineauto.api.hints import several
+from onlineauto.api.hints import count_of
 from onlineauto.api.tables import decisions_of, is_frame
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
@@ -197,13 +197,13 @@ class FromLogs(AutoModel):
         self._fit(joined.file(), progress=progress, form="dsjson", found=joined.problems)
         if joined.unmatched:
             warnings.warn(
-                f"{several(joined.unmatched, 'reward')} without a decision in {os.fspath(log)}",
+                f"{count_of(joined.unmatched, 'reward')} without a decision in {os.fspath(log)}",
                 UserWarning,
                 stacklevel=2,
             )
         if joined.unrewarded > self.events - before:
             warnings.warn(
-                f"{several(joined.unrewarded, 'decision')} without a reward left out; if that means "
+                f"{count_of(joined.unrewarded, 'decision')} without a reward left out; if that means "
                 "a reward of 0, give default_reward=0",
                 UserWarning,
                 stacklevel=2,

@@ -53,7 +53,7 @@ def expected_budget(settings: StudySettings, *, rounds: int | None = None) -> in
     return units
 
 
-def spent(study: Study) -> int:
+def used_resource(study: Study) -> int:
     """Return the units of resource of all trials of a study so far, without those of copied checkpoints."""
     units = 0
     for trial in study.trials:

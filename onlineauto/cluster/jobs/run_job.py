@@ -76,7 +76,7 @@ class RunJob:
         self._thread: threading.Thread | None = None
 
     @property
-    def held(self) -> tuple[int, int]:
+    def resources_in_use(self) -> tuple[int, int]:
         """One worker while the job learns, and no servers."""
         return int(self._works.is_set() or self._steps), 0
 

@@ -68,7 +68,7 @@ class StreamJob:
         self._thread: threading.Thread | None = None
 
     @property
-    def held(self) -> tuple[int, int]:
+    def resources_in_use(self) -> tuple[int, int]:
         """The resources in use: the larger numbers of the current and of the requested layout."""
         run, given = self._run, self._applied
         if run is None or run.ended:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.cluster.jobs.budget import expected_budget, spent
+from onlineauto.cluster.jobs.budget import expected_budget, used_resource
 from onlineauto.cluster.jobs.job import Demand, check_demand, check_stopped
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune.workers.headcount import Headcount
@@ -77,7 +77,7 @@ class StudyJob:
         return f"study-{self.study.settings.scheduler[0]}-{name}"
 
     @property
-    def held(self) -> tuple[int, int]:
+    def resources_in_use(self) -> tuple[int, int]:
         """The number of running trials, and no servers."""
         if self._ended or (self._headcount.is_closed and not self._runs):
             return 0, 0
@@ -99,7 +99,7 @@ class StudyJob:
         """
         if self._error is not None:
             raise self._error
-        ended, done = self._ended or self.study.is_done, spent(self.study)
+        ended, done = self._ended or self.study.is_done, used_resource(self.study)
         if ended:
             self._check_value()
         return done, done if ended else max(self._expected, done + 1)

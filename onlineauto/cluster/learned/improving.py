@@ -84,7 +84,7 @@ class _Slot:
         self._ended |= actions == 3 * situation.places
 
 
-def improved(policy: Learned, workload: Workload, settings: Improving, *, seed: int) -> Learned:
+def improve_policy(policy: Learned, workload: Workload, settings: Improving, *, seed: int) -> Learned:
     """Train a policy on simulated clusters; return the better one of the old and the new policy."""
     torch = require_torch()
     torch.set_num_threads(1)

@@ -129,10 +129,10 @@ class Learned(ClusterPolicy):
         OptionError
             If PyTorch is missing.
         """
-        from onlineauto.cluster.learned.improving import improved
+        from onlineauto.cluster.learned.improving import improve_policy
         from onlineauto.cluster.learned.settings import Improving
 
-        return improved(self, workload, settings or Improving(slots=slots), seed=seed)
+        return improve_policy(self, workload, settings or Improving(slots=slots), seed=seed)
 
     def score(self, situation: Situation) -> Floats:
         """Return the scores of the network."""

@@ -27,7 +27,7 @@ Decisions = tuple["Floats", "Floats", "Bools", "Bools", "Ints"]
 def scales_of(workload: Workload) -> Floats:
     """Return the number of slots of a unit of work with one bundle, for each kind and for other kinds."""
     speeds = workload.speeds()
-    times = [float(speeds.slowness(kind.name, 1, 1 if kind.server else 0)) for kind in workload.kinds]
+    times = [float(speeds.time_per_unit(kind.name, 1, 1 if kind.server else 0)) for kind in workload.kinds]
     return np.array([*times, float(np.exp(np.mean(np.log(times))))])
 
 

@@ -136,4 +136,4 @@ def _time_asked(situation: Situation, speeds: Speeds, asked: int) -> Floats:
     """Return the remaining time of each job with `asked` bundles."""
     workers = np.full_like(situation.workers, asked)
     servers = np.where(situation.takes_servers, workers, 0)
-    return situation.remaining * speeds.times(situation, workers, servers)
+    return situation.remaining * speeds.times_per_unit(situation, workers, servers)

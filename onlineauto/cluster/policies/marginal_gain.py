@@ -45,7 +45,7 @@ class MarginalGain(Modelled):
 
     def score(self, situation: Situation) -> Floats:
         """Return the time gained per dominant share, or minus infinity if the gain is too small."""
-        before = self.speeds.times(situation, situation.workers, situation.servers)
+        before = self.speeds.times_per_unit(situation, situation.workers, situation.servers)
         takes = situation.takes_servers
         worker = self._gain(situation, before, 1, 0)
         server = np.where(takes, self._gain(situation, before, 0, 1), NEVER)
@@ -55,7 +55,7 @@ class MarginalGain(Modelled):
     def _gain(self, situation: Situation, before: Floats, workers: int, servers: int) -> Floats:
         """Return the score of `workers` more workers and `servers` more servers for each job."""
         more: tuple[Ints, Ints] = (situation.workers + workers, situation.servers + servers)
-        after = self.speeds.times(situation, *more)
+        after = self.speeds.times_per_unit(situation, *more)
         part = np.maximum(situation.parts(workers, servers), 1e-12)
         first = np.isinf(before) & np.isfinite(after)
         with np.errstate(invalid="ignore"):

@@ -97,7 +97,7 @@ def allocate(
     >>> allocate(Fair(), situation).workers  # the example of the paper on dominant resource fairness
     array([[3, 2]])
     """
-    situation = situation.cleared()
+    situation = situation.without_allocations()
     nothing = 3 * situation.places
     goes_on = np.ones(len(situation.valid), np.bool_)
     while True:

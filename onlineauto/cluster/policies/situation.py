@@ -176,7 +176,7 @@ class Situation:
         has = self.capacity > 0
         return np.where(has, self.free / np.where(has, self.capacity, 1.0), 1.0)
 
-    def cleared(self) -> Situation:
+    def without_allocations(self) -> Situation:
         """Return the situation with nothing allocated."""
         nothing = np.zeros_like(self.workers)
         return replace(self, workers=nothing, servers=nothing, free=self.capacity)

@@ -104,7 +104,7 @@ class Speeds:
     Examples
     --------
     >>> speeds = Speeds({"study": [1, 0, 0, 0, 0]})  # twice the workers, twice the speed
-    >>> float(speeds.slowness("study", 4, 0))
+    >>> float(speeds.time_per_unit("study", 4, 0))
     0.25
     """
 
@@ -175,11 +175,11 @@ class Speeds:
         """Return the coefficients of some kinds, a row for each: float64[len(kinds), 5]."""
         return np.stack([self.coefficients(kind) for kind in kinds])
 
-    def slowness(self, kind: str, workers: float, servers: float) -> Floats:
+    def time_per_unit(self, kind: str, workers: float, servers: float) -> Floats:
         """Return the time that one unit of work of a kind takes; infinity without workers."""
         return _time(self.coefficients(kind), np.array(float(workers)), np.array(float(servers)))
 
-    def times(self, situation: Situation, workers: Ints, servers: Ints) -> Floats:
+    def times_per_unit(self, situation: Situation, workers: Ints, servers: Ints) -> Floats:
         """Return the time of one unit of work for given numbers of workers and servers: float64[B, J].
 
         The time is infinite without workers, and without servers if the job takes any.

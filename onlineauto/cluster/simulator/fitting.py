@@ -236,7 +236,9 @@ def _noise(records: Sequence[Record], speeds: Speeds) -> float:
     errors = [
         float(
             np.log(
-                (each.done - each.before) / each.used * speeds.slowness(each.kind, each.workers, each.servers)
+                (each.done - each.before)
+                / each.used
+                * speeds.time_per_unit(each.kind, each.workers, each.servers)
             )
         )
         for each in records

@@ -100,7 +100,7 @@ class Simulation:
         workload = traces.workload
         self._coefficients = workload.speeds().table(workload.names)
         self._worker, self._server = workload.demands()
-        self._most = workload.most()
+        self._most = workload.most_tasks()
         has = np.array(list(workload.capacity.values()), np.float64)
         self._capacity = np.tile(has, (len(traces), 1))
         self._left = traces.work.copy()

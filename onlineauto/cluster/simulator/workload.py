@@ -148,7 +148,7 @@ class Workload:
         """Return the demands of a worker and of a server of each kind: float64[kinds, R] twice."""
         return self._demands("worker"), self._demands("server")
 
-    def most(self) -> tuple[Ints, Ints]:
+    def most_tasks(self) -> tuple[Ints, Ints]:
         """Return the maximum numbers of workers and servers of each kind; 0 servers if it takes none."""
         workers = np.array([kind.most_workers for kind in self.kinds])
         return workers, np.array([kind.most_servers if kind.server else 0 for kind in self.kinds])

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from onlineauto.automl.member_seats import LEAST_WORTH
+from onlineauto.automl.member_budget import LEAST_WORTH
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Member(ABC):
     needs : tuple of Needs
         The conditions of each score.
     least_worth : float
-        The minimum worth of a score that does not rest. See `onlineauto.automl.member_seats`.
+        The minimum worth of a score that does not rest. See `onlineauto.automl.member_budget`.
     options : tuple of type
         The member's groups of options.
     version : int

@@ -24,7 +24,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options.registry import ModelOptions, RunOptions
 from onlineauto.engine.report.header import has_wildcards
 from onlineauto.engine.report.predictions import open_sink
-from onlineauto.engine.report.search_story import search_metrics
+from onlineauto.engine.report.search_summary import search_metrics
 from onlineauto.engine.stream.counters import Counters
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of

@@ -100,7 +100,7 @@ class Estimates:
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
         """Return the worth of each extra member of the ensemble, without those that are `resting`.
 
-        The worth is the F-statistic of the member's weight; see `onlineauto.automl.member_seats`.
+        The worth is the F-statistic of the member's weight; see `onlineauto.automl.member_budget`.
         """
         return worths(self._live_configs.arrays.ensemble, resting)
 

@@ -27,7 +27,7 @@ class _Step(NamedTuple):
     error: Exception | None
 
 
-def pays(source: Source) -> bool:
+def saves_time(source: Source) -> bool:
     """Return whether reading ahead saves time: the source is a large file, or many bytes, and not a pipe."""
     if isinstance(source, bytes):
         return len(source) > _SMALL

@@ -13,7 +13,7 @@ import numpy as np
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.event_sources import with_datasets
-from onlineauto.engine.stream.read_ahead import pays, read_ahead
+from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
 from onlineauto.engine.stream.validity import find_odd_labels
 from onlineauto.errors import EventTypeError, InputError, OptionError, shown
 from onlineauto.features.block import Block
@@ -135,7 +135,7 @@ def read_all(source: Sources, configuration: Configuration, found: Diagnostics) 
         return
     if _is_source(source):
         reader = open_source(cast("Source", source), configuration, diagnostics=found)
-        ahead = configuration[RunOptions].threads > 1 and pays(cast("Source", source))
+        ahead = configuration[RunOptions].threads > 1 and saves_time(cast("Source", source))
         yield from read_ahead(reader) if ahead else reader
         return
     _refuse_table(source)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from onlineauto.api.decisions.draw import drawn
+from onlineauto.api.decisions.draw import draw_index
 from onlineauto.service.log.record import sealed, stamp
 from onlineauto.service.ranking.choice import seed_of, uniform_of
 
@@ -134,7 +134,7 @@ def is_drawn(line: bytes, *, app: str) -> bool:
     answer = read_answer(line)[0]
     chances = dict(zip(answer.actions, answer.probabilities, strict=True))
     pmf = [chances[action] for action in range(len(chances))]
-    return drawn(pmf, uniform_of(seed_of(app, answer.event_id))) == answer.actions[0]
+    return draw_index(pmf, uniform_of(seed_of(app, answer.event_id))) == answer.actions[0]
 
 
 def read_answer(line: bytes) -> tuple[Ranked, bytes, list[int], bool]:

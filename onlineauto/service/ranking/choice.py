@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from onlineauto.api.decisions.draw import drawn
+from onlineauto.api.decisions.draw import draw_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ def choose(pmf: Sequence[float], excluded: Iterable[int], seed: int) -> RankedAc
         chances = [float(action not in out) for action in range(len(chances))]
         total = sum(chances)
     chances = [each / total for each in chances]
-    return _first(drawn(chances, uniform_of(seed)), chances)
+    return _first(draw_index(chances, uniform_of(seed)), chances)
 
 
 def certain_choice(action: int, count: int) -> RankedActions:

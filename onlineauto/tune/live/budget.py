@@ -35,10 +35,10 @@ class Budget(Stopper):
 
     def ends_run(self) -> bool:
         """Return whether the budget is spent."""
-        return spent(self._study) >= self._events
+        return used_resource(self._study) >= self._events
 
 
-def spent(study: Study) -> int:
+def used_resource(study: Study) -> int:
     """Return the number of events that all trials of a study have learned together."""
     return sum(trial.step - _copied_events(trial) for trial in study.trials)
 

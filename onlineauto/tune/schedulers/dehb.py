@@ -144,12 +144,12 @@ class Dehb(Scheduler):
             config, code = self._child(slot, target, self._draw.at(number))
             if config is None:
                 searcher.refuse()
-            elif not searcher.take(searcher.known or config):
+            elif not searcher.take(searcher.config_of_log or config):
                 config = None
         if config is None:
             return self._without_more(slot, searcher)
-        if self._parents.searches(slot) or (searcher.known or config) != config:
-            config = searcher.known or config
+        if self._parents.searches(slot) or (searcher.config_of_log or config) != config:
+            config = searcher.config_of_log or config
             code = self.setting.space.encode_within(config, self._draw_of_codes.at(number))
         return self._begin_trial(slot, target, config, code)
 

@@ -136,7 +136,7 @@ class Pbt(FifoScheduler):
     def _copied(self, searcher: Searcher) -> Suggestion | None:
         donor, config, left = self._donors.pop(0), self._donated.pop(0), self._left.pop(0)
         explored = self._explored(config, self._next())
-        explored = searcher.known or explored
+        explored = searcher.config_of_log or explored
         if not searcher.take(explored):
             self._donors.clear()
             self._donated.clear()

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from onlineauto.errors import OptionError, shown
-from onlineauto.tune.plain import count, whole
+from onlineauto.tune.plain import as_int, count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -105,7 +105,7 @@ class Setting:
     def __post_init__(self) -> None:
         for name in ("min_resource", "max_resource", "eta"):
             object.__setattr__(self, name, count(name, getattr(self, name), 1))
-        seed = whole(self.seed)
+        seed = as_int(self.seed)
         if seed is None or seed.bit_length() > _SEED_BITS:
             raise OptionError(f"seed = {shown(self.seed)}: give a whole number of at most {_SEED_BITS} bits")
         object.__setattr__(self, "seed", seed)

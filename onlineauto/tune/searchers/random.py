@@ -27,7 +27,7 @@ class RandomSearcher(Searcher):
         return False
 
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: ARG002, D102
-        return self.untried(self._tried, rng)
+        return self.draw_untried(self._tried, rng)
 
     def on_ask(self, config: Config) -> None:  # noqa: D102
         if self.is_small:

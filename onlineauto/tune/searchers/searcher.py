@@ -106,7 +106,7 @@ class Searcher(ABC):
         """True if the space has at most 1000 configs."""
         return self.space.size <= _SMALL
 
-    def untried(self, tried: Collection[tuple[Any, ...]], rng: np.random.Generator) -> Config:
+    def draw_untried(self, tried: Collection[tuple[Any, ...]], rng: np.random.Generator) -> Config:
         """Return a random config; in a small space an untried one, unless 50 draws find none."""
         config = self.space.decode(rng.random(self.space.width))
         for _ in range(_TRIES if self.is_small else 0):
@@ -125,7 +125,7 @@ class Searcher(ABC):
         return bool(self._queue)
 
     @property
-    def known(self) -> Config | None:
+    def config_of_log(self) -> Config | None:
         """While a log is repeated: the config of the next trial of the log."""
         return self._known
 

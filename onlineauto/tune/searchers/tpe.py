@@ -132,7 +132,7 @@ class TpeSearcher(Searcher):
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
         results = int(np.count_nonzero(self._levels[: self._size]))
         if not results or max(number, results) < self._startup:
-            return self.untried(self._rows, rng)
+            return self.draw_untried(self._rows, rng)
         good, others = map(self._density, self._split())
         numbers, words = good.draw(self._candidates, rng)
         exist = np.ones((self._candidates, self._exist.shape[1]), dtype=bool)
@@ -144,7 +144,7 @@ class TpeSearcher(Searcher):
         for config in (self._config(numbers[each], words[each]) for each in order):
             if isinf(self.space.size) or tuple(config.items()) not in self._rows:
                 return config
-        return self.untried(self._rows, rng)
+        return self.draw_untried(self._rows, rng)
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of good configs and of other configs, the oldest first."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.plain import as_json, scalar, whole
+from onlineauto.tune.plain import as_int, as_json, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -235,14 +235,14 @@ class Int(Parameter):
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", _conditions(self.when))
         _check_bounds("Int", scalar(self.low), scalar(self.high), 1 if self.log else None)
-        low, high = whole(self.low), whole(self.high)
+        low, high = as_int(self.low), as_int(self.high)
         if low is None or high is None:
             raise OptionError(f"Int({self.low}, {self.high}): the bounds must be whole numbers")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
     def plain(self, value: Any) -> Any:  # noqa: D102
-        number = whole(value)
+        number = as_int(value)
         return scalar(value) if number is None else number
 
     def encode(self, value: float) -> list[float]:  # noqa: D102

@@ -141,7 +141,7 @@ class SqlStore:
         with reading(self.engine) as connection:
             if self._find(connection) is None:
                 return []
-            version = self._existing(connection.execute(_VERSION, self._mine).scalar())
+            version = self._existing(connection.execute(_VERSION, self._study_key).scalar())
             return self._read(connection, after, version)
 
     def snapshot(self) -> StudySnapshot | None:
@@ -175,10 +175,10 @@ class SqlStore:
     def claim(self, owner: str, lease: float, *, after: int, decide: Decide) -> Sequence[Record]:
         """Append the record of `decide` and lease its job to `owner`; return all records after `after`."""
         with writing(self.engine) as connection:
-            locked = connection.execute(_LOCKED_FOR_CLAIM, self._mine).first()
+            locked = connection.execute(_LOCKED_FOR_CLAIM, self._study_key).first()
             version = self._existing(None if locked is None else locked.version)
             if locked is not None and locked.expired:
-                over = connection.execute(_EXPIRED, self._mine).all()
+                over = connection.execute(_EXPIRED, self._study_key).all()
                 expired = [
                     {"kind": "expired", "trial": trial, "attempt": attempt} for trial, attempt in sorted(over)
                 ]
@@ -220,14 +220,14 @@ class SqlStore:
                 self._still_holds(claim)
             return version or 0
         with writing(self.engine) as connection:
-            version = self._existing(connection.execute(_NEXT_VERSION, self._mine).scalar())
+            version = self._existing(connection.execute(_NEXT_VERSION, self._study_key).scalar())
             fence = self._fence(claim)
             if connection.execute(_REPORT, {**fence, "reported": record["step"]}).rowcount:
                 self._insert(connection, self.study, version - 1, [record])
                 return version
             if connection.execute(_HOLDS, fence).first() is None:
                 raise self._lost(claim)
-            connection.execute(_SET_VERSION, {**self._mine, "last": version - 1})
+            connection.execute(_SET_VERSION, {**self._study_key, "last": version - 1})
             return 0
 
     def fail(self, claim: Claim, record: Record) -> int:
@@ -286,7 +286,7 @@ class SqlStore:
         return self._study
 
     @property
-    def _mine(self) -> dict[str, Any]:
+    def _study_key(self) -> dict[str, Any]:
         return {"of_study": self.study}
 
     @property
@@ -308,7 +308,7 @@ class SqlStore:
 
     def _lock(self, connection: sa.Connection) -> int:
         """Exclude all other writers of the study and return its version."""
-        return self._existing(connection.execute(_LOCKED, self._mine).scalar())
+        return self._existing(connection.execute(_LOCKED, self._study_key).scalar())
 
     def _existing(self, version: Any) -> int:
         if version is None:
@@ -339,7 +339,7 @@ class SqlStore:
         if version < after:
             counts = f"has {version} records, and {after} were read before"
             raise StoreError(f"{self._described} {counts}: an older one is in its place")
-        rows = connection.execute(_NEW_RECORDS, {**self._mine, "after": after}).all()
+        rows = connection.execute(_NEW_RECORDS, {**self._study_key, "after": after}).all()
         rows = [row for row in rows if isinstance(row.version, int)]
         found = {row.version: unsealed(row.body, row.crc, row.version) or DAMAGED for row in rows}
         if rows and rows[-1].version > version:
@@ -375,7 +375,7 @@ class SqlStore:
                 raise self._lost(claim)
             return ended
         with writing(self.engine) as connection:
-            version = self._existing(connection.execute(_NEXT_VERSION, self._mine).scalar())
+            version = self._existing(connection.execute(_NEXT_VERSION, self._study_key).scalar())
             if not connection.execute(_END, self._fence(claim)).rowcount:
                 raise self._lost(claim)
             self._insert(connection, self.study, version - 1, [record])

@@ -124,7 +124,7 @@ class Controller:
     @property
     def is_over(self) -> bool:
         """True if no further job will begin."""
-        return self._ends or self._patiently(lambda: self._study.is_done)
+        return self._ends or self._retry_store(lambda: self._study.is_done)
 
     @property
     def _ends(self) -> bool:
@@ -134,7 +134,7 @@ class Controller:
         """Claim a job and return it; None if there is no job now."""
         job = None
         while not self._ends:
-            job = self._patiently(self._study.ask)
+            job = self._retry_store(self._study.ask)
             value = None if job is None or self._known is None else self._known(job)
             if job is None or value is None:
                 break
@@ -152,25 +152,25 @@ class Controller:
     def _promote(self, job: TrialJob, value: float) -> None:
         """Tell the study the known value of a job without running the job."""
         try:
-            self._patiently(lambda: self._tell(job, value))
+            self._retry_store(lambda: self._tell(job, value))
         except LeaseLost as error:
             self._lose(job, str(error))
 
     def postpone(self, job: TrialJob) -> None:
         """Return a job that lacks resources to the queue; its trial becomes PENDING again."""
         self._left += 1
-        self._patiently(lambda: self._release(job, early=True))
+        self._retry_store(lambda: self._release(job, early=True))
         for callback in self._callbacks:
             callback.on_lost(job, "it waits for resources")
 
     def task(self, job: TrialJob) -> TrialTask:
         """Return the task of a job, which begins at the last valid checkpoint."""
-        return self._patiently(lambda: self._task(job))
+        return self._retry_store(lambda: self._task(job))
 
     def step(self, job: TrialJob, step: TaskStep) -> bool:
         """Receive a step; return whether the worker continues."""
         try:
-            return self._patiently(lambda: self._step(job, step))
+            return self._retry_store(lambda: self._step(job, step))
         except LeaseLost as error:
             self._lose(job, str(error))
             return False
@@ -178,7 +178,7 @@ class Controller:
     def end(self, job: TrialJob, end: TaskEnded | TaskFailed) -> None:
         """Receive the end of a worker's task."""
         try:
-            self._patiently(lambda: self._end(job, end))
+            self._retry_store(lambda: self._end(job, end))
         except LeaseLost as error:
             self._lose(job, str(error))
 
@@ -316,7 +316,7 @@ class Controller:
         self._values.pop(claim, None)
         self._heartbeat.drop(claim)
 
-    def _patiently(self, call: Callable[[], _T]) -> _T:
+    def _retry_store(self, call: Callable[[], _T]) -> _T:
         """Call a function that needs the store; repeat the call while the store is unreachable."""
         return patiently(call, self._patience)
 

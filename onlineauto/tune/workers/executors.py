@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.tune.workers.on_ray.ray_workers import Checked, RayWorkers
-from onlineauto.tune.workers.pool import SHORTEST, Pool, rest
+from onlineauto.tune.workers.pool import SHORTEST, Pool, wait_between_polls
 from onlineauto.tune.workers.process import Processes, perform
 from onlineauto.tune.workers.resources import Free, Workers
 from onlineauto.tune.workers.trainable import Trainable, n_arguments
@@ -28,11 +28,11 @@ def run_here(controller: Controller, trainable: AnyTrainable) -> None:
             if job is None:
                 if not controller.waits:
                     return
-                pause = rest(controller, pause)
+                pause = wait_between_polls(controller, pause)
                 continue
             pause = SHORTEST
             listener = _Listener(controller, job)
-            end, reusable = perform(trainable, controller.task(job), reusable, listener.say)
+            end, reusable = perform(trainable, controller.task(job), reusable, listener.report_step)
             if listener.error is not None:
                 raise listener.error
             controller.end(job, end)
@@ -100,7 +100,7 @@ class _Listener:
         self._job = job
         self.error: Exception | None = None
 
-    def say(self, step: TaskStep) -> bool:
+    def report_step(self, step: TaskStep) -> bool:
         """Pass a step to the controller; return whether the trial continues."""
         try:
             return self._controller.step(self._job, step)

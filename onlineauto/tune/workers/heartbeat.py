@@ -69,7 +69,7 @@ class Heartbeat:
         """Stop renewing all claims."""
         self._stop_queue.put(None)
 
-    def _beat(self) -> bool:
+    def _renew_leases(self) -> bool:
         """Renew the leases; return False, which ends the thread, if there is no claim."""
         with self._lock:
             claims = list(self._claims)
@@ -96,6 +96,6 @@ def _renew(heartbeat: weakref.ref[Heartbeat], over: SimpleQueue[None], pause: fl
         else:
             return
         alive = heartbeat()
-        if alive is None or not alive._beat():  # noqa: SLF001 - its own thread
+        if alive is None or not alive._renew_leases():  # noqa: SLF001 - its own thread
             return
         del alive

@@ -45,7 +45,7 @@ class TaskRunner(Protocol):
     def is_up(self) -> bool:
         """True if the worker can receive a task at once."""
 
-    def greet(self) -> None:
+    def receive_ready(self) -> None:
         """Receive the message that the worker is up."""
 
     def begin(self, task: TrialTask) -> None:
@@ -129,13 +129,17 @@ class Pool(Generic[W]):
                 return
             waited = [*self._starting, *self._busy]
             if not waited:
-                pause = SHORTEST if has_begun else rest(self._controller, min(pause, self._noticed or pause))
+                pause = (
+                    SHORTEST
+                    if has_begun
+                    else wait_between_polls(self._controller, min(pause, self._noticed or pause))
+                )
                 continue
             asks_again = self._has_room and not self._controller.is_over
             ready = self._crew.wait(waited, pause if asks_again else self._noticed)
             pause = SHORTEST if ready else min(2 * pause, self._noticed or _LONGEST)
             for worker in ready:
-                self._hear(worker)
+                self._receive(worker)
 
     def close(self) -> None:
         """End all workers: kill those that start or have a job, and close those that are idle."""
@@ -189,7 +193,7 @@ class Pool(Generic[W]):
             try:
                 worker.begin(task)
             except WorkerLost as error:
-                self._bury(worker, f"{error}")
+                self._return_job(worker, f"{error}")
         return has_begun, False
 
     def _worker_for(self, config: Config) -> W:
@@ -217,31 +221,31 @@ class Pool(Generic[W]):
         self._controller.postpone(job)
         return None
 
-    def _hear(self, worker: W) -> None:
+    def _receive(self, worker: W) -> None:
         """Receive one message of a worker, or its end."""
         try:
             if worker in self._starting:
-                self._greet(worker)
+                self._add_ready(worker)
                 return
             message = worker.receive()
             if isinstance(message, TaskStep):
                 worker.answer(self._controller.step(self._busy[worker], message))
                 return
         except WorkerLost as error:
-            self._bury(worker, f"{error}")
+            self._return_job(worker, f"{error}")
             return
         job = self._busy.pop(worker)
         self._controller.end(job, message)
         self._give_back(job)
         self._idle.append(worker)
 
-    def _greet(self, worker: W) -> None:
-        worker.greet()
+    def _add_ready(self, worker: W) -> None:
+        worker.receive_ready()
         self._lost = 0
         self._starting.remove(worker)
         self._idle.append(worker)
 
-    def _bury(self, worker: W, fate: str) -> None:
+    def _return_job(self, worker: W, fate: str) -> None:
         """Give back the job of a worker that has ended; the pool then starts another worker."""
         worker.kill()
         if worker in self._starting:
@@ -263,7 +267,7 @@ class Pool(Generic[W]):
             self._lacks = False
 
 
-def rest(controller: Controller, pause: float) -> float:
+def wait_between_polls(controller: Controller, pause: float) -> float:
     """Wait `pause` seconds, unless the run has ended; return the length of the next pause."""
     if not controller.is_over:
         time.sleep(pause)

@@ -141,7 +141,7 @@ class Process:
         """True: the pipe buffers a task until the process is up."""
         return True
 
-    def greet(self) -> None:
+    def receive_ready(self) -> None:
         """Do nothing, because a process sends no message when it is up."""
 
     def begin(self, task: TrialTask) -> None:
@@ -157,16 +157,16 @@ class Process:
         try:
             message: TaskStep | TaskEnded | TaskFailed = self.pipe.recv()
         except (EOFError, OSError):
-            raise WorkerLost(self._fate()) from None
+            raise WorkerLost(self._exit_reason()) from None
         return message
 
     def _send(self, message: TrialTask | bool) -> None:
         try:
             self.pipe.send(message)
         except OSError:
-            raise WorkerLost(self._fate()) from None
+            raise WorkerLost(self._exit_reason()) from None
 
-    def _fate(self) -> str:
+    def _exit_reason(self) -> str:
         """Return how the process, whose pipe is closed, has ended, for a message."""
         self._process.join(_PATIENCE)
         if self._process.is_alive():

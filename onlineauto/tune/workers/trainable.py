@@ -34,7 +34,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.plain import as_json, whole
+from onlineauto.tune.plain import as_int, as_json
 
 _ANY_NUMBER: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 Config: TypeAlias = Mapping[str, Any]
@@ -99,7 +99,7 @@ class Report:
         self.resource = resource
         self.step = step
         self.saved = saved
-        self._hear = hear
+        self._report_step = hear
         self._begins: int | None = step
         self._from_zero = False
 
@@ -123,18 +123,18 @@ class Report:
             self.step = self._completed_steps(step)
         how = save if save is None or callable(save) else lambda: save
         plain = as_json(details, "a value's details") if details else None
-        goes_on = self._hear(self.step, value, how, plain)
+        goes_on = self._report_step(self.step, value, how, plain)
         if not goes_on or self.step >= self.resource:
             raise Leave
 
     def finish(self, value: float) -> None:
         """Report the value after the last step."""
         self.step = self.resource
-        self._hear(self.step, value, None, None)
+        self._report_step(self.step, value, None, None)
 
     def _completed_steps(self, step: Any) -> int:
         """Return the number of steps that are done, from a step counted from 0 or 1."""
-        at = whole(step)
+        at = as_int(step)
         if at is None or at < 0:
             raise OptionError(f"report(step={step!r}): a step is a whole number, 0 or more")
         if self._begins is not None:

@@ -10,7 +10,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.text import namespace_text
 from onlineauto.engine.ensemble.ensemble import able_scores
 from onlineauto.engine.ensemble.states import constant_of
-from onlineauto.engine.report.search_story import story
+from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import GRADIENTS, ORIGIN, SCALE, T
 from onlineauto.learners.model_state import materialised
@@ -56,7 +56,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
         "champion": _champion(workspace),
         "predicted_by": _predicted_by(workspace),
         "stack": list(_ensemble(workspace)) if _searches(workspace) else [],
-        "history": list(story(workspace.searching)) if _searches(workspace) else [],
+        "history": list(search_summary(workspace.searching)) if _searches(workspace) else [],
         "namespaces": list(_namespaces(workspace)),
         "live_configs": [_live(workspace, live) for live in range(len(workspace.estimates))]
         if _searches(workspace)

@@ -25,7 +25,7 @@ import numpy as np
 
 from onlineauto import Workspace
 from onlineauto.tune.live import flags_of, hand_over, tune_stream
-from onlineauto.tune.live.budget import spent
+from onlineauto.tune.live.budget import used_resource
 from onlineauto.tune.live.tuning import SEARCHED
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
@@ -100,7 +100,7 @@ def measured(stream: str, seed: int, *, scheduler: str = "race", most: int | Non
         defaults=defaults,
         random=min(value for value in drawn if value is not None),
         tuned=best.value,
-        cost=spent(study) / events,
+        cost=used_resource(study) / events,
         seconds_random=middle - begin,
         seconds_tuned=end - middle,
         champion=handed_over(stream, seed, events // 3),

@@ -11,7 +11,7 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.tune import Float, Setting, Space, Study
 from onlineauto.tune.live import tune_stream
-from onlineauto.tune.live.budget import spent
+from onlineauto.tune.live.budget import used_resource
 from onlineauto.tune.schedulers import Decision
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.race import Race
@@ -116,7 +116,7 @@ def test_a_study_of_live_learners_learns_less_and_finds_the_same() -> None:
     events, costs, values = numbers(2700), [], []
     for scheduler in (Race(brackets=1), Hyperband(brackets=1)):
         study = tune_stream(events, scheduler=scheduler, searcher="random")
-        costs.append(spent(study))
+        costs.append(used_resource(study))
         assert study.best is not None
         values.append(study.best.value)
         dropped = [trial for trial in study.trials if trial.resource not in (100, 300, 900, 2700)]

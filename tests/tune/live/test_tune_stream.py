@@ -10,7 +10,7 @@ from onlineauto import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import Float, Study
 from onlineauto.tune.live import LiveLearner, flags_of, tune_stream
-from onlineauto.tune.live.budget import spent
+from onlineauto.tune.live.budget import used_resource
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
@@ -66,9 +66,9 @@ def test_a_study_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
 
 def test_a_budget_ends_a_run() -> None:
     study = tune_stream(numbers(300), budget=1500)
-    assert 1500 <= spent(study) < 1800
+    assert 1500 <= used_resource(study) < 1800
     more = tune_stream(numbers(300), budget=100)
-    assert spent(more) < 400
+    assert used_resource(more) < 400
 
 
 def test_every_scheduler_runs_live_learners() -> None:
@@ -101,7 +101,7 @@ def test_members_of_a_population_go_on_from_their_donors() -> None:
     assert went_on.steps == [200, 300]
     assert [(each["offset_from"], each["missed"]) for each in went_on.details] == [(0, "nothing")] * 2
     study.report(copy, 200, went_on.values[0], went_on.details[0])
-    assert spent(study) == 300
+    assert used_resource(study) == 300
 
 
 def test_other_options_can_be_searched() -> None:

@@ -94,7 +94,7 @@ class Coordinator:
         self._closing: Close | None = None
 
     @property
-    def involved(self) -> set[str]:
+    def nodes_of_layouts(self) -> set[str]:
         """Nodes of the current layout, of the requested layout, and of a change that is not committed yet."""
         moving = self._next[0] if self.phase is Phase.MOVING else ()
         wanted, plan = self._requested, self.plan
@@ -109,12 +109,12 @@ class Coordinator:
         out: Outbox = []
         match message:
             case Resize():
-                self._want(message)
+                self._store_request(message)
                 self._cover(out)
             case Copy():
                 self._copies += 1
             case Died():
-                self._bury(message.node, out)
+                self._remove_node(message.node, out)
             case Promise():
                 self._take_promise(message, out)
             case Arrived():
@@ -130,7 +130,7 @@ class Coordinator:
         self._begin(out)
         return out
 
-    def _want(self, request: Resize) -> None:
+    def _store_request(self, request: Resize) -> None:
         """Store the last request without dead nodes; if no server is left, keep the current servers."""
         workers = tuple(name for name in request.workers if name not in self._dead)
         servers = tuple(name for name in request.servers if name not in self._dead)
@@ -185,7 +185,7 @@ class Coordinator:
 
     # -- deaths ----------------------------------------------------------------------------------------
 
-    def _bury(self, node: str, out: Outbox) -> None:
+    def _remove_node(self, node: str, out: Outbox) -> None:
         if node in self._dead:
             return
         self._dead.add(node)
@@ -193,7 +193,7 @@ class Coordinator:
             self.phase = Phase.LOST
             out.append((RUN, ServerLost(node)))
             return
-        self._want(self._requested)
+        self._store_request(self._requested)
         if self.phase is Phase.MOVING and node in self._next[0]:
             out += [(server, Abort(self._attempt)) for server in {*self.plan.servers, *self._next[0]}]
             self.phase = Phase.STEADY

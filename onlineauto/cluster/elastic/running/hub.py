@@ -224,14 +224,14 @@ class Hub:
                     names.append(self._begin(serves=serves))
         self._target = nodes[0], nodes[1]
         self._request_layout()
-        self._dismiss()
+        self._end_removed_nodes()
 
-    def _dismiss(self) -> None:
+    def _end_removed_nodes(self) -> None:
         """End the nodes that have left the layout, and nodes of cancelled requests."""
         assert self._backend is not None
         needed = {*self._target[0], *self._target[1]}
         if self._coordinator is not None:
-            needed |= self._coordinator.involved
+            needed |= self._coordinator.nodes_of_layouts
         for name in self._begun - needed:
             self._begun.discard(name)
             self._ready.discard(name)
@@ -298,7 +298,7 @@ class Hub:
         moved = sum(before.owner.get(block, home) != home for block, home in plan.owner.items())
         n = len(plan.workers), len(plan.servers)
         self.changes.append(LayoutChange(plan.tick, *n, moved, self._requested_at, time.monotonic()))
-        self._dismiss()
+        self._end_removed_nodes()
 
     def _restart(self) -> None:
         """Restart all nodes from the last snapshot or the beginning, because blocks are lost."""

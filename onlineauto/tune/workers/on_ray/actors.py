@@ -77,7 +77,7 @@ class Actor:
         """False: Ray first has to find a node for the actor."""
         return False
 
-    def greet(self) -> None:
+    def receive_ready(self) -> None:
         """Receive the message that the actor is up.
 
         Raises
@@ -96,7 +96,7 @@ class Actor:
     def beat(self) -> None:
         """Send the actor a sign of life of its driver, if the actor is up."""
         if self._ready is None and not self._is_killed:
-            self._actor.hear.options(concurrency_group=_BEAT).remote()
+            self._actor.heartbeat.options(concurrency_group=_BEAT).remote()
 
     def begin(self, task: TrialTask) -> None:
         """Send a task."""
@@ -109,7 +109,7 @@ class Actor:
 
     def receive(self) -> TaskStep | TaskEnded | TaskFailed:
         """Return the next message; raise `WorkerLost` if the actor has died."""
-        self.greet()
+        self.receive_ready()
         return said_in(self._get(self.awaited))
 
     def _get(self, reference: Any) -> Any:
@@ -158,7 +158,7 @@ class Actors:
         self._actors: weakref.WeakSet[Actor] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="onlineauto beat", daemon=True)
+        self._thread = threading.Thread(target=self._renew_leases, name="onlineauto beat", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -199,7 +199,7 @@ class Actors:
             ready += self._ray.wait(rest, num_returns=len(rest), timeout=0, fetch_local=False)[0]
         return [by_reference[each] for each in ready]
 
-    def _beat(self) -> None:
+    def _renew_leases(self) -> None:
         while not self._closed.wait(min(self._lease / _BEATS, _RARELY)):
             with self._lock:
                 actors = [*self._actors]

@@ -68,7 +68,7 @@ class TrialActor:
         ).start()
         return ""
 
-    def hear(self) -> None:
+    def heartbeat(self) -> None:
         """Receive a sign of life of the driver, in parallel to the other methods."""
         self._heard = True
 
@@ -88,7 +88,7 @@ class TrialActor:
         reusable: Trainable | None = None
         try:
             while True:
-                end, reusable = perform(trainable, self._tasks.get(), reusable, self._say)
+                end, reusable = perform(trainable, self._tasks.get(), reusable, self._report_step)
                 self._messages.put(message_of(end))
         except BaseException:  # a trainable that exits ends the actor, like a worker process
             os._exit(1)
@@ -101,7 +101,7 @@ class TrialActor:
             silent = 0 if heard else silent + 1
         os._exit(1)
 
-    def _say(self, step: TaskStep) -> bool:
+    def _report_step(self, step: TaskStep) -> bool:
         self._messages.put(message_of(step))
         return self._answers.get()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import MemberTerms, RestMembers
-from onlineauto.automl.member_seats import LEAST_WORTH, TRIAL, rest_members
+from onlineauto.automl.member_budget import LEAST_WORTH, TRIAL, rest_members
 from onlineauto.automl.search import PATIENCE, Candidate, Search
 from tests.automl.moves import Move, Table, make_rules
 
@@ -60,7 +60,7 @@ def review(search: Search, budget: float, known: Known, at: int) -> tuple[Search
 
 
 def working(search: Search) -> set[str]:
-    return {seat.name for seat in search.members if seat.works}
+    return {state.name for state in search.members if state.works}
 
 
 def test_without_members_nothing_is_decided() -> None:
@@ -142,7 +142,7 @@ def test_the_budget_always_holds_and_decisions_say_who_rests(
         at += more
         search, decided = review(search, budget, Known(costs=costs, values=values), at)
         assert sum(costs[name] for name in working(search)) <= budget * (1 + 1e-12)
-        assert [seat.name for seat in search.members] == list(costs)
+        assert [state.name for state in search.members] == list(costs)
         resting = decided[0] if decided else resting
         assert set(resting) & costs.keys() == costs.keys() - working(search)
         assert "layer" not in working(search) or "features" in working(search)
@@ -160,7 +160,7 @@ def test_a_layer_has_to_be_worth_more_than_others() -> None:
     assert working(search) == {"features", "layer"}
 
 
-def test_a_layer_takes_no_seat_from_the_features_that_it_is_upon() -> None:
+def test_a_layer_costs_no_budget_of_the_features_that_it_is_upon() -> None:
     known = Known(costs={"features": 6.0, "layer": 3.0}, values={"features": 40.0, "layer": 300.0})
     search, _ = review(start(), 7.0, known, 0)
     for at in range(0, 5 * PATIENCE, PATIENCE // 8):

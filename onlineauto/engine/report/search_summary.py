@@ -73,7 +73,7 @@ def _live_metrics(searching: Searching, live: int, *, verbose: bool) -> dict[str
     return metrics
 
 
-def story(searching: Searching) -> Iterator[str]:
+def search_summary(searching: Searching) -> Iterator[str]:
     """Yield sentences about each change of champion, the predictor, and the champion's interactions."""
     changes = searching.changes
     yield f"champion changes = {searching.n_switches}"

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.decisions import RestMembers
-from onlineauto.automl.search import PATIENCE, MemberSeat
+from onlineauto.automl.search import PATIENCE, MemberStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,39 +54,41 @@ def rest_members(
     if not rules.member_budget:
         return search, ()
     terms, now = statistics.members(), statistics.learnt()
-    known = {seat.name: seat for seat in search.members}
-    before = [seat.name for seat in search.members if not seat.works]
-    new = MemberSeat("", now if known else 0, pause=PATIENCE)
-    seats = [known.get(name, replace(new, name=name)) for name in terms]
-    seats, worths = _without_worthless(seats, terms, statistics, now)
-    rates = {seat.name: worths.get(seat.name, 0.0) / terms[seat.name].price for seat in seats if seat.works}
-    chosen = _within_budget(seats, terms, rates, budget=rules.member_budget, now=now)
-    members = tuple(_updated_seat(seat, seat.name in chosen, rates, now) for seat in seats)
-    after = [seat.name for seat in members if not seat.works]
+    known = {state.name: state for state in search.members}
+    before = [state.name for state in search.members if not state.works]
+    new = MemberStatus("", now if known else 0, pause=PATIENCE)
+    states = [known.get(name, replace(new, name=name)) for name in terms]
+    states, worths = _without_worthless(states, terms, statistics, now)
+    rates = {
+        state.name: worths.get(state.name, 0.0) / terms[state.name].price for state in states if state.works
+    }
+    chosen = _within_budget(states, terms, rates, budget=rules.member_budget, now=now)
+    members = tuple(_updated_state(state, state.name in chosen, rates, now) for state in states)
+    after = [state.name for state in members if not state.works]
     return replace(search, members=members), (RestMembers(tuple(after)),) if after != before else ()
 
 
 def _without_worthless(
-    seats: list[MemberSeat], terms: Mapping[str, MemberTerms], statistics: Statistics, now: int
-) -> tuple[list[MemberSeat], Mapping[str, float]]:
+    states: list[MemberStatus], terms: Mapping[str, MemberTerms], statistics: Statistics, now: int
+) -> tuple[list[MemberStatus], Mapping[str, float]]:
     """Let members rest that were worthless for a long time; return also the worths of the others."""
-    lately = any(seat.last > max(now - PATIENCE, 0) for seat in seats)
+    lately = any(state.last > max(now - PATIENCE, 0) for state in states)
     while True:
-        worths = statistics.member_worths({seat.name for seat in seats if not seat.works})
+        worths = statistics.member_worths({state.name for state in states if not state.works})
         worthy = {name for name, worth in worths.items() if worth >= terms[name].least_worth}
-        seats = [replace(seat, last=now) if seat.name in worthy else seat for seat in seats]
+        states = [replace(state, last=now) if state.name in worthy else state for state in states]
         lately = lately or bool(worthy)
         patience = PATIENCE if lately else TRIAL
-        judged = [seat for seat in seats if seat.works and now - max(seat.since, seat.last) >= patience]
+        judged = [state for state in states if state.works and now - max(state.since, state.last) >= patience]
         if not judged:
-            return seats, worths
-        least = min(judged, key=lambda seat: worths.get(seat.name, 0.0))
-        rests = MemberSeat(least.name, now, works=False, last=least.last, pause=least.pause)
-        seats = [rests if seat is least else seat for seat in seats]
+            return states, worths
+        least = min(judged, key=lambda state: worths.get(state.name, 0.0))
+        rests = MemberStatus(least.name, now, works=False, last=least.last, pause=least.pause)
+        states = [rests if state is least else state for state in states]
 
 
 def _within_budget(
-    seats: list[MemberSeat],
+    states: list[MemberStatus],
     terms: Mapping[str, MemberTerms],
     rates: Mapping[str, float],
     *,
@@ -95,7 +97,7 @@ def _within_budget(
 ) -> set[str]:
     """Return the members that work: in their order of precedence, while the budget allows their price."""
     chosen: set[str] = set()
-    turns = {name: (turn, value) for turn, value, name in _in_precedence(seats, terms, rates, now)}
+    turns = {name: (turn, value) for turn, value, name in _in_precedence(states, terms, rates, now)}
     turns = {name: max(turn, turns.get(terms[name].upon, turn)) for name, turn in turns.items()}
     paths = {name: f"{terms[name].upon}/{name}" if terms[name].upon else name for name in turns}
     for name in sorted(turns, key=lambda name: (turns[name], paths[name])):
@@ -106,29 +108,31 @@ def _within_budget(
 
 
 def _in_precedence(
-    seats: list[MemberSeat], terms: Mapping[str, MemberTerms], rates: Mapping[str, float], now: int
+    states: list[MemberStatus], terms: Mapping[str, MemberTerms], rates: Mapping[str, float], now: int
 ) -> Iterator[tuple[int, float, str]]:
     """Yield the members that may work: on trial, to be tried, then by their worth for their price."""
-    for seat in seats:
-        price = terms[seat.name].price
-        if seat.works and now - seat.since < TRIAL:
-            yield 0, price, seat.name
-        elif seat.works:
-            yield 2, -rates[seat.name], seat.name
-        elif seat.worth >= 0:
-            yield 2, -seat.worth, seat.name
-        elif now - seat.since >= seat.pause:
-            yield 1, price, seat.name
+    for state in states:
+        price = terms[state.name].price
+        if state.works and now - state.since < TRIAL:
+            yield 0, price, state.name
+        elif state.works:
+            yield 2, -rates[state.name], state.name
+        elif state.worth >= 0:
+            yield 2, -state.worth, state.name
+        elif now - state.since >= state.pause:
+            yield 1, price, state.name
 
 
-def _updated_seat(seat: MemberSeat, works: bool, rates: Mapping[str, float], now: int) -> MemberSeat:
-    """Return a member's seat after the decision whether the member works."""
-    if seat.works == works:
-        return seat
-    if works and seat.worth >= 0:
-        return replace(seat, works=True, since=now, worth=-1.0)
+def _updated_state(state: MemberStatus, works: bool, rates: Mapping[str, float], now: int) -> MemberStatus:
+    """Return a member's state after the decision whether the member works."""
+    if state.works == works:
+        return state
+    if works and state.worth >= 0:
+        return replace(state, works=True, since=now, worth=-1.0)
     if works:
-        return replace(seat, works=True, since=now, pause=min(max(2 * seat.pause, PATIENCE), _LONGEST_PAUSE))
-    if now - seat.since < TRIAL:
-        return replace(seat, works=False, since=now, pause=0)
-    return replace(seat, works=False, since=now, worth=rates[seat.name])
+        return replace(
+            state, works=True, since=now, pause=min(max(2 * state.pause, PATIENCE), _LONGEST_PAUSE)
+        )
+    if now - state.since < TRIAL:
+        return replace(state, works=False, since=now, pause=0)
+    return replace(state, works=False, since=now, worth=rates[state.name])
