@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster.history import Record
-from onlineauto.cluster.jobs.job import check_held, check_progress
+from onlineauto.cluster.jobs.job import check_progress, check_resources_in_use
 from onlineauto.cluster.policies import Row
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Submitted:
         """Return the workers and servers that the job still occupies; an error of the job ends it."""
         workers = servers = 0
         try:
-            workers, servers = check_held(getattr(self.job, "held", (0, 0)))
+            workers, servers = check_resources_in_use(getattr(self.job, "resources_in_use", (0, 0)))
         except BaseException as error:
             self._fail(error, now)
         return (workers, servers) if self.ended else (max(workers, self.workers), max(servers, self.servers))

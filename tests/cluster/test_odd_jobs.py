@@ -221,11 +221,11 @@ def broken(method: str, error: Callable[[], BaseException]) -> Steps:
             raise error()
         self.done = 1
 
-    setattr(Odd, method, property(fail) if method == "held" else fail)
+    setattr(Odd, method, property(fail) if method == "resources_in_use" else fail)
     return Odd()
 
 
-@pytest.mark.parametrize("method", ["progress", "resize", "held", "stop"])
+@pytest.mark.parametrize("method", ["progress", "resize", "resources_in_use", "stop"])
 @pytest.mark.parametrize("error", [ValueError, SystemExit, UnspeakableError])
 def test_an_error_of_any_method_fails_the_job_alone(method: str, error: type[BaseException]) -> None:
     cluster = run_beside(broken(method, error))
@@ -237,7 +237,7 @@ def test_an_error_of_any_method_fails_the_job_alone(method: str, error: type[Bas
 @pytest.mark.parametrize("held", [(NAN, 0), (1,), None, "no", (-1, 0), (0.5, 0), (INF, 0), Unspeakable()])
 def test_a_job_that_does_not_say_what_it_has_fails_alone(held: Any) -> None:
     job = Steps()
-    job.held = held  # type: ignore[attr-defined]
+    job.resources_in_use = held  # type: ignore[attr-defined]
     cluster = run_beside(job)
     assert "two whole numbers" in next(each.error for each in cluster.jobs if each.name == "odd")
 

@@ -43,7 +43,7 @@ class ClusterJob(Protocol):
     """Work for a changing number of workers and, optionally, servers.
 
     Two members are optional. A method ``stop`` is called when the cluster ends before the job. If workers
-    leave with a delay, a property ``held`` returns the numbers of workers and servers that the job still
+    leave with a delay, a property ``resources_in_use`` returns the numbers of workers and servers that the job still
     occupies; their resources are not allocated to other jobs until then.
     """
 
@@ -120,8 +120,8 @@ def check_progress(answer: Any) -> tuple[float, float]:
     raise OnlineautoError(f"progress() returned {_text(answer)}: two numbers from 0 to 1e100 are needed")
 
 
-def check_held(answer: Any) -> tuple[int, int]:
-    """Return the answer of `ClusterJob.held` as ints.
+def check_resources_in_use(answer: Any) -> tuple[int, int]:
+    """Return the answer of `ClusterJob.resources_in_use` as ints.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def check_held(answer: Any) -> tuple[int, int]:
         workers, servers = map(_number, answer)
         if workers is not None and servers is not None and workers % 1 == servers % 1 == 0:
             return int(workers), int(servers)
-    raise OnlineautoError(f"held is {_text(answer)}: two whole numbers, 0 or more, are needed")
+    raise OnlineautoError(f"resources_in_use is {_text(answer)}: two whole numbers, 0 or more, are needed")
 
 
 def _number(value: Any) -> float | None:
