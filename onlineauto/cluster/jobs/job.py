@@ -43,8 +43,8 @@ class ClusterJob(Protocol):
     """Work for a changing number of workers and, optionally, servers.
 
     Two members are optional. A method ``stop`` is called when the cluster ends before the job. If workers
-    leave with a delay, a property ``resources_in_use`` returns the numbers of workers and servers that the job still
-    occupies; their resources are not allocated to other jobs until then.
+    leave with a delay, a property ``resources_in_use`` returns the numbers of workers and servers that the
+    job still occupies; their resources are not allocated to other jobs until then.
     """
 
     @property
