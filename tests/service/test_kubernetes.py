@@ -1,0 +1,128 @@
+"""The chart and the manifests of Kubernetes: they agree, and the commands in them serve."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from onlineauto.cli.serve import REGISTRY
+from onlineauto.service.client import Client
+from onlineauto.service.http.tokens import Tokens
+from tests.service.serving import held_port
+from tests.waiting import PATIENCE, until
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "examples" / "service"
+
+
+def objects() -> list[dict[str, Any]]:
+    return [each for each in yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text()) if each]
+
+
+def pods() -> dict[str, dict[str, Any]]:
+    """Return the specs of the pods by the name of their only container."""
+    specs = [each["spec"]["template"]["spec"] for each in objects() if "template" in each["spec"]]
+    return {each["containers"][0]["name"]: each for each in specs}
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+def test_the_manifests_are_those_of_the_chart() -> None:
+    command = ["helm", "template", "onlineauto", str(FOLDER / "helm")]
+    rendered = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert rendered == (FOLDER / "kubernetes.yaml").read_text()
+
+
+def test_the_manifests_refer_to_what_they_define() -> None:
+    kinds = {(each["kind"], each["metadata"]["name"]): each for each in objects()}
+    target = kinds["HorizontalPodAutoscaler", "onlineauto-rank"]["spec"]["scaleTargetRef"]
+    assert (target["kind"], target["name"]) in kinds
+    labels = [
+        each["spec"]["template"]["metadata"]["labels"] for each in objects() if "template" in each["spec"]
+    ]
+    selectors = [each["spec"]["selector"] for each in objects() if "selector" in each["spec"]]
+    for selector in selectors:
+        wanted = selector.get("matchLabels", selector)
+        assert sum(wanted.items() <= each.items() for each in labels) == 1
+    for each in objects():
+        claims = {claim["metadata"]["name"] for claim in each["spec"].get("volumeClaimTemplates", ())}
+        if "template" in each["spec"]:
+            pod = each["spec"]["template"]["spec"]
+            there = claims | {volume["name"] for volume in pod["volumes"]}
+            assert {mount["name"] for mount in pod["containers"][0]["volumeMounts"]} == there
+
+
+def test_containers_run_without_privileges() -> None:
+    user = next(
+        line.split("--uid ")[1].split()[0]
+        for line in (FOLDER / "Dockerfile").read_text().splitlines()
+        if "--uid" in line
+    )
+    for pod in pods().values():
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["securityContext"]["runAsUser"] == int(user)
+        assert pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"]
+        assert not pod["containers"][0]["securityContext"]["allowPrivilegeEscalation"]
+
+
+def test_the_flags_are_flags() -> None:
+    flags = {option.flag for option in REGISTRY.options}
+    for pod in pods().values():
+        assert {word for word in pod["containers"][0]["args"] if word.startswith("--")} <= flags
+
+
+def test_the_commands_of_the_pods_rank_and_learn(tmp_path: Path) -> None:
+    (tmp_path / "tokens").mkdir()
+    made = [sys.executable, "-m", "onlineauto", "loop", str(tmp_path / "tokens"), "--new_token", "admin"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    token = subprocess.run(made, check=True, capture_output=True, text=True, env=environment).stdout.strip()
+    assert Tokens(tmp_path / "tokens/tokens").scopes({"authorization": f"Bearer {token}"}) == {"admin"}
+    held, processes = {name: held_port() for name in ("learner", "rank")}, []
+    ports = {name: each.getsockname()[1] for name, each in held.items()}
+    mounts = {"/loop/": f"{tmp_path}/", "/tokens/": f"{tmp_path}/tokens/", "0.0.0.0": "127.0.0.1"}  # noqa: S104
+    mounts["onlineauto-learner:8001"] = f"127.0.0.1:{ports['learner']}"
+    try:
+        for name in ("learner", "rank"):
+            words = list(pods()[name]["containers"][0]["args"])
+            for inside, outside in mounts.items():
+                words = [word.replace(inside, outside) for word in words]
+            command = [sys.executable, "-m", "onlineauto", *words, "--port", str(ports[name])]
+            environment["ONLINEAUTO_TOKEN"] = token if name == "rank" else ""
+            with (tmp_path / f"{name}.stderr").open("wb") as errors:
+                processes.append(subprocess.Popen(command, env=environment, stderr=errors))
+            container = pods()[name]["containers"][0]
+            for probe in ("startupProbe", "readinessProbe"):
+                address = f"http://127.0.0.1:{ports[name]}{container[probe]['httpGet']['path']}"
+                until(lambda: _answers(address), what=(tmp_path / f"{name}.stderr").read_text)  # noqa: B023
+        with Client(f"http://127.0.0.1:{ports['rank']}", token=token) as client:
+            for number in range(20):
+                decision = client.rank(
+                    {"user": {"age": number}}, {"a": {"x": {"a": 1}}, "b": {"x": {"b": 1}}}
+                )
+                assert not decision.fallback
+                client.reward(decision, float(decision.action == "a"))
+        header = {"authorization": f"Bearer {token}"}
+        status = f"http://127.0.0.1:{ports['learner']}/v1/status"
+        until(lambda: httpx.get(status, headers=header).json()["learnt"] == 20)
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        codes = [process.wait(PATIENCE) for process in processes]
+        for each in held.values():
+            each.close()
+    assert codes == [0, 0]
+
+
+def _answers(address: str) -> bool:
+    try:
+        return httpx.get(address).status_code == 200
+    except httpx.TransportError:
+        return False
