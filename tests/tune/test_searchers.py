@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from math import inf
+from math import erfc, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,8 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_searcher
 from onlineauto.tune import SEARCHERS, Categorical, Float, Int, Searcher, Space
+from onlineauto.tune.searchers.cmaes import CmaesSearcher
+from onlineauto.tune.searchers.gp import _improvement
 from onlineauto.tune.searchers.grid import GridSearcher
 from onlineauto.tune.searchers.parzen import Parzen, widths
 from onlineauto.tune.searchers.quasi import QuasiSearcher
@@ -24,7 +26,13 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    "make", [*SEARCHERS.values(), partial(QuasiSearcher, "halton"), partial(GridSearcher, 2)]
+    "make",
+    [
+        *(each for name, each in SEARCHERS.items() if name != "gp"),
+        pytest.param(SEARCHERS["gp"], marks=pytest.mark.ci),
+        partial(QuasiSearcher, "halton"),
+        partial(GridSearcher, 2),
+    ],
 )
 def test_conformance(make: Callable[[], Searcher]) -> None:
     check_searcher(make)
@@ -106,6 +114,70 @@ def test_tpe_finds_what_random_configs_do_not() -> None:
             losses.append(min(tried))
         best[name] = np.mean(losses)
     assert best["tpe"] < best["random"] / 3
+
+
+def _least_after(name: str, trials: int, loss: Callable[[np.ndarray], float], workers: int = 1) -> float:
+    """Return the least loss of a searcher on four numbers, each worker ending its trial in turn."""
+    searcher, space = SEARCHERS[name](), Space({f"x{each}": Float(0, 1) for each in range(4)})
+    searcher.begin(space, seed=1)
+    running = [searcher.ask() for _ in range(workers)]
+    least = inf
+    for _ in range(trials):
+        config = running.pop(0)
+        assert config is not None
+        value = loss(np.array(list(config.values())))
+        least = min(least, value)
+        searcher.on_result(config, 1, value)
+        running.append(searcher.ask())
+    return least
+
+
+def _slanted(x: np.ndarray) -> float:
+    """Return a bowl that is narrower along one diagonal."""
+    off = x - [0.2, 0.7, 0.4, 0.6]
+    return float((off**2).sum() + off.sum() ** 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "trials", "workers"), [("gp", 30, 1), ("gp", 30, 3), ("cmaes", 300, 1), ("cmaes", 300, 4)]
+)
+def test_models_find_what_random_configs_do_not(name: str, trials: int, workers: int) -> None:
+    pytest.importorskip("sklearn" if name == "gp" else "cmaes")
+    assert _least_after(name, trials, _slanted, workers) < _least_after("random", trials, _slanted) / 5
+
+
+def test_cmaes_learns_a_generation_of_the_trials_that_ended() -> None:
+    searcher = CmaesSearcher(population=4)
+    searcher.begin(Space({"x": Float(0, 1), "y": Float(0, 1)}), seed=0)
+    configs = [searcher.ask() for _ in range(6)]
+    for at in (5, 0, 3):
+        searcher.on_result(configs[at] or {}, 1, float(at))
+    searcher.on_result(configs[5] or {}, 3, -1.0)  # a second loss of a trial is none of another trial
+    assert searcher.state_dict()["generations"] == []
+    searcher.on_result(configs[1] or {}, 1, 0.5)
+    order = [searcher.space.encode(configs[at] or {}).tolist() for at in (0, 1, 3, 5)]
+    assert sorted(searcher.state_dict()["generations"][0]) == sorted(order)
+    assert searcher.state_dict()["waiting"] == []
+
+
+def test_the_logarithm_of_the_improvement_is_that_of_the_improvement() -> None:
+    class Process:
+        def predict(self, inputs: np.ndarray, *, return_std: bool) -> tuple[np.ndarray, np.ndarray]:
+            assert return_std
+            return inputs[:, 0], inputs[:, 1]
+
+    mean, deviation = np.linspace(-3, 9, 13), np.full(13, 0.7)
+    z = (1.0 - mean) / deviation
+    pdf, cdf = (
+        np.exp(-z * z / 2) / np.sqrt(2 * np.pi),
+        np.array([0.5 * erfc(-each / np.sqrt(2)) for each in z]),
+    )
+    expected = deviation * (z * cdf + pdf)
+    found = _improvement(Process(), np.stack([mean, deviation], axis=1), 1.0)
+    assert np.exp(found) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert (
+        np.diff(_improvement(Process(), np.stack([np.linspace(1, 100, 50), np.ones(50)], axis=1), 0.0)) < 0
+    ).all()
 
 
 def test_tpe_compares_at_the_highest_resource_that_enough_have_come_to() -> None:

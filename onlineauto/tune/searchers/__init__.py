@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onlineauto.tune.searchers.cmaes import CmaesSearcher
+from onlineauto.tune.searchers.gp import GpSearcher
 from onlineauto.tune.searchers.grid import GridSearcher
 from onlineauto.tune.searchers.quasi import QuasiSearcher
 from onlineauto.tune.searchers.random import RandomSearcher
@@ -20,5 +22,7 @@ SEARCHERS: Mapping[str, type[Searcher]] = {
     "quasi": QuasiSearcher,
     "grid": GridSearcher,
     "tpe": TpeSearcher,
+    "gp": GpSearcher,
+    "cmaes": CmaesSearcher,
 }
 """Searchers by name."""

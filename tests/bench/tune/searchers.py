@@ -12,6 +12,7 @@ import argparse
 import heapq
 import math
 import sys
+from time import process_time
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -124,16 +125,19 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=16)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--only", default="", help="a part of the problem's name")
+    parser.add_argument("--searchers", nargs="+", default=["random", "tpe", "gp", "cmaes"], choices=SEARCHERS)
     asked = parser.parse_args(words)
-    print("| problem | searcher | 50 trials | 100 trials | 200 trials ± standard error |")
+    print("| problem | searcher | 50 trials | 100 trials | 200 trials ± standard error | CPU ms a trial |")
     for problem in PROBLEMS:
         if asked.only not in problem:
             continue
-        for name in ("random", "tpe"):
+        for name in asked.searchers:
+            begin = process_time()
             found = np.array([regrets(name, problem, seed, asked.workers) for seed in range(asked.seeds)])
+            cost = (process_time() - begin) / found.size * 1e3
             means, error = found.mean(0), found[:, -1].std(ddof=1) / math.sqrt(asked.seeds)
             cells = f"{means[49]:.4f} | {means[99]:.4f} | {means[199]:.4f} ± {error:.4f}"
-            print(f"| {problem} | {name} | {cells} |", flush=True)
+            print(f"| {problem} | {name} | {cells} | {cost:.1f} |", flush=True)
     return 0
 
 

@@ -1,0 +1,93 @@
+"""``Observations``: the configs of trials and their latest losses, for searchers that fit a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.tune.spaces import Config
+
+_CUT = 2.0
+_ENOUGH = 25
+"""Number of trials that must have reached the resource at which losses are compared."""
+
+
+class Observations:
+    """The configs of trials in the order in which they began, each with its loss at its highest resource.
+
+    Attributes
+    ----------
+    configs : list of Config
+    levels : list of int
+        The highest resource of each trial; 0 without a loss.
+    losses : list of float
+        The loss at that resource.
+    """
+
+    def __init__(self) -> None:
+        self.configs: list[Config] = []
+        self.levels: list[int] = []
+        self.losses: list[float] = []
+        self.rows: dict[tuple[Any, ...], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.configs)
+
+    @property
+    def count(self) -> int:
+        """Number of trials with a loss."""
+        return len(self.levels) - self.levels.count(0)
+
+    def begin(self, config: Config) -> None:
+        """Add a trial."""
+        self.rows[tuple(config.items())] = len(self.configs)
+        self.configs.append(config)
+        self.levels.append(0)
+        self.losses.append(0.0)
+
+    def result(self, config: Config, resource: int, loss: float) -> int:
+        """Store a loss, and return the row of the trial."""
+        row = self.rows[tuple(config.items())]
+        if resource >= self.levels[row]:
+            self.levels[row], self.losses[row] = resource, loss
+        return row
+
+    def order(self, rows: list[int]) -> list[int]:
+        """Return the rows of trials with a loss, the best first.
+
+        Losses are compared at the highest resource that 25 trials, or all of them, have reached. Trials with
+        less resource are last, in decreasing order of resource, because a scheduler has stopped them.
+        """
+        levels = sorted(self.levels[row] for row in rows)
+        compared = levels[max(len(levels) - _ENOUGH, 0)] if levels else 0
+        return sorted(rows, key=lambda row: (-min(self.levels[row], compared), self.losses[row]))
+
+    def values(self, rows: list[int]) -> np.ndarray:
+        """Return the losses of trials for a model: float64[n], mean 0 and deviation 1, lower is better.
+
+        Losses far above the median are cut: a model of them would be blind to differences between good
+        configs. If resources differ or losses are infinite, normal scores of the ranks stand for the losses.
+        """
+        losses = np.array([self.losses[row] for row in rows])
+        if len({self.levels[row] for row in rows}) > 1 or not np.isfinite(losses).all():
+            from scipy.special import ndtri
+
+            rank = {row: at for at, row in enumerate(self.order(rows))}
+            return np.asarray(ndtri((np.array([rank[row] for row in rows]) + 0.5) / len(rows)))
+        middle = float(np.median(losses))
+        losses = np.minimum(losses, middle + _CUT * (middle - losses.min()))
+        return np.asarray((losses - losses.mean()) / max(float(losses.std()), 1e-300))
+
+    def remember(self) -> dict[str, Any]:
+        """Return the trials as plain JSON."""
+        return {"configs": list(self.configs), "levels": list(self.levels), "losses": list(self.losses)}
+
+    def recall(self, remembered: Mapping[str, Any]) -> None:
+        """Restore the trials that `remember` returned."""
+        self.configs = [dict(config) for config in remembered["configs"]]
+        self.levels, self.losses = list(remembered["levels"]), list(remembered["losses"])
+        self.rows = {tuple(config.items()): row for row, config in enumerate(self.configs)}
