@@ -97,8 +97,8 @@ class RunReport:
         run.sinks.append(self)
         if run.progress.warning:
             self.write_line(f"onlineauto: warning: {run.progress.warning}")
-        seen = float(workspace.learner.model.shared[T])
-        for line in header(configuration, kind=workspace.kind, seen=seen, cache=cache):
+        learnt_weight = float(workspace.learner.model.shared[T])
+        for line in header(configuration, kind=workspace.kind, learnt_weight=learnt_weight, cache=cache):
             self.write_line(line)
 
     def _predicting(self, name: str, *, raw: bool) -> Predictions | ParquetPredictions:
@@ -149,12 +149,12 @@ class RunReport:
             with self._writing(name):
                 predictions.write(block, outcomes)
 
-    def finish(self, *, ended: str = "finished run") -> None:
-        """Print the summary, which begins with `ended`, and write the metrics and the end of the journal."""
+    def finish(self, *, ending: str = "finished run") -> None:
+        """Print the summary, which begins with `ending`, and write the metrics and the end of the journal."""
         self._run.count_passes()
         if self.diagnostics.counts:
-            self.write_line(_counted(self.diagnostics))
-        for line in summary(self._run.progress, self._configuration, ended=ended):
+            self.write_line(_problem_counts(self.diagnostics))
+        for line in summary(self._run.progress, self._configuration, ending=ending):
             self.write_line(line)
         ours = not self._workspace.semantics.reports_as_vw
         if ours and (warning := self._labels.warning):
@@ -207,7 +207,7 @@ def _by_code(diagnostics: Diagnostics) -> dict[str, int]:
     return {code.name.lower(): count for code, count in sorted(diagnostics.counts.items())}
 
 
-def _counted(diagnostics: Diagnostics) -> str:
+def _problem_counts(diagnostics: Diagnostics) -> str:
     """Return a line with the numbers of problems in the input, by kind."""
     counts = "; ".join(f"{count} x {summary_of(code)}" for code, count in sorted(diagnostics.counts.items()))
     hidden = diagnostics.total - len(diagnostics.kept)

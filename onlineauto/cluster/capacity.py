@@ -25,8 +25,8 @@ def capacity_of(backend: str) -> dict[str, float]:
         return {"CPU": float(mine or 1)}
     import ray
 
-    has: Mapping[str, float] = ray.cluster_resources()
-    return {name: float(amount) for name, amount in has.items() if not name.startswith(_OF_RAY_ITSELF)}
+    capacity: Mapping[str, float] = ray.cluster_resources()
+    return {name: float(amount) for name, amount in capacity.items() if not name.startswith(_OF_RAY_ITSELF)}
 
 
 def checked_capacity(capacity: Mapping[str, float]) -> dict[str, float]:

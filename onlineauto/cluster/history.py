@@ -219,8 +219,8 @@ _DECODER: msgspec.json.Decoder[Head | Record] = msgspec.json.Decoder(Head | Reco
 _MOST_SLOTS: Final = 2**40  # leaves room for the slots of later runs
 
 
-def _line(each: msgspec.Struct) -> str:
-    return msgspec.json.encode(each).decode() + "\n"
+def _line(record: msgspec.Struct) -> str:
+    return msgspec.json.encode(record).decode() + "\n"
 
 
 def _read(line: bytes, head: Head | None, where: str) -> Head | Record:

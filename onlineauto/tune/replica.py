@@ -64,7 +64,7 @@ class Replica:
     def progress(self) -> Progress:
         """The state; at first and after an error, it is read from the newest snapshot and the log."""
         while self._progress is None:
-            progress = self._begun()
+            progress = self._snapshot_state()
             try:
                 self._apply_all(progress, self._store.load(progress.version))
             except _HalfAppliedError:
@@ -72,7 +72,7 @@ class Replica:
             self._progress = progress
         return self._progress
 
-    def _begun(self) -> Progress:
+    def _snapshot_state(self) -> Progress:
         """Return the state of the newest snapshot; that of no record if there is none, or it is damaged."""
         progress = self._settings.progress()
         try:
@@ -120,7 +120,7 @@ class Replica:
             A searcher or a scheduler proposes a config outside the space. Nothing is written then.
         """
         while True:
-            record = self._decided(owner, lease, lambda progress: progress.decide(owner))
+            record = self._append_decision(owner, lease, lambda progress: progress.decide(owner))
             if record is not None and record["kind"] == "failed":
                 continue  # this trial lost each of its processes; there may be another job
             if (record is None or record["kind"] == "idle") and self._end_unfinished(lease):
@@ -129,9 +129,9 @@ class Replica:
 
     def reclaim(self, decide: Callable[[Progress], Record | None], owner: str, lease: float) -> Record | None:
         """Record expired leases, then append the record that a function decides on, and return it."""
-        return self._decided(owner, lease, decide)
+        return self._append_decision(owner, lease, decide)
 
-    def _decided(
+    def _append_decision(
         self, owner: str, lease: float, decide: Callable[[Progress], Record | None]
     ) -> Record | None:
         """Append and apply the record that a function decides on, and return it."""

@@ -126,16 +126,16 @@ class ScheduledTrials:
         """Repeat a suggestion; if there is another one, continue the trial without the scheduler."""
         number, trial = record["trial"], self._trials.get(record["trial"])
         origin = None if record["resume_from"] is None else ResumeFrom(*record["resume_from"])
-        wanted = record["resource"], origin
+        expected = record["resource"], origin
         job = None if trial is None else (trial.job_resource, trial.resume_from)
-        if trial is not None and trial.state is State.RUNNING and job == wanted:
+        if trial is not None and trial.state is State.RUNNING and job == expected:
             return  # the record that its process was lost is missing
         before = self._states()
         try:
             again = self._suggest_again(record)
         except ValueError:  # the searcher has a config for a new trial
             again = None
-        if again is not None and (again.resource, again.resume_from) == wanted:
+        if again is not None and (again.resource, again.resume_from) == expected:
             fits = again.trial not in self._trials if trial is None else again.trial == number
             if fits:
                 self.begin(number)
@@ -198,10 +198,10 @@ class ScheduledTrials:
     def _number(self, trial: int) -> int | None:
         return self._theirs.get(trial) if self.has_gaps else trial
 
-    def _checkpoint(self, theirs: ResumeFrom | None) -> ResumeFrom | None:
-        if theirs is None or not self.has_gaps:
-            return theirs
-        return ResumeFrom(self._ours.get(theirs.trial, theirs.trial), theirs.resource)
+    def _checkpoint(self, resume_from: ResumeFrom | None) -> ResumeFrom | None:
+        if resume_from is None or not self.has_gaps:
+            return resume_from
+        return ResumeFrom(self._ours.get(resume_from.trial, resume_from.trial), resume_from.resource)
 
     def _changed(self, changed: dict[int, State]) -> dict[int, State]:
         if not self.has_gaps:

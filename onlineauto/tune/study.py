@@ -423,9 +423,9 @@ class Study(Optimizing):
         jobs = None if jobs is None else count("jobs", jobs, 0)
         rounds = None if rounds is None else count("rounds", rounds, 0)
         checkpoint_every = count("checkpoint_every", checkpoint_every, 1)
-        for name, given, kind in (("stoppers", stoppers, Stopper), ("callbacks", callbacks, Callback)):
-            if not isinstance(given, list | tuple) or not all(isinstance(each, kind) for each in given):
-                raise OptionError(f"{name} = {given!r}: give a list of {kind.__name__} objects")
+        for name, plugins, kind in (("stoppers", stoppers, Stopper), ("callbacks", callbacks, Callback)):
+            if not isinstance(plugins, list | tuple) or not all(isinstance(each, kind) for each in plugins):
+                raise OptionError(f"{name} = {plugins!r}: give a list of {kind.__name__} objects")
         self.refresh()
         ends = self.settings.max_trials is not None or jobs is not None or stoppers
         progress = self._current()
@@ -477,18 +477,18 @@ class Study(Optimizing):
 
     def _trainable(self, given: AnyTrainable | str | None) -> AnyTrainable:
         """Return the trainable of the study, and record its name if other processes can import it."""
-        noted = self._current().trainable
-        if given is None and (noted is None or noted.startswith(OF_STREAM)):
+        stored = self._current().trainable
+        if given is None and (stored is None or stored.startswith(OF_STREAM)):
             raise OptionError(
                 f"the study {self.name!r} has no trainable: pass one; or, if its trials learn a stream, "
                 "start it the same way as before"
             )
         trainable: AnyTrainable = (
-            import_trainable(given or noted or "") if given is None or isinstance(given, str) else given
+            import_trainable(given or stored or "") if given is None or isinstance(given, str) else given
         )
-        about = about_stream(trainable, noted, self.name)
+        about = about_stream(trainable, stored, self.name)
         name = about or (given if isinstance(given, str) else name_of_trainable(trainable))
-        if name is not None and name != noted:
+        if name is not None and name != stored:
             with self._lock:
                 record = {"kind": "named", "trainable": name}
                 self._replica.follow(record, self._store.append(record))

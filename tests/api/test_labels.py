@@ -61,7 +61,7 @@ def test_the_event_of_a_label_beyond_the_limit_is_located() -> None:
 def test_a_model_of_earlier_versions_has_at_least_its_own_number_of_labels() -> None:
     model, file = AutoMLClassifier(max_labels=150, **SMALL), io.BytesIO()
     one_by_one(model, list(range(120)), Path())
-    kept = model._kept()
+    kept = model._extra_state()
     del kept["max_labels"]
     model._restore(kept)
     assert model.max_labels == 120

@@ -75,12 +75,12 @@ def _versions() -> Iterator[_Finding]:
     yield _Finding("onlineauto", _version("onlineauto") or "not installed as a package")
     yield _Finding("Python", f"{platform.python_version()}, {sys.executable}")
     for name in _REQUIRED:
-        yield _imported(name, "")
+        yield _check_import(name, "")
     for name, use, extra in _OPTIONAL:
         if _version(name) is None:
             yield _Finding(name, f"not installed; {use}: {install_hint(extra)}")
         else:
-            yield _imported(name, f", for {use}" if use else "")
+            yield _check_import(name, f", for {use}" if use else "")
 
 
 def _version(name: str) -> str | None:
@@ -90,7 +90,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _imported(name: str, use: str) -> _Finding:
+def _check_import(name: str, use: str) -> _Finding:
     """Return the version of a package, and whether it can be imported."""
     if name == "numba":  # the self-test imports it if needed; the import alone takes a second
         return _Finding(name, f"{_version(name)}{use}")

@@ -21,7 +21,7 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def ending_well() -> Iterator[None]:
+def returning_jobs() -> Iterator[None]:
     """Let modules of this folder be imported, and return jobs to the study if this process is terminated.
 
     Raises

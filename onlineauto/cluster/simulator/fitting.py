@@ -261,18 +261,18 @@ def _capacity(history: History, kinds: Sequence[JobKind]) -> dict[str, float]:
                 used[name] = used.get(name, 0.0) + many * amount
                 if each.endless:
                     streams[name] = streams.get(name, 0.0) + many * amount
-    has = history.head.capacity or {
+    capacity = history.head.capacity or {
         name: max(used.get(name, 0.0) for used in slots.values())
         for name in sorted({name for used in slots.values() for name in used})
     }
-    free = {name: amount - streams.get(name, 0.0) / max(len(slots), 1) for name, amount in has.items()}
+    free = {name: amount - streams.get(name, 0.0) / max(len(slots), 1) for name, amount in capacity.items()}
     for kind in kinds:
         for name, left in free.items():
             bundle = kind.worker.get(name, 0.0) + kind.server.get(name, 0.0)
-            if bundle > has[name]:
+            if bundle > capacity[name]:
                 raise InputError(
                     f"jobs of kind {kind.name} take {bundle:g} {name}, but the cluster of this history has "
-                    f"{has[name]:g}"
+                    f"{capacity[name]:g}"
                 )
             free[name] = max(left, bundle)
     return free

@@ -128,7 +128,7 @@ def names_of(ensemble: Ensemble) -> tuple[str, ...]:
 
 def weight_of(ensemble: Ensemble, score: str) -> int:
     """Return the index of the weight of a member's score."""
-    return _first(ensemble) + names_of(ensemble).index(score)
+    return _first_weight(ensemble) + names_of(ensemble).index(score)
 
 
 def _needs_by_name(ensemble: Ensemble) -> Iterator[tuple[str, Needs]]:
@@ -223,11 +223,11 @@ def rest(ensemble: Ensemble, names: Collection[str]) -> None:
     names = _with_those_upon(ensemble, names)
     for at, name in enumerate(names_of(ensemble)):
         if name in names and not ensemble.members.rests[at]:
-            _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, _first(ensemble) + at))
+            _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, _first_weight(ensemble) + at))
         ensemble.members.rests[at] = name in names
 
 
-def _first(ensemble: Ensemble) -> int:
+def _first_weight(ensemble: Ensemble) -> int:
     """Return the index of the first weight of a member."""
     return constant_of(ensemble) - len(ensemble.members.rests)
 
@@ -256,7 +256,7 @@ def without_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
     """Return an ensemble with copied weights, without those of scores that `inputs` are too many for."""
     copy = ensemble._replace(weights=ensemble.weights.copy(), spread=ensemble.spread.copy())
     able = able_scores(ensemble._replace(members=ensemble.members._replace(inputs=inputs)))
-    for at, name in enumerate(names_of(ensemble), _first(ensemble)):
+    for at, name in enumerate(names_of(ensemble), _first_weight(ensemble)):
         if not able[name]:
             _leave_out(copy.weights, copy.spread, *_indices(ensemble, at))
     return copy
@@ -269,7 +269,7 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
     """
     resting = _with_those_upon(ensemble, resting)
     weights, spread = ensemble.weights.copy(), ensemble.spread.copy()
-    indices = {name: at for at, name in enumerate(names_of(ensemble), _first(ensemble))}
+    indices = {name: at for at, name in enumerate(names_of(ensemble), _first_weight(ensemble))}
     for name, at in indices.items():  # the last bits depend on this order
         if name in resting:
             _leave_out(weights, spread, *_indices(ensemble, at))
@@ -333,12 +333,12 @@ def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
     Arrays that only learning needs are empty.
     """
     constant, states = constant_of(ensemble), states_of(ensemble)
-    kept = [*live, *range(_first(ensemble), constant)]
-    levels = [constant + 1 + at for at in kept] if ensemble.n_levels else []
+    retained = [*live, *range(_first_weight(ensemble), constant)]
+    levels = [constant + 1 + at for at in retained] if ensemble.n_levels else []
     small = [member.to_predict(state) for member, state in zip(states.members, states.records, strict=True)]
     return ensemble._replace(
         n_levels=len(levels),
-        weights=ensemble.weights[[*kept, constant, *levels]] if ensemble.on else ensemble.weights,
+        weights=ensemble.weights[[*retained, constant, *levels]] if ensemble.on else ensemble.weights,
         spread=np.zeros((0, 0)),
         error=np.zeros(0),
         costs=np.zeros(0),
@@ -452,7 +452,7 @@ def _of_v0_1(ensemble: dict[str, Any]) -> dict[str, Any]:
 
 def _sections_of_v0_1(members: dict[str, Any]) -> dict[str, Any]:
     """Return the sections of members that release 0.1 wrote: all in one map, without versions."""
-    parts = {each: members[of] for each, of in _PARTS_OF_V0_1.items()}
+    parts = {each: members[member] for each, member in _PARTS_OF_V0_1.items()}
     parts["layer"] = {**parts["layer"], "measure": members["measure"]}
     shared = {name: array for name, array in members.items() if name not in _PARTS_OF_V0_1.values()}
     return {
@@ -466,17 +466,17 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
 
     The weights of a stored score that the ensemble does not have are removed by least squares.
     """
-    live, mine, learns = _first(ensemble), names_of(ensemble), len(ensemble.spread) > 0
+    live, mine, learns = _first_weight(ensemble), names_of(ensemble), len(ensemble.spread) > 0
     last, constant = live + len(names), constant_of(ensemble)
     n = last + 1 + (last if ensemble.n_levels else 0)
     known = last + 1 if stored["version"].count() < 2 else n
     weights, spread = np.zeros(n), np.eye(n) * UNSURE
     weights[:known] = stored["weights"].finite(np.float64, (known,))
     if learns:
-        found = stored["spread"].finite(np.float64, (known, known))
-        if not (np.array_equal(found, found.T) and (found.diagonal() > 0.0).all()):
+        stored_spread = stored["spread"].finite(np.float64, (known, known))
+        if not (np.array_equal(stored_spread, stored_spread.T) and (stored_spread.diagonal() > 0.0).all()):
             raise stored["spread"].fail("a covariance, which is symmetric and has variances above 0")
-        spread[:known, :known] = found
+        spread[:known, :known] = stored_spread
     pairs = [(at, at) for at in range(live)]
     for at, name in enumerate(names, live):
         if name in mine:
@@ -523,7 +523,7 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
                 "cannot learn: save a predict-only model again, from the model that learns"
             )
         member.begin(state, ensemble.members.inputs)
-        for at, name in enumerate(names_of(ensemble), _first(ensemble)):
+        for at, name in enumerate(names_of(ensemble), _first_weight(ensemble)):
             if name in member.names:
                 _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, at))
         if not is_new:

@@ -187,22 +187,22 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
     New inputs are added in the order of the branches while the capacity lasts. A number has the bins of the
     branch with the most bins for it. A bin of another branch is mapped to the bin that contains its middle.
     """
-    inputs, everyone = copy.deepcopy(base), [base, *ends]
+    inputs, all_inputs = copy.deepcopy(base), [base, *ends]
     known = max(int(base.tally[Known.FEATURES]), 1)
     for end in ends:
         _add_features(inputs, end)
         _add_actions(inputs, end)
-    inputs.tally[Known.WIDEST] = max(each.tally[Known.WIDEST] for each in everyone)
+    inputs.tally[Known.WIDEST] = max(each.tally[Known.WIDEST] for each in all_inputs)
     inputs.wide[:] = np.maximum(base.wide + sum(end.wide - base.wide for end in ends), 0)
-    numbers = [_numbers_of(inputs, each) for each in everyone]
+    numbers = [_numbers_of(inputs, each) for each in all_inputs]
     for number in range(min(int(inputs.tally[Known.NUMBERS]), MOST_NUMBERS)):
         _merge_number(inputs, base, number, list(zip(ends, numbers[1:], strict=True)), known)
-    actions = [_actions_of(inputs, each) for each in everyone]
-    counts = [_event_counts(each, of) for each, of in zip(everyone, actions, strict=True)]
+    actions = [_actions_of(inputs, each) for each in all_inputs]
+    counts = [_event_counts(each, of) for each, of in zip(all_inputs, actions, strict=True)]
     inputs.seen[:] = counts[0] + sum(count - counts[0] for count in counts[1:])
     branches = [
         Branch(None, _inputs_of(inputs, each, of, known), of, action, np.stack([counts[0], count], axis=1))
-        for each, of, action, count in zip(everyone, numbers, actions, counts, strict=True)
+        for each, of, action, count in zip(all_inputs, numbers, actions, counts, strict=True)
     ]
     return inputs, branches
 
@@ -234,10 +234,10 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
     mask = len(inputs.feature) - 1
     for key in theirs:
         if key not in known and (at := _new_input(inputs, InputKind.WORD)) >= 0:
-            place = (key * _MIX % 2**64 >> 40) & mask
-            while inputs.feature[place]:
-                place = (place + 1) & mask
-            inputs.feature[place], inputs.input[place], known[key] = key, at, at
+            slot = (key * _MIX % 2**64 >> 40) & mask
+            while inputs.feature[slot]:
+                slot = (slot + 1) & mask
+            inputs.feature[slot], inputs.input[slot], known[key] = key, at, at
     keys = {own: key for key, own in theirs.items()}
     for own in end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)].tolist():
         at, number = known.get(keys[own], -1), int(inputs.tally[Known.NUMBERS])
@@ -271,8 +271,8 @@ def _numbers_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
     """Return the merged index of each number of a branch."""
     keys = {own: key for key, own in _features_of(end).items()}
     known = _features_of(inputs)
-    of = end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)]
-    inputs_of_numbers = [known.get(keys[own], -1) for own in of.tolist()]
+    number_keys = end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)]
+    inputs_of_numbers = [known.get(keys[own], -1) for own in number_keys.tolist()]
     return np.array([inputs.number[at] if at >= 0 else -1 for at in inputs_of_numbers], np.int64)
 
 
@@ -290,14 +290,14 @@ def _actions_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
 
 def _event_counts(end: Inputs, actions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the number of events that a branch has learnt with each merged action, and the total."""
-    seen = np.zeros_like(end.seen)
-    seen[actions[actions >= 0]] = end.seen[: len(actions)][actions >= 0]
-    seen[-1] = end.seen[-1]
-    return seen
+    counts = np.zeros_like(end.seen)
+    counts[actions[actions >= 0]] = end.seen[: len(actions)][actions >= 0]
+    counts[-1] = end.seen[-1]
+    return counts
 
 
 def _merge_number(
-    inputs: Inputs, base: Inputs, number: int, ends: list[tuple[Inputs, NDArray[np.int64]]], known: int
+    inputs: Inputs, base: Inputs, number: int, ends: list[tuple[Inputs, NDArray[np.int64]]], n_base: int
 ) -> None:
     """Merge the mean, the variance, the latest values and the bins of a merged number."""
     mine = inputs.numbers
@@ -320,37 +320,37 @@ def _merge_number(
     for field in ("cut", "part", "group"):
         getattr(mine, field)[number] = getattr(theirs, field)[at]
     for k, own in enumerate(theirs.of_bin[at, :n].tolist()):
-        if own >= known and own not in moved:
+        if own >= n_base and own not in moved:
             moved[own] = max(_new_input(inputs, InputKind.BIN), 0)
             if moved[own] > 0:
                 old = int(end.divided[own])
-                inputs.divided[moved[own]] = moved.get(old, old if old < known else 0)
+                inputs.divided[moved[own]] = moved.get(old, old if old < n_base else 0)
         mine.of_bin[number, k] = moved.get(own, own)
 
 
-def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], known: int) -> NDArray[np.int64]:
+def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], n_base: int) -> NDArray[np.int64]:
     """Return the merged index of each input of a branch; inputs of the base keep their indices."""
     n = min(int(end.tally[Known.FEATURES]), MOST_FEATURES)
     moved = np.full(n, -1, np.int64)
-    moved[:known] = np.arange(n)[:known]
-    of = _features_of(inputs)
+    moved[:n_base] = np.arange(n)[:n_base]
+    index_of = _features_of(inputs)
     for key, own in _features_of(end).items():
         if own < n:
-            moved[own] = of.get(key, -1)
+            moved[own] = index_of.get(key, -1)
     theirs = end.numbers
     for number, mine in enumerate(numbers.tolist()):
         bins = int(theirs.bins[number])
         for k in range(bins):
             own = int(theirs.of_bin[number, k])
-            if mine >= 0 and own >= known:
-                value = _middle(theirs.cut[number, : bins - 1], k)
+            if mine >= 0 and own >= n_base:
+                value = _bin_middle(theirs.cut[number, : bins - 1], k)
                 cuts = inputs.numbers.cut[mine, : inputs.numbers.bins[mine] - 1]
                 at = int(inputs.numbers.of_bin[mine, np.searchsorted(cuts, value)])
                 moved[own] = at if at > 0 else -1
     return moved
 
 
-def _middle(cuts: NDArray[np.float64], at: int) -> float:
+def _bin_middle(cuts: NDArray[np.float64], at: int) -> float:
     """Return the middle of a bin; for the outer bins, the value next to their inner end."""
     if at == 0:
         return float(cuts[0])

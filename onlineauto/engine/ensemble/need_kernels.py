@@ -58,7 +58,7 @@ def constant_of(ensemble: Ensemble) -> int:
 
 
 @kernel
-def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], unsure: float) -> None:
+def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], initial_variance: float) -> None:
     """Remove the weights of the scores that were computed for this event and are not computed any more."""
     constant = constant_of(ensemble)
     for score in range(len(ensemble.members.rests)):
@@ -66,6 +66,8 @@ def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], unsure: flo
         if not scored[score] or works(ensemble.members, score):
             continue
         at = constant - len(ensemble.members.rests) + score
-        leave_out(ensemble.weights, ensemble.spread, at, unsure, ensemble.scratch[1])
+        leave_out(ensemble.weights, ensemble.spread, at, initial_variance, ensemble.scratch[1])
         if ensemble.n_levels > 0:
-            leave_out(ensemble.weights, ensemble.spread, constant + 1 + at, unsure, ensemble.scratch[1])
+            leave_out(
+                ensemble.weights, ensemble.spread, constant + 1 + at, initial_variance, ensemble.scratch[1]
+            )

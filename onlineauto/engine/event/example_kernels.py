@@ -63,11 +63,11 @@ def open_action(run: LoopRun, actions: Actions, action: int) -> tuple[int, int, 
         groups, own = open_numbered(scratch, stream.features, n_shared, actions.room, how, action)
     else:
         line = line_of(run, actions, action)
-        groups, own, room = open_line(run.layout, scratch, stream, line, n_shared, actions.room)
+        groups, own, free = open_line(run.layout, scratch, stream, line, n_shared, actions.room)
         with_constant = open_constant(run.layout, scratch, stream, n_shared, groups)
         own += with_constant - groups
         groups = with_constant
-        merged = merge_shared(scratch, stream, n_shared, groups, room)
+        merged = merge_shared(scratch, stream, n_shared, groups, free)
     return groups, own, merged
 
 
@@ -138,15 +138,15 @@ def _squares_of(run: LoopRun, buffers: Buffers, action: int, slot: int) -> F32:
 
 
 @inline_kernel
-def predict(run: LoopRun, place: ModelLane, example: Example, initial: F32) -> F32:
+def predict(run: LoopRun, model_lane: ModelLane, example: Example, initial: F32) -> F32:
     """Return the raw prediction (float32) of an example: a sum that begins with `initial`."""
-    return dot(rule_of(run.rule, run.model, place.slot), run.model, place, example, initial)
+    return dot(rule_of(run.rule, run.model, model_lane.slot), run.model, model_lane, example, initial)
 
 
 @inline_kernel
 def learn(
     run: LoopRun,
-    place: ModelLane,
+    model_lane: ModelLane,
     example: Example,
     raw: F32,
     lesson: LearnedLabel,
@@ -157,13 +157,13 @@ def learn(
 
     Returns the clipped prediction (float32) from before the update.
     """
-    model, rule = run.model, rule_of(run.rule, run.model, place.slot)
+    model, rule = run.model, rule_of(run.rule, run.model, model_lane.slot)
     learns = not rule.guarded or (math.isfinite(lesson.label) and math.isfinite(lesson.weight))
     if learns:
         see_label(rule, model.shared, lesson.label)
     prediction = clip(model.shared, raw)
     if learns and lesson.label != _FLOAT_MAX and lesson.weight > _ZERO:
-        squares = _squares_of(run, buffers, action, place.slot)
-        if update(rule, model, place, example, prediction, lesson, squares):
+        squares = _squares_of(run, buffers, action, model_lane.slot)
+        if update(rule, model, model_lane, example, prediction, lesson, squares):
             buffers.first_squares[action] = squares
     return prediction

@@ -94,8 +94,8 @@ def search_summary(searching: Searching) -> Iterator[str]:
 
 def predicts_text(searching: Searching) -> str:
     """Return the predictor, and the event since when it predicts, if the predictor has changed."""
-    who, since = searching.predicts
-    return _PREDICTS[who] + (f" since event {since:,}" if since else "")
+    name, since = searching.predicts
+    return _PREDICTS[name] + (f" since event {since:,}" if since else "")
 
 
 def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:

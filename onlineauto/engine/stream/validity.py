@@ -98,11 +98,11 @@ def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
     return event, f"cb_adf: badly formatted example, only one line can have a cost, in {where}"
 
 
-def find_odd_labels(block: Block, actions: int, found: Diagnostics) -> None:
+def find_odd_labels(block: Block, actions: int, problems: Diagnostics) -> None:
     """Add labels that name none of the `actions` to the problems; the block may view larger records."""
     begin, end = block.cost_start[block.event_start[[0, -1]]].tolist()
     action, known = block.cost_action[begin:end], block.cost[begin:end] != UNLABELLED
     for at in np.flatnonzero(known & ((action < 1) | (action > actions))).tolist():
         line = int(np.searchsorted(block.cost_start, begin + at, "right")) - 1
         number, text = int(block.line_number[line]), str(int(action[at]))
-        found.locate(ProblemCode.ACTION_OUT_OF_RANGE, number, text, reading=block.objects)
+        problems.locate(ProblemCode.ACTION_OUT_OF_RANGE, number, text, reading=block.objects)

@@ -186,19 +186,19 @@ def _check_event(text: JsonText, stage: Stage) -> None:
 
 
 @inline_kernel
-def _open(text: JsonText, place: LineBounds, stage: Stage) -> int:
+def _open(text: JsonText, bounds: LineBounds, stage: Stage) -> int:
     """Open the object of a line and return its position, or -1 if the line is to be skipped.
 
     VW reads a line of a log only if its first byte is a brace.
     """
     rules = text.rules
     begin_event(text.event)
-    p = skip_blanks(text, place.start)
-    if p == place.stop:
+    p = skip_blanks(text, bounds.start)
+    if p == bounds.stop:
         return -1
-    late = rules.quirks.narrow_json and rules.log and p > place.start
+    late = rules.quirks.narrow_json and rules.log and p > bounds.start
     if late or load1(text.data, p) != _OPEN_OBJECT:
-        fail(text, ProblemCode.JSON_NO_OBJECT, place.start, place.stop)
+        fail(text, ProblemCode.JSON_NO_OBJECT, bounds.start, bounds.stop)
         stage.log[0].line_parse_error += rules.log
         return -1
     begin_line(text.event, stage.lines)
@@ -219,12 +219,12 @@ def _count(data: NDArray[np.uint8], start: int, end: int) -> int:
 
 
 @inline_kernel
-def _has_room(data: NDArray[np.uint8], place: LineBounds, state: Records, names: Records) -> bool:
+def _has_room(data: NDArray[np.uint8], bounds: LineBounds, state: Records, names: Records) -> bool:
     """Return whether the table of names has enough free rows for all names that a line may add."""
-    room = len(names) // 2 - state.names - 2
-    if (place.stop - place.start) // _SHORTEST_NAME <= room:
+    n_free = len(names) // 2 - state.names - 2
+    if (bounds.stop - bounds.start) // _SHORTEST_NAME <= n_free:
         return True
-    return bool(_count(data, place.start, place.stop) <= room)
+    return bool(_count(data, bounds.start, bounds.stop) <= n_free)
 
 
 @entry_kernel
@@ -255,14 +255,14 @@ def read_json_lines(
     if p == 0:
         begin_records(state)
     while p < end and not state.fatal:
-        place = find_line(data, reader.breaks, p, end, True)
-        if not _has_room(data, place, state, reader.names):
+        bounds = find_line(data, reader.breaks, p, end, True)
+        if not _has_room(data, bounds, state, reader.names):
             return GROW, p
-        begin, p = p, place.after
+        begin, p = p, bounds.after
         state.line_number += 1
         state.line_begin = begin
-        text = JsonText(data, reader.marks, place.stop, rules, state, event)
-        start = _open(text, place, stage)
+        text = JsonText(data, reader.marks, bounds.stop, rules, state, event)
+        start = _open(text, bounds, stage)
         if start < 0:
             continue
         _read_tree(text, start, stage, reader)

@@ -160,14 +160,16 @@ def read_envelope(text: JsonText, key: String, p: int, lines: Records, frames: R
 
 
 @kernel
-def _note(bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], known: bool) -> bool:
+def _note(
+    bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], has_first: bool
+) -> bool:
     """Copy the bounds of an event's string to the log's first or last one; return whether a first one exists.
 
-    `known` is true if a first one existed before. An empty string is ignored.
+    `has_first` is true if a first one existed before. An empty string is ignored.
     """
     if bounds[1] - bounds[0] <= 2:
-        return known
-    to = last if known else first
+        return has_first
+    to = last if has_first else first
     to[0], to[1] = bounds[0], bounds[1]
     return True
 

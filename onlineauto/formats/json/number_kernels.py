@@ -42,7 +42,7 @@ def _digit(data: NDArray[np.uint8], p: int) -> np.uint64:
 
 
 @kernel
-def _scaled(number: float, exponent: int) -> float:
+def _times_power_of_ten(number: float, exponent: int) -> float:
     """Return ``number * 10**exponent``, computed like RapidJSON's normal precision."""
     if exponent < -308:
         number /= _POWERS[308]
@@ -119,7 +119,7 @@ def _read_long(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int,
         value = np.float32(whole)
         kind = INTEGER if not negative and whole <= _LARGEST_32 else NUMBER
         return (-value if negative else value), p, kind
-    number = np.float64(_scaled(float(number), exponent - decimals))
+    number = np.float64(_times_power_of_ten(float(number), exponent - decimals))
     if number > _MAXIMUM:
         return _ZERO, start, MALFORMED
     return np.float32(-number if negative else number), p, NUMBER

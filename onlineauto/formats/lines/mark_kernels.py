@@ -30,7 +30,7 @@ def bitmap_size(end: int) -> int:
 
 @inline_kernel
 def _mark(
-    data: NDArray[np.uint8], i: int, marks: NDArray[np.uint8], breaks: NDArray[np.uint8], place: int
+    data: NDArray[np.uint8], i: int, marks: NDArray[np.uint8], breaks: NDArray[np.uint8], index: int
 ) -> tuple[int, int, int]:
     """Mark the 64 bytes from `i` on in both bitmaps; return counts of blanks and tabs, bars, newlines."""
     tab = equal(data, i, _TAB)
@@ -38,8 +38,8 @@ def _mark(
     bar = equal(data, i, _BAR)
     newline = equal(data, i, _NEWLINE)
     other = equal(data, i, _RETURN) | equal(data, i, _COLON)
-    store8(marks, place, blank | bar | newline | other)
-    store8(breaks, place, below(data, i, _SPACE) & ~tab | equal(data, i, _DELETE))
+    store8(marks, index, blank | bar | newline | other)
+    store8(breaks, index, below(data, i, _SPACE) & ~tab | equal(data, i, _DELETE))
     return ones(blank), ones(bar), ones(newline)
 
 

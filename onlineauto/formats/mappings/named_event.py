@@ -151,11 +151,11 @@ def checked_weight(weight: object, where: str) -> float:
     return number
 
 
-def _refuse_unknown(given: Mapping[str, Any], keys: tuple[str, ...], where: str, what: str) -> None:
-    unknown = [key for key in given if key not in keys]
+def _refuse_unknown(mapping: Mapping[str, Any], keys: tuple[str, ...], where: str, noun: str) -> None:
+    unknown = [key for key in mapping if key not in keys]
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), keys, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"{what} has {', '.join(keys)}"
+        hint = f"did you mean {near[0]}?" if near else f"{noun} has {', '.join(keys)}"
         raise InputError(f"{where}: unknown key {shown(unknown[0])}; {hint}")
 
 
@@ -170,7 +170,7 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
     actions: Sequence[Any] = list(event["actions"])
     if not actions:
         raise InputError(f"{where}: actions is empty")
-    chosen, costs = _chosen(event, len(actions), where)
+    chosen, costs = _chosen_action(event, len(actions), where)
     lines = [
         NamedLine(
             spans=spans_of(action, f"{where}: action {i}"),
@@ -194,7 +194,9 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
     return NamedEvent(lines=tuple(lines), multiline=True, slots="slots" in event)
 
 
-def _chosen(event: Mapping[str, Any], n: int, where: str) -> tuple[Any, tuple[tuple[int, float, float], ...]]:
+def _chosen_action(
+    event: Mapping[str, Any], n: int, where: str
+) -> tuple[Any, tuple[tuple[int, float, float], ...]]:
     """Return the chosen one of `n` actions, or None, and its label."""
     position = event.get("chosen")
     if is_missing(position):
@@ -217,7 +219,7 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
         if not isinstance(slot, Mapping):
             raise InputError(f"{here}: a slot is a mapping, not {type(slot).__name__}")
         _refuse_unknown(slot, _SLOT_KEYS, here, "a slot")
-        chosen, costs = _chosen(slot, n_actions, here)
+        chosen, costs = _chosen_action(slot, n_actions, here)
         allowed = () if is_missing(slot.get("only")) else slot["only"]
         only = tuple(map(whole_number, allowed)) if is_sequence(allowed) else (None,)
         if not {*only} <= {*range(n_actions)}:
@@ -270,7 +272,7 @@ def invalid_probability(value: object) -> str:
     return f"probability {value} is not above 0 and at most 1"
 
 
-def _rounded(number: float) -> float:
+def _as_float32(number: float) -> float:
     """Return the nearest float32, as a float."""
     rounded: float = _FLOAT32.unpack(_FLOAT32.pack(number))[0]
     return rounded
@@ -286,7 +288,7 @@ def _number(value: object, what: str, where: str) -> float:
         number = float(number)
     except OverflowError:  # a whole number with hundreds of digits
         number = math.inf
-    number = _rounded(number) if abs(number) < LARGE else math.inf
+    number = _as_float32(number) if abs(number) < LARGE else math.inf
     if not math.isfinite(number):
         raise InputError(f"{where}: {what} {shown(value)} is infinite, NaN or too large for a float32")
     return number
@@ -328,7 +330,7 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
         if kind is str:
             result.append((f"{feature}={of_it}", 1.0))
         elif kind is float and _SMALL < abs(of_it) < LARGE:
-            result.append((feature, _rounded(of_it)))
+            result.append((feature, _as_float32(of_it)))
         elif kind is int and 0 < abs(of_it) < _WHOLE:
             result.append((feature, float(of_it)))
         else:

@@ -182,11 +182,11 @@ class _Duel:
         self._state, self._spread = np.zeros(SIZE), np.zeros(SPREAD_SIZE)
         self._next = 0
 
-    def is_lost(self, mine: _Losses, theirs: _Losses, level: float) -> bool:
+    def is_lost(self, own: _Losses, other: _Losses, level: float) -> bool:
         """Return whether the other trial is proved better."""
-        begin = max(self._next, mine.first, theirs.first)
-        for batch in range(begin, min(mine.end, theirs.end)):
-            gain = theirs.means[batch - theirs.first] - mine.means[batch - mine.first]
+        begin = max(self._next, own.first, other.first)
+        for batch in range(begin, min(own.end, other.end)):
+            gain = other.means[batch - other.first] - own.means[batch - own.first]
             observe_any_difference(self._state, self._spread, gain, 0.0)
             self._next = batch + 1
         return bool(is_worse(self._state, level * float(share(self._spread))))

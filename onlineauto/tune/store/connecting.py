@@ -57,7 +57,7 @@ def connect(url: str) -> sa.Engine:
     raise OptionError(f"a store cannot be in {name}; valid is {_FORMS}")
 
 
-def shown(url: str) -> str:
+def hide_password(url: str) -> str:
     """Return a URL without its password.
 
     >>> shown("postgresql://me:secret@host/trials")
@@ -135,7 +135,7 @@ def _postgres(url: sa.URL) -> sa.Engine:
 @contextmanager
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection in a write transaction; on SQLite it excludes all other writers."""
-    with explained(engine), engine.connect() as connection:
+    with translate_errors(engine), engine.connect() as connection:
         connection = connection.execution_options(writes=True)
         with connection.begin():
             yield connection
@@ -144,14 +144,14 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
 @contextmanager
 def each_alone(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection in which each statement is a separate transaction."""
-    with explained(engine), engine.connect() as connection:
+    with translate_errors(engine), engine.connect() as connection:
         yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
 
 @contextmanager
 def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection that reads one state of the database while other processes commit."""
-    with explained(engine), engine.connect() as connection:
+    with translate_errors(engine), engine.connect() as connection:
         if engine.dialect.name != "sqlite":  # a transaction of SQLite always reads one state
             connection = connection.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
@@ -161,7 +161,7 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 @contextmanager
-def explained(engine: sa.Engine) -> Iterator[None]:
+def translate_errors(engine: sa.Engine) -> Iterator[None]:
     """Translate an error of the driver into one of this package that names the database.
 
     Raises

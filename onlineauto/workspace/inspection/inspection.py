@@ -77,17 +77,17 @@ def _champion(workspace: Workspace) -> dict[str, Any]:
             "settings": dict(workspace.searching.live_configs.configs[0].settings),
         }
     options = workspace.configuration[FeatureOptions]
-    given = (*options.quadratic, *options.cubic, *options.interactions)
+    interactions = (*options.quadratic, *options.cubic, *options.interactions)
     full_names = options.experimental_full_name_interactions
-    return {"interactions": [*given, *full_names], "settings": {}}
+    return {"interactions": [*interactions, *full_names], "settings": {}}
 
 
 def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
     """Return what predicts in a search, and after how many events it took over; None without a search."""
     if not _searches(workspace):
         return None
-    who, since = workspace.searching.predicts
-    return {"who": "stack" if who == "ensemble" else who, "since": since}
+    name, since = workspace.searching.predicts
+    return {"who": "stack" if name == "ensemble" else name, "since": since}
 
 
 def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:

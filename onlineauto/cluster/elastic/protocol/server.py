@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """A state machine that owns blocks. It never sends, waits or reads a clock: `on` returns messages.
+    """A state machine that owns blocks.
+
+    It never sends, waits or reads a clock: `process_message` returns the messages to send.
 
     Its *version* is the number of ticks that its blocks contain. At version t it answers pulls of tick t, and
     pulls of tick t - 1 from a worker that repeats the part of a dead worker. No server can be two versions
@@ -78,7 +80,7 @@ class Server:
         self._pushes: dict[int, dict[str, dict[int, Any]]] = {}
         self._pulls: dict[tuple[str, str], Pull] = {}
 
-    def on(self, message: Message) -> Outbox:
+    def process_message(self, message: Message) -> Outbox:
         """Process a message; return the messages to send."""
         out: Outbox = []
         match message:

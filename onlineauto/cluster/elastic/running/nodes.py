@@ -25,7 +25,7 @@ class Core(Protocol):
 
     stopped: bool
 
-    def on(self, message: Message) -> Outbox:
+    def process_message(self, message: Message) -> Outbox:
         """Process a message; return the messages to send."""
 
 

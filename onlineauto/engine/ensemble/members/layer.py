@@ -92,9 +92,9 @@ def _column_of_features(context: Context, part_score: int, column: int) -> int:
 
 @kernel
 def take_layer(
-    state: LayerState, n: int, column: int, buffers: Buffers, scratch: LayerScratch, known: int
+    state: LayerState, n: int, column: int, buffers: Buffers, scratch: LayerScratch, n_known: int
 ) -> None:
-    """Fill the waves from a column of scores of `n` actions; `known` is the number of known actions."""
+    """Fill the waves from a column of scores of `n` actions; `n_known` is the number of known actions."""
     inputs, measure = scratch.waves, state.measure
     inputs[:WAVES] = 0
     for action in range(n):
@@ -105,7 +105,7 @@ def take_layer(
         score = np.float64(buffers.score[action, column])
         away = deviations(score, measure[_Measure.MEAN, at], measure[_Measure.VARIANCE, at])
         add_wave(state.basis, inputs, at * WAVES, away)
-    make_waves(state.basis, inputs, math.sqrt(1.0 / known))
+    make_waves(state.basis, inputs, math.sqrt(1.0 / n_known))
 
 
 @kernel
@@ -150,10 +150,10 @@ def learn_layer(
     if not buffers.members.scored[lesson.score]:
         return
     if lesson.known >= 0 and works(members, lesson.score):
-        seen = members.inputs.seen[lesson.known]
+        n_seen = members.inputs.seen[lesson.known]
         call_at(
             context.units.learn_regression,
-            (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD, KEEPS),
+            (state.regression, lesson, scratch.waves, n_seen, WAVY_SPREAD, KEEPS),
         )
     measure_scores(state, actions.n, _column_of_features(context, lesson.score, lesson.column), buffers)
 
