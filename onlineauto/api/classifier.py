@@ -254,9 +254,9 @@ class AutoMLClassifier(SingleLines):
         """Reject a label if it would be a class too many after `before` other classes."""
         if before >= self.max_labels:
             raise InputError(
-                f"the label {shown(label)} would be class {before + 1}, and max_labels is {self.max_labels}: "
-                "ids and measurements are no labels; merge rare labels into one, or set max_labels of the "
-                "model to a larger number (a class takes about 15 MB, and less with fewer hash_bits)"
+                f"the label {shown(label)} would be class {before + 1}, but max_labels is {self.max_labels}: "
+                "do not use ids or measurements as labels; merge rare labels into one, or give the model a "
+                "larger max_labels (a class takes about 15 MB, less with fewer hash_bits)"
             )
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:

@@ -131,7 +131,7 @@ class NumberEncoder:
     >>> numbers = NumberEncoder()
     >>> for price in range(100):
     ...     numbers.add({"price": price, "colour": "red"})
-    >>> numbers.encoded({"price": 69.5, "colour": "red"})
+    >>> numbers.encode_features({"price": 69.5, "colour": "red"})
     {'colour': 'red', 'price': {'price': 0.692..., 'bin': '3'}}
     """
 

@@ -165,7 +165,7 @@ class AutoMLRegressor(SingleLines):
         return self._labels.mean, self._labels.deviation or 1.0
 
     def _accept_labels(self) -> None:
-        """Let the workspace accept standardised labels, which are large while the unit is very small."""
+        """Widen the limits of labels: standardised labels are large while their unit is very small."""
         if self._power:
             self._workspace.learner.accept_labels()
 

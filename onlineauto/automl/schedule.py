@@ -41,7 +41,7 @@ def _review(
     """Decide on a live config whose lease has expired."""
     if _is_worse(rules, search, live, statistics):
         return remove(rules, search, live, statistics)
-    if search.candidate(live).state is not ConfigState.LIVE:  # VW's champion until the first namespace
+    if search.candidate(live).state is not ConfigState.LIVE:  # only in exact mode: the first champion
         return _fill(rules, search, live, statistics)
     search, extend = _extend(search, live)
     if rules.renews:

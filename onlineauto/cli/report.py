@@ -125,7 +125,7 @@ class RunReport:
 
     def state(self) -> State:
         """Return the state from which a resumed run continues this report, after flushing all outputs."""
-        written = dict(self._written)  # includes outputs that only a later run may continue
+        written = dict(self._written)  # outputs that this run does not write are kept for a later run
         for name, sink in self._sinks.items():
             sink.flush()
             if isinstance(sink, io.BufferedIOBase) and sink.seekable():

@@ -306,7 +306,7 @@ class Cluster:
         return [each.record(slot, end=end, seconds=self.slot, size=sizes[each.name]) for each in entries]
 
     def _decide(self, entries: Sequence[Submitted]) -> None:
-        """Let the policy set the workers and servers that each job is to have."""
+        """Call the policy, and set the workers and servers that each job is to have."""
         assert self._capacity is not None
         if not entries:
             return

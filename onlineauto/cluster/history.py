@@ -255,7 +255,7 @@ def _check_record(record: Record, head: Head | None, where: str) -> None:
         The record is not valid; the message begins with `where`.
     """
     if head is None:
-        raise InputError(f"{where}: the first line of a history describes the cluster")
+        raise InputError(f"{where}: the first line of a history must describe the cluster")
     unknown = (record.worker.keys() | record.server.keys()) - head.capacity.keys()
     if unknown:
         raise InputError(f"{where}: the cluster has no {', '.join(sorted(unknown))}")
@@ -270,4 +270,5 @@ def _check_record(record: Record, head: Head | None, where: str) -> None:
 def _check_amounts(amounts: dict[str, float], where: str) -> None:
     """Reject negative and infinite amounts of resources."""
     if wrong := [name for name, amount in amounts.items() if not 0 <= amount < 1e300]:
-        raise InputError(f"{where}: {wrong[0]} = {amounts[wrong[0]]:g}: give an amount, 0 or more")
+        name = wrong[0]
+        raise InputError(f"{where}: {name} = {amounts[name]:g}: an amount must be a number of at least 0")

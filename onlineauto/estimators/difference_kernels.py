@@ -11,7 +11,7 @@ is rarer, and so large that it outweighs everything else.
 For some events the `reach`, the largest possible size of the difference, is known: for squared errors it
 follows from the two predictions and the range of labels. Then no rare large difference is possible, and only
 labels outside the range so far are clipped. The bound is the reach, but at least twice the typical size, so
-stakes are up to four times as large. An event with a large reach counts much less, whatever its outcome.
+stakes are up to four times as large. An event with a large reach counts much less, regardless of its outcome.
 """
 
 from __future__ import annotations

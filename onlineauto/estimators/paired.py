@@ -33,8 +33,8 @@ class ChampionTest:
     """A test whether a challenger earns more than the champion, or less, on the same logged events.
 
     A challenger is wrongly declared better only if it was not ahead on average since the start, nor since any
-    of the events 1024, 2048, 4096, ... The probability of that is at most `alpha`, at whatever times the test
-    is read and however the advantage changes. `onlineauto.estimators.paired_kernels` gives the reasons.
+    of the events 1024, 2048, 4096, ... The probability of that is at most `alpha`, no matter when the test is
+    read and how the advantage changes. `onlineauto.estimators.paired_kernels` gives the reasons.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ BY_MEANS, BY_WEALTH, IN_FULL = 0, 1, 2
 
 _BASE = 1.5
 _LOG_BASE = math.log(_BASE)
-_STAKES = 512  # later stakes are too small to matter, whatever the observations
+_STAKES = 512  # later stakes are too small to matter, for any observations
 _of_stakes = local_array(_STAKES, np.float64)
 _LOG_XI = math.log1p(1.6 - 1)
 _SCALE = 0.5 * (1.0 + 1.4406337969700393 / (float(np.float32(0.95)) * 1.6449340668482264))

@@ -101,7 +101,7 @@ def unescape(text: str) -> bytes:
 
     Examples
     --------
-    >>> decoded(r"a\x20")
+    >>> unescape(r"a\x20")
     b'a '
     """
     return _HEX.sub(lambda match: bytes([int(match[1], 16)]), text.encode("utf-8", "surrogateescape"))

@@ -159,7 +159,7 @@ class Example(NamedTuple):
     value: NDArray[np.float32]
     runs: Records  # start, end: bounds in the list; product
     n_runs: int
-    holders: NDArray[np.bool_]  # [1 + products, live configs]: which use a run
+    holders: NDArray[np.bool_]  # [1 + products, live configs]: True if it uses the runs of a product
 
 
 def largest(bounds: NDArray[np.int64]) -> int:

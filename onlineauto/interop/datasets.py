@@ -99,7 +99,7 @@ def dataset_rows(
         No column is the label, or the columns do not fit the dataset.
     """
     if columns is not None and (label is not None or weight is not None):
-        raise InputError("columns excludes label and weight, because all of them describe the columns")
+        raise InputError("give either columns or label and weight: columns names both, too")
     dataset = DatasetSource(source, columns)
     if label is None:
         roles = _like_dicts(dataset, decides=False) if columns is None else dataset.columns(decides=False)

@@ -167,7 +167,7 @@ def _by_namespace(names: Names) -> dict[str, list[str]]:
     if isinstance(names, Mapping):
         return {str(namespace): list(columns) for namespace, columns in names.items()}
     if isinstance(names, str):
-        raise InputError(f"context is a list of columns, or a dict of them: [{names!r}]")
+        raise InputError(f"context must be a list of columns or a dict of lists, not {names!r}: [{names!r}]")
     return {name: [name] for name in names}
 
 

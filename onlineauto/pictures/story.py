@@ -223,8 +223,8 @@ class _Teller:
     def _stretch_of(self, live: int) -> Stretch:
         if live >= len(self._live):
             raise InputError(
-                f"the journal decides on live config {live}, which never became live: it may be of a "
-                "run that went on from a model; a picture needs the journal from the first event on"
+                f"the journal decides on live config {live}, which never became live: the run may "
+                "have continued a saved model; a picture needs the journal from the first event on"
             )
         return self._live[live]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[str, Any]]:
-    """Return a row for each value that was reported or told, in order.
+    """Return a row for each value that was reported, intermediate or final, in order.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _PAUSE: Final = 0.05
 
 
 class Optimizing(StudyView):
-    """A study that calls objectives."""
+    """A study whose trials are calls of an objective function."""
 
     _claims: Claims
     _run: _Run | None = None

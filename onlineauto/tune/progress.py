@@ -238,7 +238,7 @@ class Progress:
     def goes_on_behind(self, trial: int) -> int:
         """Return the last step that need not be repeated.
 
-        The step at which a trial stops is repeated, because its value has to be told.
+        The step at which a trial stops is repeated, because its value has to be recorded.
         """
         step = self.trials[trial].step
         return min(step, self._stopped.get(trial, step + 1) - 1)
@@ -249,7 +249,7 @@ class Progress:
         return {resource for number, resource in beginnings if number == trial}
 
     def disposable(self) -> list[int]:
-        """Return the trials, each once, that ended early and whose checkpoints no job needs any more."""
+        """Return the trials, each once, that ended early and whose checkpoints no job needs."""
         most = self.scheduler.setting.max_resource
         self._ended -= {number for number in self._ended if self.trials[number].resource >= most}
         unneeded = [number for number in self._ended if number != self.best and not self.needed(number)]

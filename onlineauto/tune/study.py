@@ -239,7 +239,7 @@ class Study(Optimizing):
         Raises
         ------
         LeaseLost
-            If the job is not its owner's any more.
+            If the job no longer belongs to its owner.
         OptionError
             If the step is not a whole number of at least 0, or a detail cannot be stored. Nothing is written.
         """
@@ -255,7 +255,7 @@ class Study(Optimizing):
         Raises
         ------
         LeaseLost
-            If the job is not its owner's any more. Nothing is written; ask for another job.
+            If the job no longer belongs to its owner. Nothing is written; ask for another job.
         OptionError
             If a detail cannot be stored. Nothing is written.
         """
@@ -272,7 +272,7 @@ class Study(Optimizing):
         Raises
         ------
         LeaseLost
-            If the job is not its owner's any more.
+            If the job no longer belongs to its owner.
         """
         with self._lock:
             self._claims.fail(job, why, final=False)
@@ -290,7 +290,7 @@ class Study(Optimizing):
         Raises
         ------
         LeaseLost
-            If the job is not its owner's any more.
+            If the job no longer belongs to its owner.
         """
         with self._lock:
             self._claims.release(job, early=early)
@@ -367,7 +367,7 @@ class Study(Optimizing):
     """The name of `enqueue` in Optuna."""
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
-        """Renew the leases of jobs and return the jobs that are not their owner's any more."""
+        """Renew the leases of jobs and return the jobs that no longer belong to their owners."""
         lost = set(self._store.heartbeat([claim_of(job) for job in jobs], self._claims.lease))
         return [job for job in jobs if claim_of(job) in lost]
 

@@ -103,7 +103,7 @@ class StudyView:
             return self._replica.progress.needed(trial)
 
     def disposable(self) -> list[int]:
-        """Return the trials, each once, that ended early and whose checkpoints no job needs any more."""
+        """Return the trials, each once, that ended early and whose checkpoints no job needs."""
         with self._lock:
             return self._replica.progress.disposable()
 
@@ -135,7 +135,7 @@ class StudyView:
         return None if newest is None else unpack_checkpoint(newest.saved)
 
     def history(self, job: Job | None = None) -> list[dict[str, Any]]:
-        """Return a row for each value that was reported or told, in order, for `pandas.DataFrame`.
+        """Return a row for each reported value, intermediate or final, in order, for `pandas.DataFrame`.
 
         Parameters
         ----------

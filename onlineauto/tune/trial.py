@@ -100,7 +100,7 @@ class Trial:
     values : dict of int to float
         The values with which its jobs ended, by resource.
     step : int
-        The furthest step that was reported or told.
+        The furthest step that was reported, intermediate or final.
     failures, preemptions : int
         Number of jobs that failed, and number of jobs that were lost with their worker.
     error : str

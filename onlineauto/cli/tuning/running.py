@@ -22,7 +22,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def returning_jobs() -> Iterator[None]:
-    """Let modules of this folder be imported, and return jobs to the study if this process is terminated.
+    """Return jobs to the study if this process is terminated; make modules of the current folder importable.
 
     Raises
     ------

@@ -155,7 +155,7 @@ def _scores_all(live: Live) -> bool:
 
 @inline_kernel
 def _score_members(context: Context, stream: Stream, actions: Actions, begin: int, end: int) -> None:
-    """Let the members fill their columns of the scores of the actions [begin, end).
+    """Compute the columns of the members in the scores of the actions [begin, end).
 
     Columns of members contain scores less the origin of costs, because members learn costs less the origin.
     An action that a member cannot score gets the champion's score. `buffers.members.known` receives the index
@@ -206,7 +206,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
 
 @inline_kernel
 def _grow_members(context: Context) -> None:
-    """Let the members prepare for new features, bins and actions."""
+    """Prepare the members for new features, bins and actions."""
     members = context.live.ensemble.members
     for member in range(len(members.states)):
         short_loop()
@@ -215,7 +215,7 @@ def _grow_members(context: Context) -> None:
 
 @inline_kernel
 def _learn_members(context: Context, stream: Stream, actions: Actions, label: Label, cost: float) -> None:
-    """Let the members learn an event from the inputs by which it was scored.
+    """Update the members with an event, from the inputs by which it was scored.
 
     `cost` is the label's cost, clipped.
     """

@@ -216,7 +216,7 @@ def promote(ensemble: Ensemble, live: int, n: int) -> None:
 
 
 def rest(ensemble: Ensemble, names: Collection[str]) -> None:
-    """Let the scores in `names` rest and all others work, and remove resting scores from the weights.
+    """Make the scores in `names` rest and all others active; remove resting scores from the weights.
 
     A score that works again begins with weight 0.
     """

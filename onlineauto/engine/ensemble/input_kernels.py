@@ -200,7 +200,7 @@ def action_key(run: LoopRun, actions: Actions, action: int) -> np.uint64:
         for i in range(stream.spans[span].start, stream.spans[span + 1].start):
             short_loop()
             value = np.float64(stream.features[i].value) * 65536.0
-            whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN is no whole number either
+            whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN becomes 0, too
             part = (np.uint64(stream.features[i].hash) ^ (np.uint64(whole) << np.uint64(32))) * _MIX
             key += (part ^ (part >> _SHIFT)) * _MIX
     return key

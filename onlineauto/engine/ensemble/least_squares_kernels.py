@@ -211,7 +211,7 @@ def _learn_weights(
     observed: Observed,
     least: float,
 ) -> tuple[float, float]:
-    """Let the weights learn an event from its gains, its error and the variance `variance` of its prediction.
+    """Update the weights with an event from its gains, its error and the `variance` of its prediction.
 
     At least the part `least` of that variance remains. An event that float32 cannot hold is not learnt.
     Returns two values: the variance of the event for the covariance, 0 if the covariance does not learn it;
@@ -257,7 +257,7 @@ def learn_lately(
 def _learn_waiting(
     regression: Regression, action: int, n: int, gains: NDArray[np.float32], keeps: float
 ) -> None:
-    """Let an action's `n` weights learn the waiting events; the covariance follows later."""
+    """Update an action's `n` weights with the waiting events; the covariance follows later."""
     waits, late, taken = regression.n_waiting[action], regression.late[action], 0
     spread, waiting = regression.spread[action], regression.waiting[action, :waits]
     for event in range(waits):

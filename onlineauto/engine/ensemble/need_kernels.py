@@ -59,7 +59,7 @@ def constant_of(ensemble: Ensemble) -> int:
 
 @kernel
 def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], initial_variance: float) -> None:
-    """Remove the weights of the scores that were computed for this event and are not computed any more."""
+    """Remove the weights of the scores that were computed for this event and are no longer computed."""
     constant = constant_of(ensemble)
     for score in range(len(ensemble.members.rests)):
         short_loop()

@@ -123,7 +123,7 @@ def _take_features(
 
 @inline_kernel
 def forget_products(buffers: Buffers, begin: int, end: int) -> None:
-    """Let the products of the context and the keys of the actions [begin, end) be computed again."""
+    """Mark the products of the context and the keys of the actions [begin, end) as outdated."""
     buffers.members.ends[Ends.FEATURES] = 0
     for action in range(begin, end):
         short_loop()
@@ -225,7 +225,7 @@ def find_cells(
 
 @inline_kernel
 def shift_of(cells: int) -> np.uint64:
-    """Return the number of bits by which a hash is shifted to number one of `cells` cells."""
+    """Return the number of bits by which a 64-bit hash is shifted right, to become an index below `cells`."""
     shift = 64
     while cells > 1:
         cells >>= 1

@@ -101,7 +101,7 @@ def learn_regression(
     initial_variance: float,
     keeps: float,
 ) -> None:
-    """Let the regression of the logged action learn its cost, after `n_seen` events of that action.
+    """Update the regression of the logged action with its cost, after `n_seen` events of that action.
 
     `initial_variance` is the variance of a weight before the first event. A weight gets it only now, since
     memory that an action's regression does not need costs more than the work. Members call this kernel by its

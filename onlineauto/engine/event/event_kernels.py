@@ -39,7 +39,7 @@ def _label_of_line(stream: Stream, line: int, n_actions: int) -> Label:
 
 @inline_kernel
 def _label_of_event(stream: Stream, first: int, n: int) -> Label:
-    """Return the label of an ADF event: the first line with one cost, whatever its probability."""
+    """Return the label of an ADF event: the first line with one cost, regardless of its probability."""
     weight = stream.lines[first].weight if n > 0 else _ONE
     for action in range(n):
         short_loop()

@@ -180,7 +180,7 @@ class DatasetSource:
     # -- the protocol of event sources -----------------------------------------------------------------
 
     def seek(self, position: Mapping[str, Any] | None) -> None:
-        """Let the next `open` begin at a position; None is the beginning.
+        """Set the position at which the next `open` begins; None is the beginning.
 
         Raises
         ------

@@ -65,7 +65,7 @@ class EventTable:
         return len(self.row)
 
     def block(self, begin: int, end: int, encoder: Encoder) -> Block:
-        """Return the good events among ``begin <= event < end`` as a block."""
+        """Return the valid events among ``begin <= event < end`` as a block."""
         events = np.flatnonzero(self.good[begin:end]) + begin
         single = self.element_start is None
         shared = int(bool(self.context)) if not single else 0

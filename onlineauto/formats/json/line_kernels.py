@@ -152,7 +152,7 @@ def _read_tree(text: JsonText, p: int, stage: Stage, reader: Reader) -> None:
 def _weight(text: JsonText) -> np.float32:
     """Return the logged share of events, 1 - ``pdrop`` (1 for simple labels), by which weights are divided.
 
-    A ``pdrop`` that is not in [0, 1) makes the event bad.
+    A ``pdrop`` that is not in [0, 1) makes the event malformed.
     """
     event = text.event
     start, end = event.drop_start, event.drop_end
@@ -163,7 +163,7 @@ def _weight(text: JsonText) -> np.float32:
 
 @kernel
 def _is_event(text: JsonText, log: Records) -> bool:
-    """Count a good line of a log and return whether it is an event to learn."""
+    """Count a valid line of a log and return whether it is an event to learn."""
     event = text.event
     count_event(event, log)
     if event.skip:
@@ -178,7 +178,7 @@ def _is_event(text: JsonText, log: Records) -> bool:
 
 @inline_kernel
 def _check_event(text: JsonText, stage: Stage) -> None:
-    """Complete the event, and mark it bad if it cannot be learnt."""
+    """Complete the event, and mark it as malformed if it cannot be learnt."""
     if text.rules.multiline and text.event.lines < 2:
         fail(text, ProblemCode.JSON_NO_MULTI, text.state.line_begin, text.state.line_begin)
     elif not text.rules.quirks.early_labels and text.event.n_slots == 0:

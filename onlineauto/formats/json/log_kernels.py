@@ -176,7 +176,7 @@ def _note(
 
 @kernel
 def count_event(event: Records, log: Records) -> None:
-    """Count a good event of a log, learnt or skipped."""
+    """Count a valid event of a log, learnt or skipped."""
     log.has_first_id = _note(event.id, log.first_id, log.last_id, log.has_first_id)
     log.has_first_time = _note(event.time, log.first_time, log.last_time, log.has_first_time)
     log.sum_cost_original = np.float32(log.sum_cost_original + event.original_cost)

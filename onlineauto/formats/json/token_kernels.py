@@ -146,7 +146,7 @@ def _decode(text: JsonText, start: int) -> String:
 
 @inline_kernel
 def read_json_string(text: JsonText, p: int) -> String:
-    """Read the string whose quote is at `p`; the event is bad if there is none."""
+    """Read the string whose quote is at `p`; the event is malformed if there is none."""
     stop = next_one_near(text.marks, p + 1)
     if stop < text.end and load1(text.data, stop) == _QUOTE:
         return String(p + 1, stop, stop + 1, p, True)
@@ -171,7 +171,7 @@ def read_word(text: JsonText, p: int) -> tuple[int, int]:
 def other_than(text: JsonText, p: int, mark: int) -> int:
     """Return -1 if the byte at `p` is `mark`, else the position after the value at `p`.
 
-    Null is skipped. Any other value makes the event bad.
+    Null is skipped. Any other value makes the event malformed.
     """
     byte = text.data[p] if p < text.end else 0
     if byte == mark:

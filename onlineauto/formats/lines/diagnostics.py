@@ -350,7 +350,7 @@ def make_diagnostic(
 
     Parameters
     ----------
-    code : Code
+    code : ProblemCode
         Kind of the problem.
     file, line, column
         Its position.

@@ -60,7 +60,7 @@ def _odd_feature(
 ) -> tuple[np.uint32, F32, bool, bool]:
     """Read a feature of any form whose value ends at `stop`.
 
-    Returns the hash, the value, whether the feature has no name, and whether it is good; a problem is
+    Returns the hash, the value, whether the feature has no name, and whether it is valid; a problem is
     reported. The caller adds the number of a nameless feature to the hash.
     """
     data = text.data
@@ -81,7 +81,7 @@ def _odd_feature(
 
 @inline_kernel
 def _read_span(text: Text, p: int, seed: np.uint32, weight: F32, features: Records) -> tuple[int, int, bool]:
-    """Read features up to a bar; return the position after them, their number, and whether all are good."""
+    """Read features up to a bar; return the position after them, their number, and whether all are valid."""
     data = text.data
     n, nameless, good = text.state.features, 0, True
     while good and p < text.end and load1(data, p) != _BAR:
@@ -139,7 +139,7 @@ def _weight(text: Text, start: int) -> tuple[F32, int, ProblemCode]:
 
 @inline_kernel
 def read_features(text: Text, bar: int, spans: Records, features: Records, names: Records) -> bool:
-    """Read the features of a line and return whether they are good; a problem is reported."""
+    """Read the features of a line and return whether they are valid; a problem is reported."""
     state = text.state
     p, good = bar, True
     while good and p < text.end:  # the byte at `p` is a bar

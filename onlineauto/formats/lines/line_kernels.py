@@ -160,9 +160,9 @@ def close_event(
     costs: Records,
     events: NDArray[np.int64],
 ) -> None:
-    """Combine the lines since the last event into an event, if there are any and they are good.
+    """Combine the lines since the last event into an event, if there are any and they are valid.
 
-    A bad event is reported and dropped; the problem may be `fatal`.
+    A malformed event is reported and dropped; the problem may be `fatal`.
     """
     n, first = state.lines - state.first_line, state.first_line
     code, bad = ProblemCode.FINE, first

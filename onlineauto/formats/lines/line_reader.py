@@ -82,7 +82,7 @@ class LineReader(RecordReader, ABC):
         The source cannot be opened; or, raised by the iteration after all earlier events, the source cannot
         be read further or is being read already.
     ParseError
-        A line is bad and bad lines are fatal. Raised by the iteration after all earlier events.
+        A line is malformed and malformed lines are fatal. Raised by the iteration after all earlier events.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class LineReader(RecordReader, ABC):
 
     @property
     def _unit(self) -> Literal["line", "event"]:
-        """Return the unit that is skipped if a line is bad: the line, or the line's event."""
+        """Return the unit that is skipped if a line is malformed: the line, or the line's event."""
         return "line"
 
     @abstractmethod

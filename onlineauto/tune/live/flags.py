@@ -91,7 +91,7 @@ def config_of(base: Configuration, space: Space, *, crossed: bool = False) -> di
 def configure(base: Configuration, config: Mapping[str, Any]) -> Configuration:
     """Return the options of a trial: the base options with those of its config.
 
-    >>> configured(base_of("--quadratic ab"), {"power_t": 0.2, "b*c": True, "a*c": False}).command()
+    >>> configure(base_of("--quadratic ab"), {"power_t": 0.2, "b*c": True, "a*c": False}).command()
     "--quadratic ab --experimental_full_name_interactions 'b|c' --power_t 0.2"
     """
     options: dict[str, Any] = {option: base.get(option) for option in base.supplied}

@@ -39,7 +39,7 @@ class Checkpoint:
 def pack_checkpoint(saved: Any) -> bytes:
     """Return bytes, or an object that JSON can represent, as bytes for `unpack_checkpoint`.
 
-    >>> unpacked(packed({"loss": 0.5})), unpacked(packed(b"weights"))
+    >>> unpack_checkpoint(pack_checkpoint({"loss": 0.5})), unpack_checkpoint(pack_checkpoint(b"weights"))
     ({'loss': 0.5}, b'weights')
 
     Raises
@@ -74,7 +74,7 @@ class Checkpoints(Protocol):
         Raises
         ------
         LeaseLost
-            If the claim is not valid any more.
+            If the claim is no longer valid.
         """
         ...
 

@@ -60,7 +60,7 @@ def connect(url: str) -> sa.Engine:
 def hide_password(url: str) -> str:
     """Return a URL without its password.
 
-    >>> shown("postgresql://me:secret@host/trials")
+    >>> hide_password("postgresql://me:secret@host/trials")
     'postgresql://me:***@host/trials'
     """
     return without_password(sa.make_url(url).render_as_string(hide_password=True))

@@ -1,4 +1,4 @@
-"""``patiently``: repeat a call that needs a store while the store is unreachable."""
+"""``retry_call``: repeat a call that needs a store while the store is unreachable."""
 
 from __future__ import annotations
 

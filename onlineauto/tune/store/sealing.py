@@ -18,7 +18,7 @@ WRONG_CHECKSUM: Final = "its checksum is not the one it was written with"
 def seal(value: Mapping[str, Any], version: int = 0) -> tuple[str, int]:
     """Return a JSON object as text, and its checksum plus its version, which detects swapped records.
 
-    >>> sealed({"kind": "told"}, 3)
+    >>> seal({"kind": "told"}, 3)
     ('{"kind":"told"}', 2043669275)
     """
     text = json.dumps(value, separators=(",", ":"))

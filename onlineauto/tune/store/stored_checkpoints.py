@@ -58,7 +58,7 @@ class StoredCheckpoints:
         Raises
         ------
         LeaseLost
-            The claim is not valid any more. Nothing is saved.
+            The claim is no longer valid. Nothing is saved.
         OSError
             The file cannot be written.
         """
@@ -117,7 +117,7 @@ class StoredCheckpoints:
     def _name(
         self, claim: Claim, job: str, step: int, saved: bytes, path: Path | None, needed: Collection[int]
     ) -> list[str | None]:
-        """Commit a checkpoint if the claim is valid; return the files that are not needed any more."""
+        """Commit a checkpoint if the claim is valid; return the files that are no longer needed."""
         table = CHECKPOINTS
         key = {"study": self._store.study, "trial": claim.trial, "attempt": claim.attempt}
         attempt = sa.and_(*(table.c[name] == value for name, value in key.items()))

@@ -31,7 +31,7 @@ _ONE = np.float32(1)
 
 
 class Names(Protocol):
-    """The names of features."""
+    """Finds the name of a feature by its namespace and its hash."""
 
     def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:
         """Return the name of a feature of a namespace; `seed` is the hash of the namespace's name."""
@@ -200,9 +200,9 @@ class NamedExamples:
     def _list_features(
         self, groups: _Groups, shared: _Groups, cached: dict[int, list[Listed]], is_used: NDArray[np.bool_]
     ) -> tuple[list[Listed], list[WideProduct]]:
-        """Return the features of groups and of their products that are `is_used`, and the wide products.
+        """Return the features of groups and of the products in use, and the products too wide to list.
 
-        Products of shared groups alone are computed once per event, and cached in `cached`.
+        Products of shared groups alone are computed once per event, and stored in `cached`.
         """
         layout, wide = self._workspace.layout, list[WideProduct]()
         linear, interactions = layout.kernel_layout, layout.interactions

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
 
 EVENTS, WEIGHTS, LOSS, SKIPPED = range(4)
-"""Entries of an account: number of events, sum of their weights, sum of their losses, number of bad lines."""
+"""Entries of an account: events, sum of their weights, sum of their losses, malformed lines."""
 
 
 class Header(NamedTuple):

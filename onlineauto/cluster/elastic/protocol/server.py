@@ -59,7 +59,7 @@ class Server:
     blocks : dict of int to Shard
         The blocks that the server owns.
     stopped : bool
-        True if the server is not in the layout any more.
+        True if the server is no longer in the layout.
     """
 
     def __init__(self, name: str, shards: Shards, kept: dict[int, Any] | None = None) -> None:
@@ -208,7 +208,7 @@ class Server:
             self.hold = self._move = None
 
     def _adopt(self, plan: Plan) -> None:
-        """Follow a newer layout: load the blocks installed for it, and drop blocks with other owners."""
+        """Change to a newer layout: load the blocks installed for it, and drop blocks with other owners."""
         if plan.generation <= self.generation:
             return
         payloads = self._kept | self._inbox.get(plan.generation, {})

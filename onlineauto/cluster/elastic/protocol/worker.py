@@ -49,7 +49,7 @@ class Worker:
     generation : int
         Number of the current layout; -1 before the first.
     stopped : bool
-        True if the worker is not in the layout any more.
+        True if the worker is no longer in the layout.
     """
 
     def __init__(self, name: str, work: PartWork) -> None:

@@ -1,4 +1,4 @@
-"""Baseline: the cost of a context whatever the action, and what each action adds to it.
+"""Baseline: the cost of a context for any action, and what each action adds to it.
 
 Where the context moves the cost by far more than the action, learners that fit the cost of each action
 separately see little of the difference between actions. For them the effect of the context is noise until it
@@ -163,7 +163,7 @@ def _noise_of(state: BaselineState) -> float:
 
 @kernel
 def _learn_cells(state: BaselineState, cells: NDArray[np.uint64], end: int, lesson: Lesson) -> float:
-    """Let the weights in the cells before index `end` learn the cost of an event; return the error."""
+    """Update the weights in the cells before index `end` with the cost of an event; return the error."""
     weights, spreads = state.weights, state.spread
     error = np.float64(lesson.cost - state.costs[_Cost.MEAN])
     total = _noise_of(state) / lesson.weight
@@ -221,7 +221,7 @@ def grow_baseline(context: Context, state: BaselineState) -> None:
 
 
 class Baseline(Member):
-    """Cost of a context whatever the action, and what each action adds to it."""
+    """Cost of a context for any action, and what each action adds to it."""
 
     name = "baseline"
     needs = (Needs(least_actions=2, width=_MOST_FEATURES),)

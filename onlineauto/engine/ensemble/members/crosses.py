@@ -177,7 +177,7 @@ def score_crosses(
 def learn_products(
     crosses: Crosses, order: int, cells: NDArray[np.uint64], end: int, cost: float, weight: float
 ) -> None:
-    """Let the weights of an order in the cells before index `end` learn the cost of an event."""
+    """Update the weights of an order, in the cells before index `end`, with the cost of an event."""
     weights, spreads = crosses.weights[order], crosses.spread[order]
     error, total = cost - crosses.mean[0], 1.0 / weight
     for i in range(end):

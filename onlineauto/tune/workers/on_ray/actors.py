@@ -104,7 +104,7 @@ class Actor:
         self.awaited = self._actor.begin.remote(config, task.resource, task.step, task.saved, task.every)
 
     def answer(self, goes_on: bool) -> None:
-        """Send whether the actor continues."""
+        """Send the actor the answer to a step: whether its trial continues."""
         self.awaited = self._actor.go_on.remote(goes_on)
 
     def receive(self) -> TaskStep | TaskEnded | TaskFailed:
