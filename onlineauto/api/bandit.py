@@ -338,8 +338,8 @@ class AutoML(FromLogs):
         if outlier == Outlier.BEGINS_AGAIN:
             warnings.warn(f"{where}: {BEGAN_AGAIN}", UserWarning, stacklevel=3)
         if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
-            what = f"a reward of {-cost:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
-            warnings.warn(f"{where}: {outlier_message(what)}", UserWarning, stacklevel=3)
+            description = f"a reward of {-cost:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
+            warnings.warn(f"{where}: {outlier_message(description)}", UserWarning, stacklevel=3)
         else:
             self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 

@@ -261,8 +261,8 @@ class AutoModel:
         InputError
             The item is not an event.
         """
-        what = type(item).__name__
-        raise EventTypeError(f"event {number}: an event is a mapping, a text or a Block, not {what}")
+        type_name = type(item).__name__
+        raise EventTypeError(f"event {number}: an event is a mapping, a text or a Block, not {type_name}")
 
     def _fit(
         self,

@@ -236,19 +236,19 @@ class AutoMLClassifier(SingleLines):
 
         A label that no file can have is refused here: once learnt, it would keep the model from being saved.
         """
-        own = plain(label)
-        if not isinstance(own, str | int | float):
+        builtin = plain(label)
+        if not isinstance(builtin, str | int | float):
             raise InputError(
                 f"the label {shown(label)} is {kind_of(label)}: labels are texts, numbers and truth values, "
                 "which a file can have"
             )
         try:
-            msgspec.msgpack.encode(own)
+            msgspec.msgpack.encode(builtin)
         except (OverflowError, UnicodeEncodeError) as error:
             raise InputError(f"the label {shown(label)} cannot be in a file: {error}") from None
-        if own not in self._codes and own not in before:
-            self._check_number(own, len({*self._codes, *before}))
-        return own
+        if builtin not in self._codes and builtin not in before:
+            self._check_number(builtin, len({*self._codes, *before}))
+        return builtin
 
     def _check_number(self, label: Any, before: int) -> None:
         """Reject a label if it would be a class too many after `before` other classes."""

@@ -172,9 +172,10 @@ def check_source(source: Any) -> Sources:
         return cast("Sources", source)
     if isinstance(source, os.PathLike | EventSource):
         return source
-    what = "None" if source is None else type(source).__name__
+    type_name = "None" if source is None else type(source).__name__
     raise EventTypeError(
-        f"{what} is not a source of events: give a path, a frame, blocks, or an iterable of mappings or texts"
+        f"{type_name} is not a source of events: give a path, a frame, blocks, or an iterable of mappings or "
+        "texts"
     )
 
 

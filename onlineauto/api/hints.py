@@ -19,8 +19,8 @@ def nothing_learnt(workspace: Workspace, feed: Feed, problems: Diagnostics, *, e
     """Return the error for a source from which nothing was learnt, with the likely reason."""
     hint = _hint(workspace, feed.head, binary=ProblemCode.CONTROL_BYTE in problems.counts)
     if events and not problems.total:
-        what = f"the source has {count_of(events, 'event')}, and none with a {_label(workspace)}"
-        return InputError(f"nothing was learnt: {what}{hint}")
+        problem = f"the source has {count_of(events, 'event')}, and none with a {_label(workspace)}"
+        return InputError(f"nothing was learnt: {problem}{hint}")
     if problems.total:
         return InputError(f"nothing was learnt{hint}\n{problems.summary()}")
     return InputError(f"nothing was learnt: the source has no events{hint}")

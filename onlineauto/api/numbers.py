@@ -158,8 +158,8 @@ class NumberEncoder:
             known = self._known.get(name, _UNKNOWN)
             off, deviation = number - known.moments.mean, known.moments.deviation
             # A number that was always the same has no spread, so the feature only marks its presence.
-            away = off / deviation if deviation else float(number != 0)
-            of_it: dict[str, Any] = {name: min(max(away, -_LARGEST), _LARGEST)}
+            deviations = off / deviation if deviation else float(number != 0)
+            of_it: dict[str, Any] = {name: min(max(deviations, -_LARGEST), _LARGEST)}
             result[name] = of_it
             if known.limits:
                 of_it["bin"] = str(bisect_right(known.limits[0], number))
@@ -268,10 +268,10 @@ def _number(name: Any, value: Any) -> float | None:
     kind = type(value)
     if kind is str or kind is bool:
         return None
-    own = value if kind is float or kind is int else plain(value)
-    if isinstance(own, bool) or not isinstance(own, float | int):
+    builtin = value if kind is float or kind is int else plain(value)
+    if isinstance(builtin, bool) or not isinstance(builtin, float | int):
         return None
-    number = as_float(own)
+    number = as_float(builtin)
     if math.isnan(number):
         return None
     if abs(number) >= LARGE:

@@ -179,8 +179,8 @@ class AutoMLRegressor(SingleLines):
         return min(max(mean + unit * prediction, low), high)
 
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> float:  # noqa: ARG002
-        own = plain(label)
-        if not isinstance(own, float | int) or not math.isfinite(number := as_float(own)):
+        builtin = plain(label)
+        if not isinstance(builtin, float | int) or not math.isfinite(number := as_float(builtin)):
             raise InputError(f"the label {shown(label)} is not a finite number")
         if abs(number) >= LARGE:
             raise InputError(f"the label {shown(label)} is too large for a float32")

@@ -138,8 +138,10 @@ class SingleLines(AutoModel):
             if outlier == Outlier.BEGINS_AGAIN:
                 warnings.warn(BEGAN_AGAIN, UserWarning, stacklevel=2)
             elif outlier:
-                what = f"the label {label:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
-                warnings.warn(outlier_message(what), UserWarning, stacklevel=2)
+                description = (
+                    f"the label {label:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
+                )
+                warnings.warn(outlier_message(description), UserWarning, stacklevel=2)
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
         """Predict, count and learn an event, to which the label is added here; return its outlier.
@@ -162,8 +164,8 @@ class SingleLines(AutoModel):
             hint = "; fit and predict take frames" if is_frame(features) else ""
             if isinstance(features, list | tuple):
                 hint = "; rows of numbers are a matrix: numpy.array(rows)"
-            what = type(features).__name__
-            raise InputError(f"features are a mapping of name to value, not {what}{hint}")
+            type_name = type(features).__name__
+            raise InputError(f"features are a mapping of name to value, not {type_name}{hint}")
         return self._numbers.encode_features(features)
 
     def _learn_examples(
@@ -272,8 +274,8 @@ class SingleLines(AutoModel):
         else:
             for name, column in (("label", label), ("weight", weight)):
                 if column is not None:
-                    what = type(source).__name__
-                    raise InputError(f"{name} names a column of a frame, and {what} is none")
+                    type_name = type(source).__name__
+                    raise InputError(f"{name} names a column of a frame, and {type_name} is none")
             source = check_source(source)
             total, unit = size_of(source)
         before = self.events
@@ -356,9 +358,9 @@ def _example(item: Any) -> TableEvent:
 
 def _labelled_runs(block: Block) -> Iterator[Block]:
     """Yield the labelled runs of events of a block, with their own lines."""
-    own = replace(block, lines=block.lines.copy())
-    labelled = (own.lines["label"][own.event_start[:-1]] != UNLABELLED).tolist()
-    for is_labelled, places in groupby(range(len(own)), labelled.__getitem__):
+    copy_ = replace(block, lines=block.lines.copy())
+    labelled = (copy_.lines["label"][copy_.event_start[:-1]] != UNLABELLED).tolist()
+    for is_labelled, places in groupby(range(len(copy_)), labelled.__getitem__):
         if is_labelled:
             first, *rest = places
-            yield own.tail(first).head(1 + len(rest))
+            yield copy_.tail(first).head(1 + len(rest))

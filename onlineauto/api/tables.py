@@ -152,8 +152,8 @@ def labelled_rows(
     if sample_weight is not None:
         _check_column("sample_weight", sample_weight, "the weights of the rows", named="weight")
     if isinstance(source, str | bytes) or not (is_frame(source) or hasattr(source, "__len__")):
-        what = type(source).__name__
-        raise InputError(f"with y, the rows are a frame, a matrix or a list of mappings, and not {what}")
+        type_name = type(source).__name__
+        raise InputError(f"with y, the rows are a frame, a matrix or a list of mappings, and not {type_name}")
     rows, labels = list(rows_of(source)), _as_list(y)
     weights = [1.0] * len(rows) if sample_weight is None else _as_list(sample_weight)
     for name, values in (("y", labels), ("sample_weight", weights)):

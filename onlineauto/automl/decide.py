@@ -127,8 +127,8 @@ def _add_namespaces(
     if config is not None:
         champion = replace(champion, config=config)
         actions = b", ".join(sorted(search.of_actions)).decode("utf-8", "backslashreplace")
-        why = f"where the search begins; namespaces of actions: {actions or 'none'}"
-        decisions.append(Rotate(0, 0, config, why))
+        reason = f"where the search begins; namespaces of actions: {actions or 'none'}"
+        decisions.append(Rotate(0, 0, config, reason))
     if rules.control.meets_late or champion.state is ConfigState.NEW:
         search = search.with_candidate(0, replace(champion, state=ConfigState.LIVE))
         search = propose(rules, search, statistics, new=late)

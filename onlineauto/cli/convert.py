@@ -50,11 +50,11 @@ def run(configuration: Configuration) -> int:
     if Path(output).exists() and (target == _EVENTS or _kind(output) != target):
         raise OptionError(f"{output} exists and would be overwritten: remove it, or name another file")
     if kind in (_OURS, _VW):
-        what = _convert_model(inputs, output, configuration, kind=kind)
+        result = _convert_model(inputs, output, configuration, kind=kind)
     else:
-        what = f"{_convert_events(inputs, output, configuration)} events, as {target}"
+        result = f"{_convert_events(inputs, output, configuration)} events, as {target}"
     if not configuration[OutputOptions].quiet:
-        _print(f"{what} of {Path(output).stat().st_size} bytes, are in {output}")
+        _print(f"{result} of {Path(output).stat().st_size} bytes, are in {output}")
     return 0
 
 

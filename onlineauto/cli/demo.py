@@ -85,11 +85,11 @@ def run(argv: Sequence[str]) -> int:
     print()
     for change in searching.searching.changes:
         gained, lost = set(change.after) - set(change.before), set(change.before) - set(change.after)
-        what = [f"crosses {words_text(sorted(gained), most=4)} too"] if gained else []
-        what += [f"no longer crosses {words_text(sorted(lost), most=4)}"] if lost else []
-        what = what or ["learns at another rate"]
+        parts = [f"crosses {words_text(sorted(gained), most=4)} too"] if gained else []
+        parts += [f"no longer crosses {words_text(sorted(lost), most=4)}"] if lost else []
+        parts = parts or ["learns at another rate"]
         print(textwrap.fill(
-            f"after {change.events:,} visits: a champion that {' and '.join(what)}",
+            f"after {change.events:,} visits: a champion that {' and '.join(parts)}",
             _width(), initial_indent="     ", subsequent_indent="       ",
         ))  # fmt: skip
     best, lot = float(truth.max(axis=1)[-_LAST:].mean()), float(truth[-_LAST:].mean())

@@ -123,11 +123,11 @@ def nothing_read(problems: Diagnostics, configuration: Configuration, *, kind: s
     >>> print(nothing_read(bad.diagnostics, options, kind="simple", unlabelled=False))
     no event could be read; 'shared' lines are of a contextual bandit: add --cb_explore_adf
     """
-    what = "nothing could be learnt: no label could be read" if unlabelled else "no event could be read"
+    problem = "nothing could be learnt: no label could be read" if unlabelled else "no event could be read"
     lines = format_of(configuration)
     for hint in _HINTS:
         if lines in hint.formats and kind in hint.kinds:
             for each in problems.kept:
                 if re.search(hint.sign, each.message):
-                    return f"{what}; {hint.text}"
-    return f"{what}; see the problems above"
+                    return f"{problem}; {hint.text}"
+    return f"{problem}; see the problems above"

@@ -241,8 +241,8 @@ class _Interrupt:
     def __enter__(self) -> Self:
         main = threading.current_thread() is threading.main_thread()
         if main and os.name != "nt":  # on Windows, select supports only sockets
-            usual = ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))
-            self._before = {each: handler for each, handler in usual if signal.getsignal(each) is handler}
+            defaults = ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))
+            self._before = {each: handler for each, handler in defaults if signal.getsignal(each) is handler}
         self.active = bool(self._before)
         if self.active:
             self.pipe, self._end = os.pipe()

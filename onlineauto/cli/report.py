@@ -156,10 +156,10 @@ class RunReport:
             self.write_line(_problem_counts(self.diagnostics))
         for line in summary(self._run.progress, self._configuration, ending=ending):
             self.write_line(line)
-        ours = not self._workspace.semantics.reports_as_vw
-        if ours and (warning := self._labels.warning):
+        is_native = not self._workspace.semantics.reports_as_vw
+        if is_native and (warning := self._labels.warning):
             self.write_line(f"onlineauto: warning: {warning}")
-        if self._search.automl is not None and ours:
+        if self._search.automl is not None and is_native:
             if self._configuration[ModelOptions].initial_regressor:
                 self.write_line("since the model began:")
             for line in search_summary(self._workspace.searching):
@@ -167,7 +167,7 @@ class RunReport:
             workspace = self._workspace
             if warning := outside_warning(workspace.searching, costs=workspace.label_range):
                 self.write_line(f"onlineauto: warning: {warning}")
-        if ours and (warning := decay_warning(self._workspace.learner.task.decay)):
+        if is_native and (warning := decay_warning(self._workspace.learner.task.decay)):
             self.write_line(f"onlineauto: warning: {warning}")
         if warning := self._workspace.searching.replay_warning:
             self.write_line(f"onlineauto: warning: {warning}")

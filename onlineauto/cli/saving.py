@@ -112,9 +112,9 @@ class Saving:
         if self._path is None:
             return
         self._unsaved = 0
-        if what := self._options.predict_only():
-            state = spin_off(self._workspace, what)
-            live = predicting_configs(self._workspace, what)
+        if scope := self._options.predict_only():
+            state = spin_off(self._workspace, scope)
+            live = predicting_configs(self._workspace, scope)
             names = self._showing.names_of(live, state["learner"]["model"]["shape"][2])
             save_model(state, self._path, run=kept_names(names))
             return

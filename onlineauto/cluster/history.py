@@ -194,12 +194,12 @@ class History:
         head: Head | None = None
         skipped: list[str] = []
         records: list[Record] = []
-        whole = text.count(b"\n")
+        n_complete = text.count(b"\n")
         for number, line in lines:
             try:
                 each = _read(line, head, f"{name}:{number}")
             except InputError as error:
-                if number <= whole:  # otherwise the last line is incomplete
+                if number <= n_complete:  # otherwise the last line is incomplete
                     skipped.append(str(error))
                 continue
             if isinstance(each, Head):

@@ -57,14 +57,16 @@ class HistoryFile:
             self._lock(path)
             content = Path(path).read_bytes()
             self._size = content.rfind(b"\n") + 1
-            whole, torn = content[: self._size].strip(b"\n"), content[self._size :]
-            is_new = not whole and _BEGIN.startswith(torn[: len(_BEGIN)])  # or broke off in its first line
+            complete, incomplete = content[: self._size].strip(b"\n"), content[self._size :]
+            is_new = not complete and _BEGIN.startswith(
+                incomplete[: len(_BEGIN)]
+            )  # or broke off in its first line
             self.found = History(head) if is_new else History.parse(content, name=os.fspath(path))
             if self.found.head.capacity.keys() != head.capacity.keys():
-                ours, theirs = sorted(head.capacity), sorted(self.found.head.capacity)
+                requested, recorded = sorted(head.capacity), sorted(self.found.head.capacity)
                 raise InputError(
-                    f"{os.fspath(path)}: the history of a cluster with {', '.join(theirs)}, but this one has "
-                    f"{', '.join(ours)}; give it another file"
+                    f"{os.fspath(path)}: the history of a cluster with {', '.join(recorded)}, "
+                    f"but this one has {', '.join(requested)}; give it another file"
                 )
             self._file.truncate(self._size)
             self._unwritten = _encode_lines([head])

@@ -149,8 +149,8 @@ def check_interactions(configuration: Configuration) -> None:
         for text in texts:
             count = len(letters_of(text, bytewise=bytewise))
             if not least <= count <= most:
-                what = "bytes" if bytewise else "characters"
-                raise OptionError(f"{flag} {text!r} has {count} {what} and needs {needs} ({_GREEDY})")
+                unit = "bytes" if bytewise else "characters"
+                raise OptionError(f"{flag} {text!r} has {count} {unit} and needs {needs} ({_GREEDY})")
     for text in options.experimental_full_name_interactions:
         _check_full_names(text)
 

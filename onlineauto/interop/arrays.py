@@ -86,8 +86,8 @@ def from_arrays(
     logs = arrays.keys() - {"weight"}
     if logs and logs != {"chosen", "cost", "probability"}:
         raise InputError("chosen, cost and probability go together")
-    own, k = _actions(actions, n, namespaces[1], names[1], hashes)
-    return _events(shared, own, k, arrays, hashes, events_per_block)
+    action_rows, k = _actions(actions, n, namespaces[1], names[1], hashes)
+    return _events(shared, action_rows, k, arrays, hashes, events_per_block)
 
 
 def _column(value: ArrayLike, n: int, noun: str) -> NDArray[np.generic]:

@@ -125,9 +125,9 @@ def from_frame(
             problems=problems,
             size=size,
         )
-    own = columns.rows(_by_namespace([actions] if isinstance(actions, str) else actions))
+    action_rows = columns.rows(_by_namespace([actions] if isinstance(actions, str) else actions))
     return _rows_are_actions(
-        columns, shared, own, event=event, logs=logs, weights=weights, problems=problems, size=size
+        columns, shared, action_rows, event=event, logs=logs, weights=weights, problems=problems, size=size
     )
 
 
@@ -141,11 +141,11 @@ class _Logs(NamedTuple):
 
 def _check_kind(actions: object, arguments: dict[str, object]) -> None:
     """Reject parameters that do not apply to the kind of rows that `actions` implies."""
-    refused, why = ["label"], "is for frames without actions"
+    refused, reason = ["label"], "is for frames without actions"
     if actions is None:
-        refused, why = ["event", "choices", "cost"], "is for frames with actions"
+        refused, reason = ["event", "choices", "cost"], "is for frames with actions"
     elif arguments["event"] is not None and arguments["choices"] is not None:
-        refused, why = ["choices"], "is for frames whose rows are events"
+        refused, reason = ["choices"], "is for frames whose rows are events"
     elif arguments["event"] is None and not isinstance(actions, str):
         raise InputError(
             "rows are events if actions is one column, of the action taken; for rows that are actions, "
@@ -153,7 +153,7 @@ def _check_kind(actions: object, arguments: dict[str, object]) -> None:
         )
     for name in refused:
         if arguments[name] is not None:
-            raise InputError(f"{name} {why}")
+            raise InputError(f"{name} {reason}")
 
 
 def _columns_of(names: str | Names | None) -> list[str]:
@@ -211,7 +211,7 @@ def _rows_are_events(
     features = (
         choices if isinstance(choices, Mapping) else {each: {action_column: str(each)} for each in valid}
     )
-    own = _rows_of_choices([features[each] for each in valid], columns.names)
+    choice_rows = _rows_of_choices([features[each] for each in valid], columns.names)
     n, k = len(columns), len(valid)
     logged, costs, probabilities = _logged_rows(columns, logs, index >= 0)
     if problems is not None:
@@ -224,7 +224,8 @@ def _rows_are_events(
         here = (logged >= begin) & (logged < begin + m)
         at = logged[here] - begin
         yield assembled(
-            [(each, np.where(action < 0, row, -1)) for each in shared] + [(each, action) for each in own],
+            [(each, np.where(action < 0, row, -1)) for each in shared]
+            + [(each, action) for each in choice_rows],
             event_start=np.arange(m + 1) * lines,
             row=row,
             names=columns.names,

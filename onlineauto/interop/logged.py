@@ -64,8 +64,8 @@ def checked_logs(
         costs, probabilities = cost.astype(np.float32), probability.astype(np.float32)
     if not np.isfinite(costs).all():
         i = int(np.argmin(np.isfinite(costs)))
-        what = "reward" if rewards else "cost"
-        raise InputError(f"row {rows[i]}: {what} {cost[i]} is infinite, NaN or too large for a float32")
+        noun = "reward" if rewards else "cost"
+        raise InputError(f"row {rows[i]}: {noun} {cost[i]} is infinite, NaN or too large for a float32")
     valid = (probabilities > 0) & (probabilities <= 1)
     if not valid.all():
         i = int(np.argmin(valid))

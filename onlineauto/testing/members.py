@@ -185,15 +185,17 @@ def _check_needs(member: Member, workspace: Workspace, events: list[str], where:
     """Check that a score whose needs are not true does not learn."""
     before = _state(workspace, member)
     for name in member.names:
-        able, unable = copy.deepcopy(workspace), copy.deepcopy(workspace)
-        ensemble = _ensemble(unable)
+        with_needs, without_needs = copy.deepcopy(workspace), copy.deepcopy(workspace)
+        ensemble = _ensemble(without_needs)
         ensemble.members.needs[names_of(ensemble).index(name), Need.EVENTS] = ANY
-        works = able_scores(_ensemble(able))[name]
-        for each in (able, unable):
+        works = able_scores(_ensemble(with_needs))[name]
+        for each in (with_needs, without_needs):
             _learn(each, events)
-        works = works and able_scores(_ensemble(able))[name]
-        learnt = _state(able, member)
-        assert not works or _are_same(learnt, before) or not _are_same(learnt, _state(unable, member)), (
+        works = works and able_scores(_ensemble(with_needs))[name]
+        learnt = _state(with_needs, member)
+        assert (
+            not works or _are_same(learnt, before) or not _are_same(learnt, _state(without_needs, member))
+        ), (
             f"{where}: its score {name} learns while its needs are not true; let the learn kernel ask "
             "works(context.live.ensemble.members, lesson.score) for each score"
         )

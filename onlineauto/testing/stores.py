@@ -158,15 +158,15 @@ def _check_leases(store: Store, pass_time: Callable[[float], None]) -> None:
     store.commit(again, _value_record(0, 1.0, 1))
 
 
-def _check_lost(store: Store, write: Callable[[], Any], what: str) -> None:
+def _check_lost(store: Store, write: Callable[[], Any], action: str) -> None:
     before = list(store.load())
     try:
         write()
     except LeaseLost:
         pass
     else:
-        raise AssertionError(f"no LeaseLost: {what}")
-    _require(list(store.load()) == before, f"something was written: {what}")
+        raise AssertionError(f"no LeaseLost: {action}")
+    _require(list(store.load()) == before, f"something was written: {action}")
 
 
 def _check_threads(store: Store, threads: int) -> None:

@@ -247,8 +247,8 @@ class _Run:
         except StoreError:
             raise
         except Exception as error:
-            why = Reason(f"{type(error).__name__}: {error}", traceback.format_exc())
-            trial.fail(why, final=False)
+            reason = Reason(f"{type(error).__name__}: {error}", traceback.format_exc())
+            trial.fail(reason, final=False)
             if not isinstance(error, self._catch):
                 raise
         except BaseException:  # such as Ctrl-C: the next call continues with this trial

@@ -122,8 +122,8 @@ class Progress:
             trial = self.trials[self._waiting[0]]
             times, step = self._losses.get(trial.number, (0, 0))
             if times >= TRIES:
-                why = f"its process was lost {times} times after step {step}; it is not tried again"
-                return _failed(trial, why)
+                reason = f"its process was lost {times} times after step {step}; it is not tried again"
+                return _failed(trial, reason)
             resource, came_from = trial.job_resource, trial.resume_from
             self._decided = _job_record(
                 trial.number, trial.attempt + 1, owner, trial.config, resource, came_from
@@ -174,8 +174,8 @@ class Progress:
         """Return the record that ends an unfinished job: it fails, or waits if its end was lost."""
         if trial not in self._unfinished:
             return {"kind": "released", "trial": trial, "attempt": self.trials[trial].attempt}
-        why = [each.why for each in self.skipped if each.kind in ("told", "failed")][-1]
-        return _failed(self.trials[trial], f"its value could not be applied: {why}")
+        reason = [each.why for each in self.skipped if each.kind in ("told", "failed")][-1]
+        return _failed(self.trials[trial], f"its value could not be applied: {reason}")
 
     def skip(self, record: Record, why: str) -> None:
         """Count a record that cannot be applied, and change nothing else."""
@@ -535,5 +535,5 @@ def _job_record(
     }
 
 
-def _failed(trial: Trial, why: str) -> Record:
-    return {"kind": "failed", "trial": trial.number, "attempt": trial.attempt, "why": why, "final": True}
+def _failed(trial: Trial, reason: str) -> Record:
+    return {"kind": "failed", "trial": trial.number, "attempt": trial.attempt, "why": reason, "final": True}

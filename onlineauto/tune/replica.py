@@ -195,9 +195,9 @@ class Replica:
                 except UnfitRecord as error:
                     progress.skip(record, str(error))
                 except Exception as error:
-                    why = f"{type(error).__name__}: {error}"
+                    reason = f"{type(error).__name__}: {error}"
                     _LOG.debug("record %d raised an error", version, exc_info=True)
-                    (self._unfit if version in self._errors else self._errors)[version] = why
+                    (self._unfit if version in self._errors else self._errors)[version] = reason
                     raise _HalfAppliedError(version) from error
         self._report(progress)
 
@@ -207,9 +207,11 @@ class Replica:
         for each in reversed(new):
             self._reported.add(each.version)
             message = "record %d of study %r (%s) cannot be applied, and is skipped: %s"
-            again = each.kind not in LOST and each.why in self._reasons  # such as each report of a lost trial
+            is_repeated = (
+                each.kind not in LOST and each.why in self._reasons
+            )  # such as each report of a lost trial
             self._reasons.add(each.why)
-            level = logging.DEBUG if again else logging.WARNING
+            level = logging.DEBUG if is_repeated else logging.WARNING
             _LOG.log(level, message, each.version, self._name, each.kind, each.why)
 
     def _save(self) -> None:

@@ -98,11 +98,11 @@ class StudySettings:
     ) -> StudySettings:
         """Return the settings of record 1."""
         parts: dict[str, Any] = {}
-        for what, own, registry in (("scheduler", scheduler, SCHEDULERS), ("searcher", searcher, SEARCHERS)):
-            name, options = stored[what]["name"], stored[what]["options"]
+        for part, own, registry in (("scheduler", scheduler, SCHEDULERS), ("searcher", searcher, SEARCHERS)):
+            name, options = stored[part]["name"], stored[part]["options"]
             if own is None and name not in registry:
-                raise OptionError(f"the study has a custom {what} {name!r}: pass it as {what}=")
-            parts[what] = own if own is not None else registry[name](**options)
+                raise OptionError(f"the study has a custom {part} {name!r}: pass it as {part}=")
+            parts[part] = own if own is not None else registry[name](**options)
         rest = {key: value for key, value in stored.items() if key not in ("space", "scheduler", "searcher")}
         return cls.of(stored["space"] or None, parts["scheduler"], parts["searcher"], **{"rules": 1, **rest})
 
@@ -164,12 +164,12 @@ class StudySettings:
 
     def check_same(self, stored: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
         """Raise `OptionError` if a study has other settings than these, except for the keys in `free`."""
-        ours = self.described()
+        own = self.described()
         skips = {"lease", "rules", *free, *(() if self.named else ("searcher",))}
-        if differ := [key for key in ours if key not in skips and ours[key] != stored.get(key)]:
+        if differ := [key for key in own if key not in skips and own[key] != stored.get(key)]:
             key = differ[0]
             raise OptionError(
-                f"the study {name!r} exists already with {key} = {stored.get(key)!r}, not {ours[key]!r}"
+                f"the study {name!r} exists already with {key} = {stored.get(key)!r}, not {own[key]!r}"
                 ": give another name, or open the study with Study.load"
             )
 
@@ -182,14 +182,14 @@ def seconds_of(lease: Any) -> float:
     return seconds
 
 
-def _part(what: str, value: Any, registry: Mapping[str, Any], kind: type[Any]) -> tuple[str, Any, Any]:
+def _part(part: str, value: Any, registry: Mapping[str, Any], kind: type[Any]) -> tuple[str, Any, Any]:
     """Return the name, the options and the factory of a scheduler or a searcher."""
     if isinstance(value, kind):
-        options = as_json(value.options, f"options of {what} {value.name!r}")
+        options = as_json(value.options, f"options of {part} {value.name!r}")
         return value.name, options, lambda: type(value)(**options)
     if not isinstance(value, str) or value not in registry:
         raise OptionError(
-            f"{what} = {value!r} is unknown; valid are {', '.join(registry)}, or your own {kind.__name__}"
+            f"{part} = {value!r} is unknown; valid are {', '.join(registry)}, or your own {kind.__name__}"
         )
     factory = registry[value]
     return value, dict(factory().options), factory

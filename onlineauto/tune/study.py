@@ -437,13 +437,13 @@ class Study(Optimizing):
             raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
         for callback in callbacks:
             callback.on_begin(self)
-        what = self._trainable(trainable)
+        resolved = self._trainable(trainable)
         free_jobs_of_dead(self._store, self.trials)
         attempts = sum(trial.attempt + 1 for trial in self.trials)
         run_study(
             self,
             self._store,
-            what,
+            resolved,
             workers=workers,
             executor=executor,
             heartbeat=self._claims.heartbeat,

@@ -129,24 +129,26 @@ def _copy_configs(source: Workspace, target: Workspace, live: list[int]) -> None
     target.learner.take_after(source.learner)
     before = [lane for each in live for lane in source.learner.lanes_of(each)]
     after = [lane for each in range(len(live)) for lane in target.learner.lanes_of(each)]
-    mine, model = source.learner.model, target.learner.model
+    old_model, model = source.learner.model, target.learner.model
     fields = target.learner.fields
-    cells = read_cells(mine, lanes=before, fields=fields)
+    cells = read_cells(old_model, lanes=before, fields=fields)
     weights_only = source.semantics.spins_off_weights
     if weights_only:
-        cells[:, W] = materialised(cells[:, W], mine.lanes[mine.penalised[before]])
+        cells[:, W] = materialised(cells[:, W], old_model.lanes[old_model.penalised[before]])
     model.touched[:] = (cells != read_cells(model, lanes=after, fields=fields)).any(axis=(1, 2))
     write_cells(model, slice(None), cells, lanes=after)
-    model.sums[: len(live)] = mine.sums[live]
+    model.sums[: len(live)] = old_model.sums[live]
     if weights_only:
-        model.shared[[MIN_LABEL, MAX_LABEL]] = mine.shared[[MIN_LABEL, MAX_LABEL]]
+        model.shared[[MIN_LABEL, MAX_LABEL]] = old_model.shared[[MIN_LABEL, MAX_LABEL]]
     else:
-        model.lanes[after], model.shared[:] = mine.lanes[before], mine.shared
+        model.lanes[after], model.shared[:] = old_model.lanes[before], old_model.shared
 
 
 def _copy_predictor(source: Workspace, target: Workspace, live: list[int]) -> None:
     """Let `target` mix or ensemble the scores of its live configs like `source`."""
-    mine, arrays = (each.searching.live_configs.arrays for each in (source, target))
-    arrays.mix[:] = mine.mix[live]
+    source_arrays, arrays = (each.searching.live_configs.arrays for each in (source, target))
+    arrays.mix[:] = source_arrays.mix[live]
     if arrays.ensemble.on:
-        target.searching.live_configs.arrays = arrays._replace(ensemble=to_predict(mine.ensemble, live))
+        target.searching.live_configs.arrays = arrays._replace(
+            ensemble=to_predict(source_arrays.ensemble, live)
+        )

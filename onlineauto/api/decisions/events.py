@@ -95,8 +95,8 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
     if (reward is None) == (cost is None):
         raise InputError(f"{where}: give either reward or cost" + (", not both" if cost is not None else ""))
     name, value = ("cost", cost) if reward is None else ("reward", reward)
-    own = plain(value)
-    if not isinstance(own, float | int) or not math.isfinite(number := as_float(own)):
+    builtin = plain(value)
+    if not isinstance(builtin, float | int) or not math.isfinite(number := as_float(builtin)):
         raise InputError(f"{where}: {name} {shown(value)} is not a finite number")
     if abs(number) > _MOST:
         raise InputError(f"{where}: {name} {shown(value)} is too large for a float32")
@@ -116,8 +116,8 @@ def logged_event(event: object, number: int) -> tuple[Mapping[str, Any], str]:
     """
     where = f"event {number}"
     if not isinstance(event, Mapping):
-        what = type(event).__name__
-        raise EventTypeError(f"{where}: an event is a mapping, a text or a Block, not {what}")
+        type_name = type(event).__name__
+        raise EventTypeError(f"{where}: an event is a mapping, a text or a Block, not {type_name}")
     if "actions" not in event:
         raise InputError(f"{where}: it has no actions, of which a decision takes one")
     mapping = dict(event)

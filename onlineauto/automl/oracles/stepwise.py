@@ -65,8 +65,8 @@ class Stepwise(Oracle):
 
     def screened(self, champion: Config, *, space: SearchSpace, turn: int) -> Sequence[Interaction]:
         """Return the champion's interactions, then those one step away: the best so far, others in turn."""
-        own = [each for each in champion.elements if _is_searched(each, space)]
-        if len(reached := _within_reach(own, space)) == _SCREENED:
+        of_champion = [each for each in champion.elements if _is_searched(each, space)]
+        if len(reached := _within_reach(of_champion, space)) == _SCREENED:
             return reached
         used = set(champion.elements)
         steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in used)
@@ -75,7 +75,7 @@ class Stepwise(Oracle):
         chosen = set(best)
         others = [each for each in steps if each not in chosen]
         start = turn * (_SCREENED // 2) % len(others) if len(others) > _SCREENED else 0
-        return _within_reach([*own, *best, *others[start:], *others[:start]], space)
+        return _within_reach([*of_champion, *best, *others[start:], *others[:start]], space)
 
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
         """Return the most promising challengers, best first."""

@@ -179,8 +179,8 @@ class JobFile:
     def warnings(self) -> list[str]:
         """Return a warning for each stream whose model is not saved."""
         lost = [n for n, job in enumerate(self._jobs, 1) if "stream" in job and "model" not in job]
-        why = "the model of this stream is not saved: add a model = FILE"
-        return [f"{self._path}:{self._line(number, 'stream')}: {why}" for number in lost]
+        reason = "the model of this stream is not saved: add a model = FILE"
+        return [f"{self._path}:{self._line(number, 'stream')}: {reason}" for number in lost]
 
     def save(self, cluster: Cluster) -> list[str]:
         """Save the models of completed sharded streams; return a line for each model."""
@@ -338,8 +338,8 @@ def _check_trainable(name: str) -> None:
     except OnlineautoError:
         raise
     except Exception as error:  # a module may raise anything
-        why = f"{type(error).__name__}: {error}"
-        raise OptionError(f"trainable = {name!r} cannot be imported: {why}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise OptionError(f"trainable = {name!r} cannot be imported: {reason}") from error
 
 
 def _shard_options(sharded: bool | dict[str, int]) -> dict[str, int]:

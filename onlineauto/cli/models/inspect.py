@@ -48,13 +48,13 @@ def run(configuration: Configuration) -> int:
     names = {int(number): name for number, name in run.get("names", ())}
     names |= _names_in(workspace, events)
     options = configuration[InspectOptions]
-    theirs = is_vw_model(model)
+    is_vw = is_vw_model(model)
     content: dict[str, Any] = {
         "file": {
             "path": model,
             "bytes": Path(model).stat().st_size,
-            "program": "Vowpal Wabbit" if theirs else read_file(model).get("program", "unknown"),
-            "layout": None if theirs else VERSION,
+            "program": "Vowpal Wabbit" if is_vw else read_file(model).get("program", "unknown"),
+            "layout": None if is_vw else VERSION,
         }
     }
     content |= inspection(workspace, names=names, top=options.largest)

@@ -80,12 +80,12 @@ def _counts(
     progress = ProgressTable(model.configuration, kind=model.kind)
     progress.min_label, progress.max_label = model.label_range
     last = len(counted) - 1
-    whole = [
+    totals = [
         float(counts["weighted_labelled"] or 0) >= all_ for counts, all_ in zip(counted, learnt, strict=True)
     ]
     for name in _SUMS:
         numbers = [counts[name] or 0 for counts in counted]
         base = numbers[last] if has_base else 0
-        own = zip(numbers[:last] if has_base else numbers, whole, strict=False)
-        setattr(progress, name, base + sum(number - (base if too else 0) for number, too in own))
+        new_numbers = zip(numbers[:last] if has_base else numbers, totals, strict=False)
+        setattr(progress, name, base + sum(number - (base if too else 0) for number, too in new_numbers))
     return progress.counts()

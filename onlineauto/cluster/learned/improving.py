@@ -204,9 +204,9 @@ class _Training:
         for at in range(many - 1, -1, -1):
             if at + 1 < many:
                 # If the slot of a cluster has ended by then, the reward is the value.
-                goes_on = acts[at + 1][:, None]
+                active = acts[at + 1][:, None]
                 mixed = trace * later + (1 - trace) * values[at + 1]
-                later = np.where(goes_on, mixed, reward)
+                later = np.where(active, mixed, reward)
             targets[at] = later
         gain = (targets - values).sum(2)
         chose = acts & (np.stack(decisions.choices).sum(2) > 1)

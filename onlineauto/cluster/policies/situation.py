@@ -192,9 +192,9 @@ class Situation:
         places = self.places
         rows = actions % places
         acts = actions < 3 * places
-        what = actions // places
-        more_workers = (acts & (what != 1)).astype(np.int64)
-        more_servers = (acts & (what != 0)).astype(np.int64)
+        kinds = actions // places
+        more_workers = (acts & (kinds != 1)).astype(np.int64)
+        more_servers = (acts & (kinds != 0)).astype(np.int64)
         batch = np.arange(len(actions))
         workers, servers = self.workers.copy(), self.servers.copy()
         workers[batch, rows] += more_workers

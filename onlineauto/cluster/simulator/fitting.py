@@ -179,9 +179,9 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
     jobs = [job for job in finite if job.kind in speeds.kinds]
     if len(jobs) < _FEWEST:
         never = sorted({job.kind for job in finite} - {*speeds.kinds})
-        why = f"; jobs of kind {', '.join(never)} never made progress" if never else ""
+        note = f"; jobs of kind {', '.join(never)} never made progress" if never else ""
         raise InputError(
-            f"{len(jobs)} jobs of the history made progress, but a workload needs {_FEWEST} or more{why}"
+            f"{len(jobs)} jobs of the history made progress, but a workload needs {_FEWEST} or more{note}"
         )
     ended = [each for each in ended if each.kind in speeds.kinds]
     last = {each.kind: each for each in ended}

@@ -153,6 +153,6 @@ class Workload:
         workers = np.array([kind.most_workers for kind in self.kinds])
         return workers, np.array([kind.most_servers if kind.server else 0 for kind in self.kinds])
 
-    def _demands(self, what: str) -> Floats:
-        table = [[getattr(kind, what).get(name, 0.0) for name in self.capacity] for kind in self.kinds]
+    def _demands(self, field_name: str) -> Floats:
+        table = [[getattr(kind, field_name).get(name, 0.0) for name in self.capacity] for kind in self.kinds]
         return np.array(table, np.float64)

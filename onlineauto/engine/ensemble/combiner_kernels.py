@@ -227,10 +227,10 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
         return
     features, known = inputs.tally[Known.FEATURES], inputs.tally[Known.ACTIONS]
     new, joined = meet_event(run, actions, buffers.members.known), joins(inputs)
-    again = new or joined
+    repeats = new or joined
     if new:
         forget_products(buffers, action, action + 1)
-    if again:
+    if repeats:
         take_inputs(run, actions, action if joined else -1, buffers)
     if features != inputs.tally[Known.FEATURES] or known != inputs.tally[Known.ACTIONS]:
         _grow_members(context)
@@ -251,7 +251,7 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
                     context,
                     stream,
                     actions,
-                    Lesson(action, index, cost - origin, weight, score, first + score, again),
+                    Lesson(action, index, cost - origin, weight, score, first + score, repeats),
                     members.states[member],
                     buffers.members.scratch[member],
                 ),

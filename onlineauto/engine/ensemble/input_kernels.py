@@ -102,8 +102,8 @@ def copy_numbers(source: NDArray[Any], target: NDArray[Any], n: int) -> None:
 def deviations(value: float, mean: float, variance: float) -> float:
     """Return the distance of a value from a mean in standard deviations, clipped."""
     spread = math.sqrt(variance)
-    away = (value - mean) / spread if spread > 0.0 else 0.0
-    return min(max(away, -_FAR), _FAR)
+    distance = (value - mean) / spread if spread > 0.0 else 0.0
+    return min(max(distance, -_FAR), _FAR)
 
 
 @inline_kernel

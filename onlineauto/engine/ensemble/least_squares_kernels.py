@@ -96,25 +96,25 @@ def leave_out(
 
 
 @kernel
-def dot(one: NDArray[np.float32], other: NDArray[np.float32], n: int) -> float:
+def dot(a_values: NDArray[np.float32], b_values: NDArray[np.float32], n: int) -> float:
     """Return the product of the first `n` numbers of two arrays.
 
     It is added up in sixteen sums, since each addition to a single sum would wait for the previous one.
     """
     zero = np.float32(0)
     a, b, c, d = splat(zero), splat(zero), splat(zero), splat(zero)
-    whole, fours = n - n % 16, n - n % 4
-    for i in range(0, whole, 16):
-        a = a + load_from(one, i) * load_from(other, i)
-        b = b + load_from(one, i + 4) * load_from(other, i + 4)
-        c = c + load_from(one, i + 8) * load_from(other, i + 8)
-        d = d + load_from(one, i + 12) * load_from(other, i + 12)
-    for i in range(whole, fours, 4):
-        a = a + load_from(one, i) * load_from(other, i)
+    n_sixteen, n_four = n - n % 16, n - n % 4
+    for i in range(0, n_sixteen, 16):
+        a = a + load_from(a_values, i) * load_from(b_values, i)
+        b = b + load_from(a_values, i + 4) * load_from(b_values, i + 4)
+        c = c + load_from(a_values, i + 8) * load_from(b_values, i + 8)
+        d = d + load_from(a_values, i + 12) * load_from(b_values, i + 12)
+    for i in range(n_sixteen, n_four, 4):
+        a = a + load_from(a_values, i) * load_from(b_values, i)
     total = (a + b) + (c + d)
     result = np.float64((element(total, 0) + element(total, 1)) + (element(total, 2) + element(total, 3)))
-    for i in range(fours, n):
-        result += one[i] * other[i]
+    for i in range(n_four, n):
+        result += a_values[i] * b_values[i]
     return result
 
 

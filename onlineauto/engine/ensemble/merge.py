@@ -75,11 +75,11 @@ def merge_ensembles(
         changed whether it predicts, which members rest, or its tests.
     """
     _check(base, ends)
-    inputs, (whole, *branches) = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
+    inputs, (base_branch, *branches) = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
     members = states_of(base).members
     states = [
         member.merge(
-            whole._replace(state=state),
+            base_branch._replace(state=state),
             [
                 branch._replace(state=states_of(end).records[at])
                 for branch, end in zip(branches, ends, strict=True)
@@ -230,15 +230,15 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
     inputs.tally[Known.FEATURES] = max(
         inputs.tally[Known.FEATURES], min(end.tally[Known.FEATURES], 1)
     )  # the constant
-    theirs = _features_of(end)
+    indices = _features_of(end)
     mask = len(inputs.feature) - 1
-    for key in theirs:
+    for key in indices:
         if key not in known and (at := _new_input(inputs, InputKind.WORD)) >= 0:
             slot = (key * _MIX % 2**64 >> 40) & mask
             while inputs.feature[slot]:
                 slot = (slot + 1) & mask
             inputs.feature[slot], inputs.input[slot], known[key] = key, at, at
-    keys = {own: key for key, own in theirs.items()}
+    keys = {own: key for key, own in indices.items()}
     for own in end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)].tolist():
         at, number = known.get(keys[own], -1), int(inputs.tally[Known.NUMBERS])
         if at >= 0 and inputs.number[at] < 0 and number < MOST_NUMBERS:
@@ -249,7 +249,7 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
         if end.tally[tally] > most:
             inputs.tally[tally] = most + 1
     numbers = _numbers_of(inputs, end)
-    for key, own in theirs.items():
+    for key, own in indices.items():
         at = known.get(key, -1)
         if at >= 0 and inputs.names[at] < 0 <= end.names[own] and numbers[end.names[own]] >= 0:
             inputs.names[at], inputs.amount[at] = numbers[end.names[own]], end.amount[own]
@@ -300,32 +300,32 @@ def _merge_number(
     inputs: Inputs, base: Inputs, number: int, ends: list[tuple[Inputs, NDArray[np.int64]]], n_base: int
 ) -> None:
     """Merge the mean, the variance, the latest values and the bins of a merged number."""
-    mine = inputs.numbers
+    merged_numbers = inputs.numbers
     owners = [(end, int(np.flatnonzero(of == number)[0])) for end, of in ends if number in of]
     began, seen = number < base.tally[Known.NUMBERS], int(base.seen[-1])
     learnt = np.array([int(end.seen[-1]) - seen for end, _ in owners])
     parts = shares(learnt, averaging(float(seen) if began else 0.0, MEMORY))
     moments = [(end.numbers.mean[at], end.numbers.variance[at]) for end, at in owners]
-    first = (mine.mean[number], mine.variance[number]) if began else moments[0]
-    mine.mean[number], mine.variance[number] = merge_moments(first, moments, parts)
+    first = (merged_numbers.mean[number], merged_numbers.variance[number]) if began else moments[0]
+    merged_numbers.mean[number], merged_numbers.variance[number] = merge_moments(first, moments, parts)
     latest = [end.numbers.latest[at] for (end, at), n in zip(owners, learnt, strict=True) if n > 0]
     for at in range(RING if latest else 0):
-        mine.latest[number, at] = latest[at % len(latest)][at]
+        merged_numbers.latest[number, at] = latest[at % len(latest)][at]
     end, at = max(owners, key=lambda pair: pair[0].numbers.bins[pair[1]])
-    theirs, n = end.numbers, int(end.numbers.bins[at])
-    if n <= mine.bins[number]:
+    branch_numbers, n = end.numbers, int(end.numbers.bins[at])
+    if n <= merged_numbers.bins[number]:
         return
-    mine.bins[number] = n
+    merged_numbers.bins[number] = n
     moved: dict[int, int] = {}
     for field in ("cut", "part", "group"):
-        getattr(mine, field)[number] = getattr(theirs, field)[at]
-    for k, own in enumerate(theirs.of_bin[at, :n].tolist()):
+        getattr(merged_numbers, field)[number] = getattr(branch_numbers, field)[at]
+    for k, own in enumerate(branch_numbers.of_bin[at, :n].tolist()):
         if own >= n_base and own not in moved:
             moved[own] = max(_new_input(inputs, InputKind.BIN), 0)
             if moved[own] > 0:
                 old = int(end.divided[own])
                 inputs.divided[moved[own]] = moved.get(old, old if old < n_base else 0)
-        mine.of_bin[number, k] = moved.get(own, own)
+        merged_numbers.of_bin[number, k] = moved.get(own, own)
 
 
 def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], n_base: int) -> NDArray[np.int64]:
@@ -337,15 +337,15 @@ def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], n_base: 
     for key, own in _features_of(end).items():
         if own < n:
             moved[own] = index_of.get(key, -1)
-    theirs = end.numbers
-    for number, mine in enumerate(numbers.tolist()):
-        bins = int(theirs.bins[number])
+    branch_numbers = end.numbers
+    for number, merged_number in enumerate(numbers.tolist()):
+        bins = int(branch_numbers.bins[number])
         for k in range(bins):
-            own = int(theirs.of_bin[number, k])
-            if mine >= 0 and own >= n_base:
-                value = _bin_middle(theirs.cut[number, : bins - 1], k)
-                cuts = inputs.numbers.cut[mine, : inputs.numbers.bins[mine] - 1]
-                at = int(inputs.numbers.of_bin[mine, np.searchsorted(cuts, value)])
+            own = int(branch_numbers.of_bin[number, k])
+            if merged_number >= 0 and own >= n_base:
+                value = _bin_middle(branch_numbers.cut[number, : bins - 1], k)
+                cuts = inputs.numbers.cut[merged_number, : inputs.numbers.bins[merged_number] - 1]
+                at = int(inputs.numbers.of_bin[merged_number, np.searchsorted(cuts, value)])
                 moved[own] = at if at > 0 else -1
     return moved
 

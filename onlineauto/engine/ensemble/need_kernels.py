@@ -22,15 +22,17 @@ def _has_needs(members: Members, score: int) -> bool:
     """Return whether the conditions of a score are true, apart from the score that it is computed from."""
     needs, inputs = members.needs[score], members.inputs
     tally = inputs.tally
-    able = needs[Need.LEAST_ACTIONS] <= tally[Known.ACTIONS] <= needs[Need.MOST_ACTIONS]
-    able = (
-        able
+    can_work = needs[Need.LEAST_ACTIONS] <= tally[Known.ACTIONS] <= needs[Need.MOST_ACTIONS]
+    can_work = (
+        can_work
         and tally[Known.FEATURES] <= needs[Need.MOST_FEATURES]
         and tally[Known.NUMBERS] <= needs[Need.MOST_NUMBERS]
     )
-    able = able and (needs[Need.NUMBERS] == 0 or tally[Known.NUMBERS] > 0 or joins(inputs))
+    can_work = can_work and (needs[Need.NUMBERS] == 0 or tally[Known.NUMBERS] > 0 or joins(inputs))
     return bool(
-        able and inputs.seen[MOST_ACTIONS] >= needs[Need.EVENTS] and tally[Known.WIDEST] <= needs[Need.WIDTH]
+        can_work
+        and inputs.seen[MOST_ACTIONS] >= needs[Need.EVENTS]
+        and tally[Known.WIDEST] <= needs[Need.WIDTH]
     )
 
 

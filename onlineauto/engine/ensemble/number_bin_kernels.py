@@ -145,9 +145,9 @@ def add_value(
     mean: NDArray[np.float64], variance: NDArray[np.float64], at: int, value: float, n_seen: float
 ) -> None:
     """Update the mean and the variance at index `at` with a value, the last of `n_seen` values."""
-    away = value - mean[at]
-    mean[at] += away / n_seen
-    variance[at] += (away * (value - mean[at]) - variance[at]) / n_seen
+    difference = value - mean[at]
+    mean[at] += difference / n_seen
+    variance[at] += (difference * (value - mean[at]) - variance[at]) / n_seen
 
 
 @kernel

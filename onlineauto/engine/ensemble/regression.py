@@ -162,8 +162,8 @@ def merge_waves(
 ) -> Regression:
     """Return the merged regressions on waves, which have the same meaning in all branches."""
     same = np.arange(WAVES)
-    whole, *parts = [each._replace(inputs=same) for each in (base, *branches)]
-    return merge_regression(whole, parts, inputs, initial_variance, WAVES)
+    base_branch, *parts = [each._replace(inputs=same) for each in (base, *branches)]
+    return merge_regression(base_branch, parts, inputs, initial_variance, WAVES)
 
 
 def _sums(branch: Branch, action: int, n: int, initial_variance: float, keeps: float) -> Sums:

@@ -75,8 +75,10 @@ def _open_event(run: LoopRun, event: int) -> tuple[Actions, Label]:
     if not stream.lines[first].shared:
         return Actions(first, n, n, 0, free, 0, 0), _label_of_event(stream, first, n)
     groups, size, free = open_line(layout, scratch, stream, first, 0, free)
-    once = size + (1 if layout.constant_key >= 0 else 0)
-    return Actions(first + 1, n - 1, n, groups, free, size, once), _label_of_event(stream, first + 1, n - 1)
+    n_shared_features = size + (1 if layout.constant_key >= 0 else 0)
+    return Actions(first + 1, n - 1, n, groups, free, size, n_shared_features), _label_of_event(
+        stream, first + 1, n - 1
+    )
 
 
 @inline_kernel

@@ -60,15 +60,15 @@ def open_action(run: LoopRun, actions: Actions, action: int) -> tuple[int, int, 
     merged = run.task.shape == Shape.CB
     if merged:
         how = run.task.numbering
-        groups, own = open_numbered(scratch, stream.features, n_shared, actions.room, how, action)
+        groups, n_linear = open_numbered(scratch, stream.features, n_shared, actions.room, how, action)
     else:
         line = line_of(run, actions, action)
-        groups, own, free = open_line(run.layout, scratch, stream, line, n_shared, actions.room)
+        groups, n_linear, free = open_line(run.layout, scratch, stream, line, n_shared, actions.room)
         with_constant = open_constant(run.layout, scratch, stream, n_shared, groups)
-        own += with_constant - groups
+        n_linear += with_constant - groups
         groups = with_constant
         merged = merge_shared(scratch, stream, n_shared, groups, free)
-    return groups, own, merged
+    return groups, n_linear, merged
 
 
 @inline_kernel
@@ -104,7 +104,7 @@ def list_action(
     """
     scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
     interactions, listing = run.interactions, Listing(buffers.cell, buffers.value, run.task.mask)
-    groups, own, _ = open_action(run, actions, action)
+    groups, n_linear, _ = open_action(run, actions, action)
     if screens:
         screen_action(run, buffers.score[action, 0], label, buffers)
     linear = list_linear(run.layout, scratch, features, n_shared, groups, listing)
@@ -115,7 +115,7 @@ def list_action(
         for slot in range(run.live.n):
             buffers.squares[slot] = squares + crossed_squares(interactions, scratch, features, slot)
     forget(scratch, n_shared, groups)
-    return example, _count(interactions, example, own, linear)
+    return example, _count(interactions, example, n_linear, linear)
 
 
 @inline_kernel

@@ -221,20 +221,23 @@ def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Lab
             continue
         tests.compared[slot] += 1
         choice = best_action(score, slot, n)
-        own = weight if choice == label.action else _ZERO
+        importance = weight if choice == label.action else _ZERO
         if tests.paired:
             observe_policy(
-                statistics.policies[slot, RewardOwner.SELF], statistics.scale, np.float64(own), value
+                statistics.policies[slot, RewardOwner.SELF], statistics.scale, np.float64(importance), value
             )
             if choice != chosen:
                 q1, q0 = _predicted_reward(live, score[choice, 0]), _predicted_reward(live, score[chosen, 0])
-                w1, w0, price = np.float64(own), np.float64(champion), tests.prices[slot]
+                w1, w0, price = np.float64(importance), np.float64(champion), tests.prices[slot]
                 pair_up(tests.pairs[slot], statistics.scale, w1, w0, value, (q1, q0), price)
         else:
-            _observe(live, slot, RewardOwner.SELF, own, reward)
+            _observe(live, slot, RewardOwner.SELF, importance, reward)
             _observe(live, slot, RewardOwner.CHAMPION, champion, reward)
-            tests.decided[slot] &= own == _ZERO and champion == _ZERO
-        statistics.last[slot, RewardOwner.SELF, 0], statistics.last[slot, RewardOwner.SELF, 1] = own, reward
+            tests.decided[slot] &= importance == _ZERO and champion == _ZERO
+        statistics.last[slot, RewardOwner.SELF, 0], statistics.last[slot, RewardOwner.SELF, 1] = (
+            importance,
+            reward,
+        )
         statistics.last[slot, RewardOwner.CHAMPION, 0], statistics.last[slot, RewardOwner.CHAMPION, 1] = (
             champion,
             reward,
@@ -321,18 +324,22 @@ def observe_losses(run: LoopRun, score: NDArray[np.float32], action: int, n: int
         short_loop()
         if not (tests.by_loss and tests.alike[slot]):
             continue
-        own = weight * _loss(run, score[action, slot], label.cost)
-        if math.isfinite(own):
-            gain = rare * (champion - own)
+        weighted_loss = weight * _loss(run, score[action, slot], label.cost)
+        if math.isfinite(weighted_loss):
+            gain = rare * (champion - weighted_loss)
             observe_any_difference(tests.losses[slot], tests.spread[slot], gain, tests.prices[slot])
         if live.mixing:
-            live.mix[slot] *= math.exp(-rate * own) if math.isfinite(own) else 0.0
+            live.mix[slot] *= math.exp(-rate * weighted_loss) if math.isfinite(weighted_loss) else 0.0
         if simple:
-            observe_loss(statistics.policies[slot, RewardOwner.SELF], own, reach)
-            statistics.reach[0] = max(statistics.reach[0], own) if math.isfinite(own) else statistics.reach[0]
+            observe_loss(statistics.policies[slot, RewardOwner.SELF], weighted_loss, reach)
+            statistics.reach[0] = (
+                max(statistics.reach[0], weighted_loss)
+                if math.isfinite(weighted_loss)
+                else statistics.reach[0]
+            )
             statistics.last[slot, RewardOwner.SELF, 0], statistics.last[slot, RewardOwner.SELF, 1] = (
                 weight,
-                -own,
+                -weighted_loss,
             )
             statistics.last[slot, RewardOwner.CHAMPION, 0], statistics.last[slot, RewardOwner.CHAMPION, 1] = (
                 weight,

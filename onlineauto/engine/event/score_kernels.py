@@ -267,7 +267,7 @@ def score_actions(
     n, n_shared = len(run.interactions.start) - 1, actions.n_shared
     parts = bool(not run.task.quirks.adds_in_order and run.task.shape == Shape.CB_ADF and n_shared > 0)
     front = _part(run, buffers) if parts else 0
-    once = counted = champion_features = 0
+    n_shared_features = counted = champion_features = 0
     if parts:
         for slot in range(0, slots, 4):
             short_loop()
@@ -277,12 +277,12 @@ def score_actions(
             if not layout.ignore_linear[scratch.groups[group].key]:
                 _add_group(run, group, slots, EVENT, buffers)
         lists = _has_single_feature(run, 0, n_shared)
-        once = _add_products(run, 0, front, True, lists, slots, EVENT, buffers)
+        n_shared_features = _add_products(run, 0, front, True, lists, slots, EVENT, buffers)
     for action in range(actions.n):
         short_loop()
-        groups, own, merged = open_action(run, actions, action)
+        groups, n_linear, merged = open_action(run, actions, action)
         apart = bool(parts and not merged)
-        crossed = once if apart else 0
+        crossed = n_shared_features if apart else 0
         scored = slots if only < 0 or action == only else 1
         for slot in range(0, scored, 4):
             short_loop()
@@ -298,6 +298,6 @@ def score_actions(
             short_loop()
             store(score, action, slot, load(total, ACTION, slot) * _contraction(run, slot))
         forget(scratch, n_shared, groups)
-        counted += own + crossed
-        champion_features += shown_features(run, actions, action, Counted(own, crossed))
+        counted += n_linear + crossed
+        champion_features += shown_features(run, actions, action, Counted(n_linear, crossed))
     return counted, champion_features

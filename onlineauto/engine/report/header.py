@@ -134,20 +134,20 @@ def has_wildcards(options: FeatureOptions) -> bool:
 
 
 def _features(options: FeatureOptions, *, bytewise: bool) -> Iterator[str]:
-    for texts, what in (
+    for texts, title in (
         (options.quadratic, "creating quadratic features for pairs:"),
         (options.cubic, "creating cubic features for triples:"),
         (options.interactions, "creating features for following interactions:"),
     ):
         if texts:
-            yield f"{what} {' '.join(texts)}"
-    for texts, what in (
+            yield f"{title} {' '.join(texts)}"
+    for texts, title in (
         (options.ignore, "ignoring namespaces beginning with:"),
         (options.ignore_linear, "ignoring linear terms for namespaces beginning with:"),
         (options.keep, "using namespaces beginning with:"),
     ):
         if texts:
-            yield f"{what} {_letters(texts, bytewise=bytewise)}"
+            yield f"{title} {_letters(texts, bytewise=bytewise)}"
 
 
 def _letters(texts: Iterable[str], *, bytewise: bool) -> str:

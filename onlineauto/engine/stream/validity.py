@@ -33,11 +33,11 @@ def check_rules(block: Block, rules: Rules) -> None:
         return
     if "events" not in block.rules:
         _check_kind(block, simple=rules.get("events") == "simple")
-    for option, theirs in block.rules.items():
-        if theirs != (ours := rules.get(option)):
+    for option, of_block in block.rules.items():
+        if of_block != (of_workspace := rules.get(option)):
             raise InputError(
-                f"this block was read with {option} = {theirs}, but this workspace has {option} = {ours}: "
-                "read the events with the same options"
+                f"this block was read with {option} = {of_block}, but this workspace has "
+                f"{option} = {of_workspace}: read the events with the same options"
             )
 
 

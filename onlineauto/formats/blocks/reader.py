@@ -133,12 +133,12 @@ class BlockReader:
             They differ.
         """
         for option in {**rules, **self.rules}:
-            ours, theirs = rules.get(option), self.rules.get(option)
-            if theirs != ours:
-                theirs = str(theirs).encode("unicode_escape").decode()  # keeps the message on one line
+            of_workspace, of_file = rules.get(option), self.rules.get(option)
+            if of_file != of_workspace:
+                of_file = str(of_file).encode("unicode_escape").decode()  # keeps the message on one line
                 raise InputError(
-                    f"{self.name}: these blocks were converted with {option} = {theirs}, but this run has "
-                    f"{option} = {ours}: give the same options, or convert the text again"
+                    f"{self.name}: these blocks were converted with {option} = {of_file}, but this run has "
+                    f"{option} = {of_workspace}: give the same options, or convert the text again"
                 )
 
     def _read_header(self) -> Rules:

@@ -56,7 +56,7 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
     InputError
         The roles cannot be inferred.
     """
-    roles = {what: name for what, names in _NAMES.items() if (name := _first_name(schema, names, what))}
+    roles = {role: name for role, names in _NAMES.items() if (name := _first_name(schema, names, role))}
     if "cost" in roles and "reward" in roles:
         del roles["reward"]
     if decides is None:
@@ -93,12 +93,12 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
     raise _ambiguity(schema, "what the actions are")
 
 
-def _first_name(schema: Any, names: Iterable[str], what: str) -> str | None:
+def _first_name(schema: Any, names: Iterable[str], role: str) -> str | None:
     by_lower = {name.lower(): name for name in reversed(schema.names)}
     matches: list[str] = [by_lower[each] for each in names if each in by_lower]
     for name in matches:
         kind = schema.field(name).type
-        if is_number(kind) if what in _NUMERIC or what == "chosen" else is_number(kind) or is_text(kind):
+        if is_number(kind) if role in _NUMERIC or role == "chosen" else is_number(kind) or is_text(kind):
             return name
     return None
 
@@ -107,9 +107,9 @@ def _is_list_of_structs(kind: Any) -> bool:
     return is_list(kind) and bool(pyarrow().types.is_struct(kind.value_type))
 
 
-def _ambiguity(schema: Any, what: str) -> InputError:
+def _ambiguity(schema: Any, role: str) -> InputError:
     return InputError(
-        f"the columns do not say {what}; there are {', '.join(schema.names)}. Describe them in a file for "
+        f"the columns do not say {role}; there are {', '.join(schema.names)}. Describe them in a file for "
         "--columns; `onlineauto columns --help` shows one"
     )
 

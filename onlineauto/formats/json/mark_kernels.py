@@ -59,10 +59,10 @@ def find_json_marks(
         Receives the bytes that VW replaces in a string, or at which it splits a string: blanks, bars, colons,
         control bytes.
     """
-    whole = end // LANES * LANES
-    for i in range(0, whole, LANES):
+    aligned_end = end // LANES * LANES
+    for i in range(0, aligned_end, LANES):
         _mark(data, i, marks, breaks, odd, i // 8)
     last = _last()
     for i in range(LANES):
-        last[i] = data[whole + i] if whole + i < end else _NEWLINE
-    _mark(last, 0, marks, breaks, odd, whole // 8)
+        last[i] = data[aligned_end + i] if aligned_end + i < end else _NEWLINE
+    _mark(last, 0, marks, breaks, odd, aligned_end // 8)

@@ -157,8 +157,8 @@ def read_json_number(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32
         decimals = p - first - whole - 1
         if decimals == 0:
             return _ZERO, p, MALFORMED
-    usual = 0 < whole <= 9 and whole + decimals <= 15 and (whole == 1 or load1(data, first) != 48)
-    if not usual or (p < end and (load1(data, p) | np.uint8(32)) == 101):
+    is_short = 0 < whole <= 9 and whole + decimals <= 15 and (whole == 1 or load1(data, first) != 48)
+    if not is_short or (p < end and (load1(data, p) | np.uint8(32)) == 101):
         return _read_long(data, start, end) if start < end else (_ZERO, start, MALFORMED)
     if decimals == 0:
         value = np.float32(np.int64(number))

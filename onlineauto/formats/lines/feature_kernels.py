@@ -83,26 +83,26 @@ def _odd_feature(
 def _read_span(text: Text, p: int, seed: np.uint32, weight: F32, features: Records) -> tuple[int, int, bool]:
     """Read features up to a bar; return the position after them, their number, and whether all are valid."""
     data = text.data
-    n, nameless, good = text.state.features, 0, True
+    n, n_unnamed, good = text.state.features, 0, True
     while good and p < text.end and load1(data, p) != _BAR:
         if is_blank(load1(data, p)):
             p += 1
             continue
         name = p, next_one(text.marks, p)
-        p, value, usual = name[1], weight, True
+        p, value, is_plain = name[1], weight, True
         if is_at(data, p, text.end, _COLON):
             start = p + 1
             p = after_word(data, text.marks, start, text.end)
-            number, usual = short_decimal(data, start, p)
+            number, is_plain = short_decimal(data, start, p)
             value = np.float32(weight * number)
-            usual &= name[0] < name[1] and math.isfinite(value)
-        if usual:
+            is_plain &= name[0] < name[1] and math.isfinite(value)
+        if is_plain:
             hash_ = hash_word(data, name[0], name[1], seed, text.rules.hash_all)
         else:
             hash_, value, has_no_name, good = _odd_feature(text, name, p, seed, weight)
             if has_no_name:
-                hash_ = np.uint32(hash_ + np.uint32(nameless))
-                nameless += 1
+                hash_ = np.uint32(hash_ + np.uint32(n_unnamed))
+                n_unnamed += 1
         if value != _ZERO:
             feature = features[np.uint64(n)]
             feature.hash = hash_

@@ -80,8 +80,8 @@ def label_number(
 
     `UNLABELLED` and larger numbers count as not finite, since `UNLABELLED` marks lines without a label.
     """
-    value, usual = short_decimal(data, start, end)
-    if usual:
+    value, is_short = short_decimal(data, start, end)
+    if is_short:
         return value, ProblemCode.FINE
     value, kind = read_number(data, start, end)
     if kind == DECIMAL and abs(value) < UNLABELLED:

@@ -164,8 +164,8 @@ class LineReader(RecordReader, ABC):
         blocks = self.parse(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
         if len(blocks) != 1 or len(blocks[0]) != 1:
             n_events = sum(map(len, blocks))
-            why = "; ".join(map(str, self.diagnostics.kept)) or f"it has {n_events} events"
-            raise NotOneEventError(f"the text is not one event: {why}", self.diagnostics.kept)
+            problems = "; ".join(map(str, self.diagnostics.kept)) or f"it has {n_events} events"
+            raise NotOneEventError(f"the text is not one event: {problems}", self.diagnostics.kept)
         return blocks[0]
 
     def take_problems(self) -> Diagnostics:

@@ -49,14 +49,14 @@ def find_marks(
 ) -> tuple[int, int, int]:
     """Fill both bitmaps of ``data[:end]``; return upper bounds on its blanks and tabs, bars, newlines."""
     blanks, bars, newlines = 0, 0, 0
-    whole = end // LANES * LANES
-    for i in range(0, whole, LANES):
+    aligned_end = end // LANES * LANES
+    for i in range(0, aligned_end, LANES):
         n = _mark(data, i, marks, breaks, i // 8)
         blanks, bars, newlines = blanks + n[0], bars + n[1], newlines + n[2]
     last = _last()
     for i in range(LANES):
-        last[i] = data[whole + i] if whole + i < end else _NEWLINE
-    n = _mark(last, 0, marks, breaks, whole // 8)
+        last[i] = data[aligned_end + i] if aligned_end + i < end else _NEWLINE
+    n = _mark(last, 0, marks, breaks, aligned_end // 8)
     return blanks + n[0], bars + n[1], newlines + n[2]
 
 

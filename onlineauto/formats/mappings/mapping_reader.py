@@ -125,8 +125,8 @@ class MappingReader(RecordReader):
         """
         mapping = event.mapping() if type(event) is EncodedEvent else event
         if not isinstance(mapping, Mapping):
-            what = type(event).__name__
-            raise EventTypeError(f"an event is a text, a list of its lines, or a mapping, not {what}")
+            type_name = type(event).__name__
+            raise EventTypeError(f"an event is a text, a list of its lines, or a mapping, not {type_name}")
         if ("actions" in mapping) != self._actions:
             actual, expected = ("no actions", "actions") if self._actions else ("actions", "none")
             raise InputError(f"event: it has {actual}, but events of this workspace have {expected}")

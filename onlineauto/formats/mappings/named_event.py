@@ -165,8 +165,8 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
             instead = "chosen, the index of the chosen one" if key == "action" else "cost"
             raise InputError(f"{where}: {key} is for events without actions; with actions there is {instead}")
     if not is_sequence(event["actions"]):
-        what = type(event["actions"]).__name__
-        raise InputError(f"{where}: actions are a list of mappings, not {what}")
+        type_name = type(event["actions"]).__name__
+        raise InputError(f"{where}: actions are a list of mappings, not {type_name}")
     actions: Sequence[Any] = list(event["actions"])
     if not actions:
         raise InputError(f"{where}: actions is empty")
@@ -278,19 +278,19 @@ def _as_float32(number: float) -> float:
     return rounded
 
 
-def _number(value: object, what: str, where: str) -> float:
+def _number(value: object, noun: str, where: str) -> float:
     """Return a number as the float32 that its text would be read as; truth values are 0 and 1."""
     number = plain(value)
     if not isinstance(number, float | int):
         wrong = "missing" if number is None else "not a number"
-        raise InputError(f"{where}: {what} {shown(value)} is {wrong}")
+        raise InputError(f"{where}: {noun} {shown(value)} is {wrong}")
     try:
         number = float(number)
     except OverflowError:  # a whole number with hundreds of digits
         number = math.inf
     number = _as_float32(number) if abs(number) < LARGE else math.inf
     if not math.isfinite(number):
-        raise InputError(f"{where}: {what} {shown(value)} is infinite, NaN or too large for a float32")
+        raise InputError(f"{where}: {noun} {shown(value)} is infinite, NaN or too large for a float32")
     return number
 
 
@@ -307,12 +307,12 @@ def spans_of(features: object, where: str = "event") -> Spans:
     spans: dict[str, list[tuple[str, float]]] = {}
     for namespace, value in features.items():
         name = str(namespace)
-        usual = _usual_features(namespace, value)
-        if usual is None:
+        plain_features = _usual_features(namespace, value)
+        if plain_features is None:
             for inner, feature, number in _features(name, value, f"{where}: {name}", 0):
                 spans.setdefault(inner, []).append((feature, number))
-        elif usual:
-            spans.setdefault(name, []).extend(usual)
+        elif plain_features:
+            spans.setdefault(name, []).extend(plain_features)
     return tuple((name, tuple(named)) for name, named in spans.items())
 
 
@@ -345,16 +345,16 @@ def _features(name: str, value: object, where: str, depth: int) -> Iterator[tupl
     """
     if depth > _MOST_NESTED:
         raise InputError(f"{where[:200]}: more than {_MOST_NESTED} nested mappings and lists")
-    own = plain(value)
-    if isinstance(own, Mapping):
-        for key, each in own.items():
+    builtin = plain(value)
+    if isinstance(builtin, Mapping):
+        for key, each in builtin.items():
             feature, of_it, here = str(key), plain(each), f"{where}: {key}"
             if isinstance(of_it, Mapping) or is_sequence(of_it):
                 yield from _features(feature, of_it, here, depth + 1)
             else:
                 yield from _feature(name, feature, each, here)
-    elif is_sequence(own):
-        yield from _elements(name, own, where, depth)
+    elif is_sequence(builtin):
+        yield from _elements(name, builtin, where, depth)
     else:
         yield from _feature(name, name, value, where)
 
@@ -378,16 +378,16 @@ def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Itera
 
 def _feature(namespace: str, name: str, value: object, where: str) -> Iterator[tuple[str, str, float]]:
     """Yield the feature of a value, unless the value is missing, False or 0."""
-    own = plain(value)
-    if own is None or own is False:
+    builtin = plain(value)
+    if builtin is None or builtin is False:
         return
-    if own is True:
+    if builtin is True:
         yield namespace, name, 1.0
-    elif isinstance(own, str):
-        yield namespace, f"{name}={own}", 1.0
-    elif isinstance(own, int | float):
+    elif isinstance(builtin, str):
+        yield namespace, f"{name}={builtin}", 1.0
+    elif isinstance(builtin, int | float):
         number = _number(value, "value", where)
         if number:
             yield namespace, name, number
     else:
-        raise no_feature(own, where)
+        raise no_feature(builtin, where)

@@ -68,8 +68,8 @@ class Events:
             if self._n_events == most:
                 break
         if lacking := self._reason_of_equal_losses():
-            why = f": {diagnostics.summary()}" if diagnostics.total else ""
-            raise InputError(f"{lacking}, so there is nothing to compare trials by{why}")
+            problems = f": {diagnostics.summary()}" if diagnostics.total else ""
+            raise InputError(f"{lacking}, so there is nothing to compare trials by{problems}")
         if diagnostics.total:
             _LOG.warning("%s", diagnostics.summary())
 
@@ -92,11 +92,11 @@ class Events:
     @property
     def digest(self) -> str:
         """A digest of all features, labels and costs, independent of the division into blocks."""
-        whole = blake2b(digest_size=8)
+        hash_ = blake2b(digest_size=8)
         for column in _DIGESTED:
             for block in self.blocks:
-                whole.update(getattr(block, column).tobytes())
-        return whole.hexdigest()
+                hash_.update(getattr(block, column).tobytes())
+        return hash_.hexdigest()
 
     @property
     def namespaces(self) -> list[bytes]:

@@ -100,9 +100,9 @@ class Race(Hyperband):
         trials = bracket.trials[rung]
         promoted = bracket.rungs[rung + 1][0] if rung + 1 < len(bracket.rungs) else 1
         level = self._alpha * promoted / max(len(trials) - 1, 1)
-        mine = self._losses[trial]
+        own = self._losses[trial]
         gains = {
-            other: mine.mean_gain(self._losses[other])
+            other: own.mean_gain(self._losses[other])
             for other in trials
             if other is not None and other != trial and other not in self._dropped and other in self._losses
         }
@@ -146,8 +146,8 @@ class Race(Hyperband):
 def _is_complete(details: Mapping[str, Any]) -> bool:
     """Return whether details have all entries that a test needs; a log may have details without them."""
     batch, first, losses = (details.get(name) for name in ("batch", "first", "losses"))
-    whole = isinstance(batch, int) and batch >= 1 and isinstance(first, int)
-    return whole and isinstance(losses, list) and all(isinstance(each, int | float) for each in losses)
+    is_valid = isinstance(batch, int) and batch >= 1 and isinstance(first, int)
+    return is_valid and isinstance(losses, list) and all(isinstance(each, int | float) for each in losses)
 
 
 class _Losses:
@@ -171,8 +171,8 @@ class _Losses:
         begin, end = max(self.first, other.first), min(self.end, other.end)
         if begin >= end:
             return 0.0
-        mine = sum(self.means[begin - self.first : end - self.first])
-        return (mine - sum(other.means[begin - other.first : end - other.first])) / (end - begin)
+        own = sum(self.means[begin - self.first : end - self.first])
+        return (own - sum(other.means[begin - other.first : end - other.first])) / (end - begin)
 
 
 class _Duel:

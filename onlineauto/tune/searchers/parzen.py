@@ -76,8 +76,8 @@ class Parzen:
         around, spread = self._around[chosen], self._widths[chosen]
         numbers = around + spread * rng.standard_normal(around.shape)
         while (outside := (numbers < 0) | (numbers > 1)).any():
-            again = around + spread * rng.standard_normal(around.shape)
-            numbers[outside] = again[outside]
+            redrawn = around + spread * rng.standard_normal(around.shape)
+            numbers[outside] = redrawn[outside]
         numbers = np.where(self._exist[chosen], numbers, rng.random(numbers.shape))
         words = self._words[chosen]
         other = ~self._known[chosen] | (rng.random(words.shape) < self._uniform / (1 + self._uniform))

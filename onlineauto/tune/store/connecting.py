@@ -115,12 +115,12 @@ def _check_is_there(file: Path, first: os.stat_result) -> None:
     try:
         if os.path.samestat(file.stat(), first):
             return
-        what = "another file is in its place"
+        problem = "another file is in its place"
     except FileNotFoundError:
-        what = "it does not exist any more"
+        problem = "it does not exist any more"
     raise StoreError(
-        f"the file {file} was removed while its studies were open: {what}. What was written since is lost; "
-        "copy a backup there, and begin again"
+        f"the file {file} was removed while its studies were open: {problem}. What was written since is "
+        "lost; copy a backup there, and begin again"
     )
 
 

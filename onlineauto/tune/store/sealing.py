@@ -25,18 +25,18 @@ def seal(value: Mapping[str, Any], version: int = 0) -> tuple[str, int]:
     return text, zlib.crc32(text.encode()) + version
 
 
-def unseal(text: str, crc: int, version: int, what: str, where: str) -> dict[str, Any]:
+def unseal(text: str, crc: int, version: int, noun: str, where: str) -> dict[str, Any]:
     """Return the JSON object that was sealed.
 
     Raises
     ------
     StoreError
-        The text is damaged, or was sealed as another version. `what` and `where` describe the text and its
+        The text is damaged, or was sealed as another version. `noun` and `where` describe the text and its
         store in the message.
     """
     value = unseal_or_none(text, crc, version)
     if value is None:
-        raise StoreError(f"{what} in {where} is damaged: {WRONG_CHECKSUM}")
+        raise StoreError(f"{noun} in {where} is damaged: {WRONG_CHECKSUM}")
     return value
 
 

@@ -191,8 +191,8 @@ class Controller:
         times = 1 if reached > before else times + 1
         self._killed[job.trial] = times, reached
         if times >= self._tries:
-            why = f"its process was lost {times} times after step {reached}, at last {cause}"
-            self.end(job, TaskFailed(f"{why}; it is not tried again", cause))
+            reason = f"its process was lost {times} times after step {reached}, at last {cause}"
+            self.end(job, TaskFailed(f"{reason}; it is not tried again", cause))
         else:
             self._give_back(job)
             self._lose(job, f"its process was {cause}")
@@ -265,14 +265,14 @@ class Controller:
         for callback in self._callbacks:
             callback.on_result(job, value)
 
-    def _fail(self, job: TrialJob, why: str) -> None:
-        self._study.fail(job, why)
+    def _fail(self, job: TrialJob, reason: str) -> None:
+        self._study.fail(job, reason)
         self._forget(job)
-        _LOG.warning("trial %d failed: %s", job.trial, why)
-        if trace := getattr(why, "traceback", ""):
+        _LOG.warning("trial %d failed: %s", job.trial, reason)
+        if trace := getattr(reason, "traceback", ""):
             _LOG.debug("%s", trace)
         for callback in self._callbacks:
-            callback.on_error(job, why)
+            callback.on_error(job, reason)
 
     def _dispose(self, least: int) -> None:
         """Remove the checkpoints of disposable trials if there are more than `least` such trials."""
@@ -281,11 +281,11 @@ class Controller:
             self._checkpoints.remove(self._disposable)
             self._disposable.clear()
 
-    def _lose(self, job: TrialJob, why: str) -> None:
+    def _lose(self, job: TrialJob, reason: str) -> None:
         self._forget(job)
-        _LOG.warning("trial %d is dropped: %s", job.trial, why)
+        _LOG.warning("trial %d is dropped: %s", job.trial, reason)
         for callback in self._callbacks:
-            callback.on_lost(job, why)
+            callback.on_lost(job, reason)
 
     def _release(self, job: TrialJob, *, early: bool = False) -> None:
         """Give back a job whose process is alive, which does not count as a loss."""

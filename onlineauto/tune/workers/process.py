@@ -101,17 +101,21 @@ def perform(
     """
 
     def report(step: int, value: Any, save: Callable[[], Saved] | None, details: Details) -> bool:
-        saved = save() if save is not None and (step % task.every == 0 or step >= task.resource) else None
-        return send(TaskStep(step, value, None if saved is None else pack_checkpoint(saved), details))
+        checkpoint = (
+            save() if save is not None and (step % task.every == 0 or step >= task.resource) else None
+        )
+        return send(
+            TaskStep(step, value, None if checkpoint is None else pack_checkpoint(checkpoint), details)
+        )
 
-    saved = None if task.saved is None else unpack_checkpoint(task.saved)
+    checkpoint = None if task.saved is None else unpack_checkpoint(task.saved)
     try:
         reusable = train(
             trainable,
             task.config,
             resource=task.resource,
             step=task.step,
-            saved=saved,
+            saved=checkpoint,
             report=report,
             reusable=reusable,
         )
@@ -136,11 +140,11 @@ class Process:
 
     def __init__(self, trainable: AnyTrainable) -> None:
         context = _context()
-        ours, theirs = context.Pipe()
-        self.pipe: Connection = ours
-        self._process = context.Process(target=_serve, args=(theirs, _by_name(trainable)), daemon=True)
+        parent_end, child_end = context.Pipe()
+        self.pipe: Connection = parent_end
+        self._process = context.Process(target=_serve, args=(child_end, _by_name(trainable)), daemon=True)
         self._process.start()
-        theirs.close()
+        child_end.close()
 
     @property
     def is_up(self) -> bool:

@@ -123,8 +123,8 @@ class Report:
             self.step = self._completed_steps(step)
         how = save if save is None or callable(save) else lambda: save
         plain = as_json(details, "a value's details") if details else None
-        goes_on = self._report_step(self.step, value, how, plain)
-        if not goes_on or self.step >= self.resource:
+        continues = self._report_step(self.step, value, how, plain)
+        if not continues or self.step >= self.resource:
             raise Leave
 
     def finish(self, value: float) -> None:

@@ -102,12 +102,12 @@ def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
     weights = live.ensemble.weights[: constant + 1].tolist()
     for index in range(live.n):
         yield {"who": f"live config {index}", "weight": weights[index]}
-    terms, able, of_members = (
+    terms, can_work, of_members = (
         workspace.estimates.members(),
         able_scores(live.ensemble),
         weights[-1 - len(rests) : -1],
     )
-    for (name, can), rest, weight in zip(able.items(), rests, of_members, strict=True):
+    for (name, can), rest, weight in zip(can_work.items(), rests, of_members, strict=True):
         price = {"price": terms[name].price} if name in terms else {}
         has_say = can and not rest
         yield {"who": name, "weight": weight if has_say else None, "rests": can and rest, **price}

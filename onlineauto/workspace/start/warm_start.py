@@ -173,7 +173,7 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
             f"{name} learns events of kind {source.kind}, but this model learns events of kind "
             f"{workspace.kind}"
         )
-    mine, theirs = workspace.configuration, source.configuration
+    options, source_options = workspace.configuration, source.configuration
     rows = workspace.learner.shape.cells, source.learner.shape.cells
     if rows[0] != rows[1]:
         raise OptionError(
@@ -184,9 +184,10 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
         for option in options_of(group):
             if option.name in (*_CROSSED, "bit_precision") or option.tunable or not option.keep:
                 continue
-            if mine.get(option.name) != theirs.get(option.name) and not option.override:
+            if options.get(option.name) != source_options.get(option.name) and not option.override:
                 raise OptionError(
-                    f"{name} was made with {option.name}={theirs.get(option.name)!r}: make this model with it"
+                    f"{name} was made with {option.name}={source_options.get(option.name)!r}: "
+                    "make this model with it"
                 )
     if workspace.learner.width != source.learner.width:
         raise OptionError(

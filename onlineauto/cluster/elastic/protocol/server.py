@@ -212,8 +212,8 @@ class Server:
         if plan.generation <= self.generation:
             return
         payloads = self._kept | self._inbox.get(plan.generation, {})
-        mine = [block for block, owner in plan.owner.items() if owner == self.name]
-        self.blocks = {block: self._owned_shard(block, payloads, new=self._is_first(plan)) for block in mine}
+        owned = [block for block, owner in plan.owner.items() if owner == self.name]
+        self.blocks = {block: self._owned_shard(block, payloads, new=self._is_first(plan)) for block in owned}
         self.generation, self.version, self.first_tick = plan.generation, plan.tick, plan.tick
         self._closed = max(self._closed, plan.generation)
         self._workers, self.stopped = plan.workers, self.name not in plan.servers

@@ -73,8 +73,8 @@ def _added_by(run: LoopRun, line: int, state: Regression, raw: NDArray[np.float6
             if own >= 0:
                 added += weights[own] * value
             if number >= 0:
-                away = standardise(inputs, number, raw[number]) - standardise(inputs, number, before)
-                added += weights[numbers.of_number[number]] * away
+                change = standardise(inputs, number, raw[number]) - standardise(inputs, number, before)
+                added += weights[numbers.of_number[number]] * change
                 if numbers.bins[number] > 0:
                     added += weights[numbers.of_bin[number, bin_of(inputs, number, raw[number])]]
                     added -= weights[numbers.of_bin[number, bin_of(inputs, number, before)]]

@@ -103,8 +103,8 @@ def take_layer(
         if at < 0:
             continue
         score = np.float64(buffers.score[action, column])
-        away = deviations(score, measure[_Measure.MEAN, at], measure[_Measure.VARIANCE, at])
-        add_wave(state.basis, inputs, at * WAVES, away)
+        distance = deviations(score, measure[_Measure.MEAN, at], measure[_Measure.VARIANCE, at])
+        add_wave(state.basis, inputs, at * WAVES, distance)
     make_waves(state.basis, inputs, math.sqrt(1.0 / n_known))
 
 
@@ -222,7 +222,7 @@ class Layer(Member):
             each if (each.actions == np.arange(len(each.actions))).all() else left_out(each, base)
             for each in branches
         ]
-        whole, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
+        base_branch, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
         began, *ends = [each.state.measure for each in (base, *same)]
         learnt = np.array([np.maximum(end[_Measure.COUNT] - began[_Measure.COUNT], 0.0) for end in ends])
         totals = np.array([branch.seen[-1, 1] - branch.seen[-1, 0] for branch in same], np.float64)
@@ -230,7 +230,7 @@ class Layer(Member):
         part = shares(learnt, averaging(began[_Measure.COUNT], MEMORY))
         mean, variance = merge_moments(began[_Measure.MEAN :], [end[_Measure.MEAN :] for end in ends], part)
         count = np.minimum(began[_Measure.COUNT] + learnt.sum(axis=0), MEMORY)
-        regression = merge_waves(whole, parts, inputs, WAVY_SPREAD)
+        regression = merge_waves(base_branch, parts, inputs, WAVY_SPREAD)
         return LayerState(regression, base.state.basis, np.array([count, mean, variance]))
 
 

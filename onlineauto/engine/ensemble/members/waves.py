@@ -108,8 +108,8 @@ def _add_action(run: LoopRun, line: int, words: int, state: WavesState, scratch:
                 continue
             _, number, before = take_feature(inputs, feature, value, raw)
             if number >= 0:
-                away = standardise(inputs, number, raw[number]) - standardise(inputs, number, before)
-                add_wave(state.basis, scratch.waves, number * WAVES, away)
+                change = standardise(inputs, number, raw[number]) - standardise(inputs, number, before)
+                add_wave(state.basis, scratch.waves, number * WAVES, change)
             elif number == InputKind.WORD and value == 1.0 and words < MOST_FEATURES:
                 add_wave(state.basis, scratch.waves, begin_of(feature), 1.0)
                 words += 1
@@ -222,8 +222,8 @@ class Waves(Member):
             each if (each.numbers == np.arange(len(each.numbers))).all() else left_out(each, base)
             for each in branches
         ]
-        whole, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
-        return WavesState(merge_waves(whole, parts, inputs, WAVY_SPREAD), base.state.basis)
+        base_branch, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
+        return WavesState(merge_waves(base_branch, parts, inputs, WAVY_SPREAD), base.state.basis)
 
 
 MEMBER = Waves()
