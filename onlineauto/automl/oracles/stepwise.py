@@ -122,7 +122,7 @@ def _steps(champion: Config, space: SearchSpace, turn: int) -> Iterator[Interact
         return
     contexts, actions = _contexts(space), sorted(space.of_actions)
     if not contexts or not actions:
-        names = _in_turn(space.namespaces, space, turn, _CONTEXTS)
+        names = _names_of_turn(space.namespaces, space, turn, _CONTEXTS)
         yield from combinations_with_replacement(names, 2)
         for pair, name in product(champion.elements, names):
             if len(pair) == 2 and name not in pair:
@@ -131,12 +131,12 @@ def _steps(champion: Config, space: SearchSpace, turn: int) -> Iterator[Interact
     yield from _cross_with_actions(space)
     yield from combinations_with_replacement(actions, 2)
     many = max(int(_CONTEXTS / math.sqrt(len(actions))), 1)
-    pairs = combinations_with_replacement(_in_turn(contexts, space, turn, many), 2)
+    pairs = combinations_with_replacement(_names_of_turn(contexts, space, turn, many), 2)
     yield from (_sorted_names((*pair, name)) for pair, name in product(pairs, actions))
 
 
-def _in_turn(names: Sequence[bytes], space: SearchSpace, turn: int, count: int) -> list[bytes]:
-    """Return the namespaces to cross with one another now, ascending: all, or `count` twice."""
+def _names_of_turn(names: Sequence[bytes], space: SearchSpace, turn: int, count: int) -> list[bytes]:
+    """Return the namespaces to cross at this turn, ascending: all, or the `count` best and `count` others."""
     if len(names) <= 2 * count:
         return list(names)
     gains: dict[bytes, float] = {}

@@ -47,12 +47,12 @@ def tables_of(inspection: Mapping[str, Any]) -> Iterator[Table]:
                 for each in inspection["namespaces"]
             ],
         ),
-        Table("Live configs", _LIVE_COLUMNS, [_live(each) for each in inspection["live_configs"]]),
-        Table("Ensemble", _MEMBER_COLUMNS, [_member(each) for each in inspection["stack"]]),
+        Table("Live configs", _LIVE_COLUMNS, [_live_config_row(each) for each in inspection["live_configs"]]),
+        Table("Ensemble", _MEMBER_COLUMNS, [_member_row(each) for each in inspection["stack"]]),
         Table(
             "Largest weights",
             ("name", "number", "weight"),
-            [_weight(each) for each in inspection["top_weights"]],
+            [_weight_row(each) for each in inspection["top_weights"]],
         ),
     )
     return (table for table in tables if table.rows)
@@ -109,7 +109,7 @@ def _count(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _live(live_config: Mapping[str, Any]) -> tuple[str, ...]:
+def _live_config_row(live_config: Mapping[str, Any]) -> tuple[str, ...]:
     differs = [
         *live_config["differs_by"],
         *(f"{name}={value}" for name, value in live_config["settings"].items()),
@@ -131,13 +131,13 @@ def _bounds(bounds: Sequence[float] | None) -> str:
     return "" if bounds is None else f"{bounds[0]:.4g} to {bounds[1]:.4g}"
 
 
-def _member(member: Mapping[str, Any]) -> tuple[str, ...]:
+def _member_row(member: Mapping[str, Any]) -> tuple[str, ...]:
     idle = "rests" if member.get("rests") else "has no score"
     price = f"{member['price']:.1f}" if "price" in member else ""
     return member["who"], idle if member["weight"] is None else f"{member['weight']:.3f}", price
 
 
-def _weight(member: Mapping[str, Any]) -> tuple[str, ...]:
+def _weight_row(member: Mapping[str, Any]) -> tuple[str, ...]:
     return member["name"] or "", str(member["number"]), f"{member['weight']:.6g}"
 
 

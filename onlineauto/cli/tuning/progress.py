@@ -155,6 +155,6 @@ def _table(study: Study, progress: _Progress) -> Any:
 def _best(study: Study) -> list[Trial]:
     """Return the best trials among those with the largest resource, the best first."""
     sign = -1.0 if study.mode == "max" else 1.0
-    valued = [trial for trial in study.trials if trial.value is not None]
-    valued.sort(key=lambda trial: (-trial.resource, sign * (trial.value or 0.0)))
-    return valued[:_BEST]
+    with_value = [trial for trial in study.trials if trial.value is not None]
+    with_value.sort(key=lambda trial: (-trial.resource, sign * (trial.value or 0.0)))
+    return with_value[:_BEST]

@@ -94,7 +94,7 @@ def _column_of_features(context: Context, part_score: int, column: int) -> int:
 def take_layer(
     state: LayerState, n: int, column: int, buffers: Buffers, scratch: LayerScratch, n_known: int
 ) -> None:
-    """Fill the waves from a column of scores of `n` actions; `n_known` is the number of known actions."""
+    """Compute the waves of a column of scores of `n` actions; `n_known` is the number of known actions."""
     inputs, measure = scratch.waves, state.measure
     inputs[:WAVES] = 0
     for action in range(n):
