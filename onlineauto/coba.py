@@ -125,18 +125,20 @@ class ExactMediator(VowpalMediator):  # type: ignore[misc]
 
     def make_example(self, namespaces: Any, label: str | None = None) -> dict[str, Any]:
         """Return the example of a context, for ``--cb`` and ``--cb_explore``."""
-        made: dict[str, Any] = {"context": dict(self._prep_namespaces(namespaces))}
+        example: dict[str, Any] = {"context": dict(self._prep_namespaces(namespaces))}
         if label is not None:
             action, cost, probability = label.split(":")
-            made |= {"action": int(action), "cost": float(cost), "probability": float(probability)}
-        return made
+            example |= {"action": int(action), "cost": float(cost), "probability": float(probability)}
+        return example
 
     def make_examples(self, shared: Any, uniques: Any, labels: Any = None) -> dict[str, Any]:
         """Return the example of a context and of actions, each of which has the features of both."""
         context = dict(self._prep_namespaces(shared))
-        made: dict[str, Any] = {"actions": [context | dict(self._prep_namespaces(each)) for each in uniques]}
+        example: dict[str, Any] = {
+            "actions": [context | dict(self._prep_namespaces(each)) for each in uniques]
+        }
         for number, label in enumerate(labels or ()):
             if label is not None:
                 _, cost, probability = label.split(":")
-                made |= {"chosen": number, "cost": float(cost), "probability": float(probability)}
-        return made
+                example |= {"chosen": number, "cost": float(cost), "probability": float(probability)}
+        return example

@@ -89,7 +89,7 @@ class AutoMLClassifier(base.Classifier):
         self.model.learn(x, y)
 
     def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
-        """Return the probability of each label so far."""
+        """Return the probability of each label that the model has seen."""
         return self.model.predict_proba(x)
 
 

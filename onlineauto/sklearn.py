@@ -53,7 +53,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _events(self, X: Any) -> list[dict[str, Any]]:
         check_is_fitted(self)
-        return self._rows(self._validated(X, reset=False))
+        return self._rows(self._validate(X, reset=False))
 
     def _rows(self, X: NDArray[Any]) -> list[dict[str, Any]]:
         if X.dtype.kind in "mM":
@@ -64,7 +64,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         return [dict(zip(names, row, strict=True)) for row in X.tolist()]
 
-    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+    def _validate(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         for row, label in enumerate(y) if is_sequence(y) else ():
             if is_missing(label) and not isinstance(label, float):  # scikit-learn itself rejects NaN
                 raise InputError(
@@ -105,15 +105,15 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn rows from scratch."""
-        return self._fit(X, y, sample_weight, anew=True, passes=self.passes)
+        return self._fit(X, y, sample_weight, reset=True, passes=self.passes)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows."""
-        return self._fit(X, y, sample_weight, anew=not hasattr(self, "model_"), passes=None)
+        return self._fit(X, y, sample_weight, reset=not hasattr(self, "model_"), passes=None)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, *, anew: bool, passes: int | None) -> Self:
-        X, y = self._validated(X, y, reset=anew)
-        if anew:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, passes: int | None) -> Self:
+        X, y = self._validate(X, y, reset=reset)
+        if reset:
             arguments: dict[str, Any] = {
                 "live_configs": self.live_configs,
                 "loss": self.loss,
@@ -138,23 +138,23 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn rows from scratch."""
-        return self._fit(X, y, sample_weight, anew=True, classes=None, passes=self.passes)
+        return self._fit(X, y, sample_weight, reset=True, classes=None, passes=self.passes)
 
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None
     ) -> Self:
         """Learn more rows; the first call has to pass all classes that may appear."""
-        anew = not hasattr(self, "model_")
-        if anew and classes is None:
+        reset = not hasattr(self, "model_")
+        if reset and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        return self._fit(X, y, sample_weight, anew=anew, classes=classes, passes=None)
+        return self._fit(X, y, sample_weight, reset=reset, classes=classes, passes=None)
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, *, anew: bool, classes: Any, passes: int | None
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, classes: Any, passes: int | None
     ) -> Self:
-        X, y = self._validated(X, y, reset=anew)
+        X, y = self._validate(X, y, reset=reset)
         check_classification_targets(y)
-        if anew:
+        if reset:
             self.classes_ = np.unique(y if classes is None else classes)
             arguments = {"live_configs": self.live_configs, "seed": self.seed} | dict(self.options or {})
             self.model_ = onlineauto.AutoMLClassifier(**arguments)

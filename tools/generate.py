@@ -44,7 +44,7 @@ Word: TypeAlias = "str | float | PathLike[str]"
 
 
 class LearnerOptions(TypedDict, total=False):
-    """Options of `AutoML` and its kin that are no parameters of their own."""
+    """Options of `AutoML` and its kin that are not parameters of their own."""
 '''
 _ALL_OPTIONS: Final = '''
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS, options_of_model
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions
-from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
+from onlineauto.api.decisions.events import copy_context, cost_of, index_of, list_features
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
 from onlineauto.engine.options.registry import RunOptions
@@ -123,11 +123,11 @@ class AutoML(FromLogs):
         **options: Unpack[LearnerOptions],
     ) -> None:
         check_limits(max_pending, time_to_live)
-        made = options_of_model(options, live_configs=live_configs, seed=seed, hash_bits=hash_bits)
+        flags = options_of_model(options, live_configs=live_configs, seed=seed, hash_bits=hash_bits)
         for name, value in explorer_keywords(explorer).items():
-            if (before := made.setdefault(name, value)) is not value and before != value:
-                raise OptionError(f"{name} is given as {made[name]!r} and, by explorer, as {value!r}")
-        super().__init__({"cb_explore_adf": True, **made}, begin_with=begin_with)
+            if (before := flags.setdefault(name, value)) is not value and before != value:
+                raise OptionError(f"{name} is given as {flags[name]!r} and, by explorer, as {value!r}")
+        super().__init__({"cb_explore_adf": True, **flags}, begin_with=begin_with)
         self._decisions = Decisions(
             seed=self._workspace.configuration[RunOptions].random_seed,
             limit=max_pending,
@@ -177,7 +177,7 @@ class AutoML(FromLogs):
         >>> choice.action, choice.action_id, choice.probability, choice.pmf
         (1, 'b2', 0.5, array([0.5, 0.5], dtype=float32))
         """
-        event = EncodedEvent(copied(context), listed(actions))
+        event = EncodedEvent(copy_context(context), list_features(actions))
         with self._lock:
             choice = self._decisions.decide(event, actions, self._workspace.predict(event), event_id)
             self._learn_expired(_AT_ONCE)
@@ -257,11 +257,11 @@ class AutoML(FromLogs):
                     "a decision that was made elsewhere needs its context, its actions, the action and its "
                     "probability: learn(context, actions, action=…, probability=…, reward=…)"
                 )
-            of, likely = listed(actions), plain(probability)
+            features, likely = list_features(actions), plain(probability)
             if likely is None:
                 raise InputError(f"event: the probability is missing: {shown(probability)}")
-            chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
-            event = EncodedEvent(copied(event_id), of)
+            chosen = index_of(action, actions if isinstance(actions, Mapping) else features)
+            event = EncodedEvent(copy_context(event_id), features)
             with self._lock:
                 self._learn(event, chosen, likely, loss, where="event")
             return
@@ -309,23 +309,23 @@ class AutoML(FromLogs):
         [array([0.5, 0.5], dtype=float32), array([1.], dtype=float32)]
         """
         if not isinstance(context, list | tuple):
-            return self._workspace.predict(EncodedEvent(copied(context), listed(actions)))
+            return self._workspace.predict(EncodedEvent(copy_context(context), list_features(actions)))
         if not isinstance(actions, list | tuple) or len(actions) != len(context):
             many = len(actions) if isinstance(actions, list | tuple) else type(actions).__name__
             raise InputError(f"there are {len(context)} contexts, and actions of {many}: one list for each")
         events = []
-        for place, (each, those) in enumerate(zip(context, actions, strict=True)):
+        for index, (each, those) in enumerate(zip(context, actions, strict=True)):
             try:
-                events.append(EncodedEvent(copied(each), listed(those)))
+                events.append(EncodedEvent(copy_context(each), list_features(those)))
             except InputError as error:
-                raise InputError(str(error).replace("event:", f"event {place}:", 1)) from None
+                raise InputError(str(error).replace("event:", f"event {index}:", 1)) from None
         pmfs: list[NDArray[np.float32]] = []
         with self._lock:
-            for place, event in enumerate(events):
+            for index, event in enumerate(events):
                 try:
                     pmfs.append(self._workspace.predict(event))
                 except InputError as error:
-                    raise InputError(f"event {place}: {str(error).removeprefix('event: ')}") from None
+                    raise InputError(f"event {index}: {str(error).removeprefix('event: ')}") from None
         return pmfs
 
     def _learn(
@@ -338,8 +338,8 @@ class AutoML(FromLogs):
         if outlier == Outlier.BEGINS_AGAIN:
             warnings.warn(f"{where}: {BEGAN_AGAIN}", UserWarning, stacklevel=3)
         if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
-            what = f"a reward of {-cost:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
-            warnings.warn(f"{where}: {outlier_message(what)}", UserWarning, stacklevel=3)
+            description = f"a reward of {-cost:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
+            warnings.warn(f"{where}: {outlier_message(description)}", UserWarning, stacklevel=3)
         else:
             self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 
@@ -397,11 +397,11 @@ class AutoML(FromLogs):
 
     # -- models ----------------------------------------------------------------------------------------
 
-    def _kept(self) -> dict[str, Any]:
+    def _extra_state(self) -> dict[str, Any]:
         return self._decisions.kept()
 
-    def _restore(self, kept: dict[str, Any]) -> None:
-        self._decisions = Decisions.restored(kept, clock=time.monotonic)
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._decisions = Decisions.restored(state, clock=time.monotonic)
 
     @classmethod
     def load(
@@ -431,7 +431,7 @@ class AutoML(FromLogs):
         >>> AutoML.load(file.getvalue()).rank(*event).action == bandit.rank(*event).action
         True
         """
-        made = super().load(source)
-        made._decisions.waiting.clock = clock  # noqa: SLF001 - of this class
-        made._log_to(decision_log, sync=sync_log)  # noqa: SLF001
-        return made
+        bandit = super().load(source)
+        bandit._decisions.waiting.clock = clock  # noqa: SLF001 - of this class
+        bandit._log_to(decision_log, sync=sync_log)  # noqa: SLF001
+        return bandit

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 import msgspec
 
 from onlineauto.api.champion import champion_of
-from onlineauto.api.feed import Feed, checked, size_of
+from onlineauto.api.feed import Feed, check_source, size_of
 from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
@@ -48,15 +48,15 @@ HISTORY: Final = 10_000
 _C = TypeVar("_C")
 
 
-def shared(made: type[_C]) -> type[_C]:
+def hide_class_name(decorated: type[_C]) -> type[_C]:
     """Remove the class name from the methods' names, so that errors about a call do not mention a base class.
 
     Users know only the subclass.
     """
-    for name, value in vars(made).items():
+    for name, value in vars(decorated).items():
         if isinstance(value, FunctionType):
             value.__qualname__ = name
-    return made
+    return decorated
 
 
 def options_of_model(
@@ -69,21 +69,21 @@ def options_of_model(
     OptionError
         A parameter and its alias are both given.
     """
-    made = dict(options)
+    flags = dict(options)
     parameters = (
         ("live_configs", "automl", live_configs, LIVE_CONFIGS),
         ("seed", "random_seed", seed, 0),
         ("hash_bits", "bit_precision", hash_bits, HASH_BITS),
     )
     for name, flag, value, default in parameters:
-        if flag in made and value != default:
+        if flag in flags and value != default:
             raise OptionError(f"{name} and {flag} are the same option: leave {flag} out")
-        if flag not in made and (flag == "automl" or value != default):
-            made[flag] = value
-    return made
+        if flag not in flags and (flag == "automl" or value != default):
+            flags[flag] = value
+    return flags
 
 
-@shared
+@hide_class_name
 class AutoModel:
     """A workspace that searches, with the decisions of the search and the average loss so far.
 
@@ -112,11 +112,11 @@ class AutoModel:
 
     def __init__(self, options: Mapping[str, Any], *, begin_with: Sequence[str] = ()) -> None:
         config = config_of_names(begin_with)
-        given = dict(options)
-        searches = given.get("automl") is not None
+        arguments = dict(options)
+        searches = arguments.get("automl") is not None
         if begin_with and not searches:
-            given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
-        self._workspace = Workspace(**given)
+            arguments["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
+        self._workspace = Workspace(**arguments)
         check_options(self._workspace.configuration)
         self._tally = LossTally()
         self._history: deque[Entry] = deque(maxlen=HISTORY)
@@ -251,18 +251,18 @@ class AutoModel:
 
     # -- streams ---------------------------------------------------------------------------------------
 
-    def _event_of(self, item: Any, place: int, found: Diagnostics) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return an item of an iterable as a mapping for `from_dicts`; `place` is its number in messages.
+    def _event_of(self, item: Any, number: int, problems: Diagnostics) -> Mapping[str, Any]:  # noqa: ARG002
+        """Return an item of an iterable as a mapping for `from_dicts`; `number` is its number in messages.
 
-        A missing label is added to the problems `found`.
+        A missing label is added to the problems `problems`.
 
         Raises
         ------
         InputError
             The item is not an event.
         """
-        what = type(item).__name__
-        raise EventTypeError(f"event {place}: an event is a mapping, a text or a Block, not {what}")
+        type_name = type(item).__name__
+        raise EventTypeError(f"event {number}: an event is a mapping, a text or a Block, not {type_name}")
 
     def _fit(
         self,
@@ -270,8 +270,8 @@ class AutoModel:
         *,
         progress: bool | None = None,
         n_events: int | None = None,
-        form: str | None = None,
-        found: Diagnostics | None = None,
+        text_format: str | None = None,
+        problems: Diagnostics | None = None,
     ) -> None:
         """Learn from a source.
 
@@ -281,9 +281,9 @@ class AutoModel:
             As for `fit`.
         n_events : int, optional
             The number of its events, if `size_of` cannot find it.
-        form : {"json", "dsjson"}, optional
+        text_format : {"json", "dsjson"}, optional
             Its format, if known.
-        found : Diagnostics, optional
+        problems : Diagnostics, optional
             Known problems of the source; further ones are added.
 
         Raises
@@ -291,36 +291,38 @@ class AutoModel:
         InputError
             The source cannot be read, or nothing in it could be learnt.
         """
-        source = checked(source)
+        source = check_source(source)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
-        found, before, events = found or Diagnostics(), self._tally.events, 0
+        problems, before, events = problems or Diagnostics(), self._tally.events, 0
         with progress_bar(show=progress, total=total, unit=unit) as bar:
-            feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown, form=form)
+            feed = Feed(
+                event_of=self._event_of, advance=bar.advance, watched=bar.shown, text_format=text_format
+            )
             run = Run(self._workspace, source)
-            run.read, run.diagnostics = feed, found
+            run.read, run.diagnostics = feed, problems
             for block, outcomes in run:
                 events += len(block)
                 with self._lock:
                     self._tally.add_block(outcomes)
-        self._workspace.diagnostics.add(found)
+        self._workspace.diagnostics.add(problems)
         if self._tally.events == before:
-            raise nothing_learnt(self._workspace, feed, found, events=events)
-        if found.total:
-            warnings.warn(found.summary(), UserWarning, stacklevel=3)
+            raise nothing_learnt(self._workspace, feed, problems, events=events)
+        if problems.total:
+            warnings.warn(problems.summary(), UserWarning, stacklevel=3)
 
     # -- models ----------------------------------------------------------------------------------------
 
-    def _kept(self) -> dict[str, Any]:
+    def _extra_state(self) -> dict[str, Any]:
         """Return the part of a model file besides the workspace: numbers, texts, lists and maps of these."""
         return {}
 
-    def _restore(self, kept: dict[str, Any]) -> None:
-        """Restore the result of `_kept`.
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Restore the result of `_extra_state`.
 
         Raises
         ------
         ValueError
-            It is not a result of `_kept`.
+            It is not a result of `_extra_state`.
         """
 
     def save(self, target: str | os.PathLike[str] | BinaryIO) -> None:
@@ -344,7 +346,7 @@ class AutoModel:
                 "class": type(self).__name__,
                 "tally": [tally.events, tally.weight, tally.loss],
                 "history": msgspec.to_builtins(list(self._history)),
-                "own": self._kept(),
+                "own": self._extra_state(),
             }
             save_model(self._workspace.state(copy=False), target, run={"api": content})
 
@@ -368,15 +370,15 @@ class AutoModel:
         if content.get("class") != cls.__name__:
             known = f"{content['class']}.load" if "class" in content else "Workspace.load"
             raise InputError(f"{name} was not saved by {cls.__name__}: {known} reads it")
-        made = cls.__new__(cls)
+        model = cls.__new__(cls)
         try:
             tally = LossTally(*msgspec.convert(content["tally"], tuple[int, float, float]))
             decisions = deque(msgspec.convert(content["history"], list[Entry]), HISTORY)
-            made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
-            made._restore(content["own"])  # noqa: SLF001 - of this class
+            model.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
+            model._restore(content["own"])  # noqa: SLF001 - of this class
         except (KeyError, ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
             raise InputError(f"{name} does not fit {cls.__name__}: {error}") from None
-        return made
+        return model
 
     def warm_start(self, source: str | os.PathLike[str] | bytes, *, namespaces: Iterable[str] = ()) -> Self:
         r"""Start with the champion of another model, including its weights, and return self.
@@ -414,11 +416,11 @@ class AutoModel:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a copy; no other thread changes this model at the same time."""
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
+        copy_ = type(self).__new__(type(self))
+        memo[id(self)] = copy_
         with self._lock:
-            made.__setstate__(deepcopy(vars(self), memo))
-        return made
+            copy_.__setstate__(deepcopy(vars(self), memo))
+        return copy_
 
     def __getstate__(self) -> dict[str, Any]:
         """Return copies of the attributes for `pickle`."""

@@ -113,14 +113,14 @@ class AutoMLClassifier(SingleLines):
                 f"max_labels cannot be {shown(max_labels)}; it takes a whole number of at least 2"
             )
         self.max_labels = limit
-        made: dict[str, Any] = dict(options)
+        flags: dict[str, Any] = dict(options)
         for name in ("loss", "loss_function", "link"):
-            value = made.pop(name, None)
+            value = flags.pop(name, None)
             if value not in (None, "logistic"):
                 raise OptionError(f"{name} cannot be {value!r}: a classifier learns the logistic loss")
-        made |= {"loss_function": "logistic", "link": "logistic"}
+        flags |= {"loss_function": "logistic", "link": "logistic"}
         super().__init__(
-            made, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
+            flags, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
         )
         searches = self._workspace.configuration.get("automl") is not None
         self._begin_with = tuple(begin_with) if searches else ()
@@ -136,7 +136,9 @@ class AutoMLClassifier(SingleLines):
     def champions(self) -> dict[Any, Champion]:
         """The champion of each label that has its own model."""
         with self._lock:
-            return {label: champion_of(of) for label, of in zip(self._codes, self._models(), strict=False)}
+            return {
+                label: champion_of(model) for label, model in zip(self._codes, self._models(), strict=False)
+            }
 
     def predict(self, features: Any) -> Any:
         """Return the likeliest label of one event, or a list with the label of each of many events.
@@ -163,8 +165,12 @@ class AutoMLClassifier(SingleLines):
             probabilities = self.predict_proba(features)
             return max(probabilities, key=probabilities.__getitem__) if probabilities else None
         with self._lock:
-            found, labels = self.predict_proba(features), self.labels
-        return [labels[code] for code in found.argmax(axis=1).tolist()] if labels else [None] * len(found)
+            probability, labels = self.predict_proba(features), self.labels
+        return (
+            [labels[code] for code in probability.argmax(axis=1).tolist()]
+            if labels
+            else [None] * len(probability)
+        )
 
     @overload
     def predict_proba(self, features: Features) -> dict[Any, float]: ...
@@ -194,7 +200,7 @@ class AutoMLClassifier(SingleLines):
             with self._lock:
                 if not self._codes:
                     return {}
-                event = {"context": self._encoded(features)}
+                event = {"context": self._encode(features)}
                 [row] = self._probabilities([model.predict(event) for model in self._models()]).tolist()
                 return dict(zip(self._codes, row, strict=True))
         rows = list(rows_of(features))
@@ -225,32 +231,32 @@ class AutoMLClassifier(SingleLines):
         each /= each.sum(axis=1, keepdims=True)
         return each
 
-    def _checked(self, label: Any, before: Collection[Any] = ()) -> Any:
+    def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
         """Return a label; a scalar of another library is converted to the equal Python value.
 
         A label that no file can have is refused here: once learnt, it would keep the model from being saved.
         """
-        own = plain(label)
-        if not isinstance(own, str | int | float):
+        builtin = plain(label)
+        if not isinstance(builtin, str | int | float):
             raise InputError(
                 f"the label {shown(label)} is {kind_of(label)}: labels are texts, numbers and truth values, "
                 "which a file can have"
             )
         try:
-            msgspec.msgpack.encode(own)
+            msgspec.msgpack.encode(builtin)
         except (OverflowError, UnicodeEncodeError) as error:
             raise InputError(f"the label {shown(label)} cannot be in a file: {error}") from None
-        if own not in self._codes and own not in before:
-            self._check_number(own, len({*self._codes, *before}))
-        return own
+        if builtin not in self._codes and builtin not in before:
+            self._check_number(builtin, len({*self._codes, *before}))
+        return builtin
 
     def _check_number(self, label: Any, before: int) -> None:
         """Reject a label if it would be a class too many after `before` other classes."""
         if before >= self.max_labels:
             raise InputError(
-                f"the label {shown(label)} would be class {before + 1}, and max_labels is {self.max_labels}: "
-                "ids and measurements are no labels; merge rare labels into one, or set max_labels of the "
-                "model to a larger number (a class takes about 15 MB, and less with fewer hash_bits)"
+                f"the label {shown(label)} would be class {before + 1}, but max_labels is {self.max_labels}: "
+                "do not use ids or measurements as labels; merge rare labels into one, or give the model a "
+                "larger max_labels (a class takes about 15 MB, less with fewer hash_bits)"
             )
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
@@ -267,7 +273,9 @@ class AutoMLClassifier(SingleLines):
         return outlier
 
     def _outliers(self) -> list[int]:
-        counts: list[int] = np.sum([of.learner.model.outliers for of in self._models()], axis=0).tolist()
+        counts: list[int] = np.sum(
+            [model.learner.model.outliers for model in self._models()], axis=0
+        ).tolist()
         return counts
 
     def _count(self, weight: float, probability: float) -> None:
@@ -276,11 +284,11 @@ class AutoMLClassifier(SingleLines):
 
     def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
         begin, outliers = 0, []
-        for place, label in enumerate(labels):
+        for index, label in enumerate(labels):
             if label not in self._codes:
-                outliers.append(self._learn_known(block.tail(begin).head(place - begin), labels[begin:place]))
+                outliers.append(self._learn_known(block.tail(begin).head(index - begin), labels[begin:index]))
                 self._add_class(label)
-                begin = place
+                begin = index
         outliers.append(self._learn_known(block.tail(begin), labels[begin:]))
         return np.concatenate(outliers)
 
@@ -293,17 +301,17 @@ class AutoMLClassifier(SingleLines):
         so far.
         """
         self._check_number(label, len(self._codes))
-        made = []
+        models = []
         if len(self._codes) == 2:
-            made.append(deepcopy(self._workspace))
+            models.append(deepcopy(self._workspace))
         if len(self._codes) >= 2:
             configuration = self._workspace.configuration
             supplied = {name: configuration.get(name) for name in configuration.supplied}
             supplied["constant"] = -math.log(max(self.events, 1))
-            made.append(Workspace(configuration=REGISTRY.from_keywords(**supplied)))
+            models.append(Workspace(configuration=REGISTRY.from_keywords(**supplied)))
             if self._begin_with:
-                first_champion(made[-1], config_of_names(self._begin_with))
-        self._rest += made
+                first_champion(models[-1], config_of_names(self._begin_with))
+        self._rest += models
         self._codes[label] = len(self._codes)
 
     def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
@@ -323,20 +331,23 @@ class AutoMLClassifier(SingleLines):
             outliers = np.maximum(outliers, outcomes.outlier % int(Outlier.BEGINS_AGAIN))
             if len(begins):
                 begun = max(begun, int(begins[-1]))
-        found, weights = self._probabilities(columns)[np.arange(len(codes)), codes], block.weight[places]
+        probability, weights = (
+            self._probabilities(columns)[np.arange(len(codes)), codes],
+            block.weight[places],
+        )
         for at in np.flatnonzero(outliers == 0).tolist():
             if at == begun:
                 self._tally.begin_again()
-            self._count(float(weights[at]), float(found[at]))
+            self._count(float(weights[at]), float(probability[at]))
         if begun >= 0 and not outliers[begun]:
             outliers[begun] = Outlier.BEGINS_AGAIN
         return outliers
 
     # -- models ----------------------------------------------------------------------------------------
 
-    def _kept(self) -> dict[str, Any]:
+    def _extra_state(self) -> dict[str, Any]:
         labels, models = self.labels, [model.state(copy=False) for model in self._rest]
-        content = super()._kept() | {"labels": labels, "models": models, "max_labels": self.max_labels}
+        content = super()._extra_state() | {"labels": labels, "models": models, "max_labels": self.max_labels}
         if any(map(is_raw, self._begin_with)):
             raw = [each.encode("utf-8", "surrogateescape") for each in self._begin_with]
             return content | {"raw_begin_with": raw}

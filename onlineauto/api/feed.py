@@ -21,7 +21,7 @@ from onlineauto.formats.options import format_of
 from onlineauto.formats.sources.source import ByteSource, name_of
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.workspace.options import REGISTRY
-from onlineauto.workspace.save_load import changed
+from onlineauto.workspace.save_load import with_changed_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -44,7 +44,7 @@ class Feed:
         Called with the number of bytes of a file, or else of events, while they are read.
     watched : bool
         True if a progress bar is displayed; if not, large files are read faster.
-    form : {"json", "dsjson"}, optional
+    text_format : {"json", "dsjson"}, optional
         The format of files and texts. By default it is recognised by the first bytes.
 
     Attributes
@@ -59,59 +59,63 @@ class Feed:
         event_of: Callable[[Any, int, Diagnostics], Mapping[str, Any]],
         advance: Callable[[int], object],
         watched: bool,
-        form: str | None = None,
+        text_format: str | None = None,
     ) -> None:
-        self._event_of, self._advance, self._watched, self._form = event_of, advance, watched, form
+        self._event_of, self._advance, self._watched, self._form = event_of, advance, watched, text_format
         self.head = b""
 
-    def __call__(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    def __call__(
+        self, source: Sources, configuration: Configuration, problems: Diagnostics
+    ) -> Iterator[Block]:
         """Yield the blocks of a source, like `read_blocks`."""
-        return read_blocks(self._blocks(source, configuration, found), configuration, found)
+        return read_blocks(self._blocks(source, configuration, problems), configuration, problems)
 
-    def _blocks(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    def _blocks(
+        self, source: Sources, configuration: Configuration, problems: Diagnostics
+    ) -> Iterator[Block]:
         if isinstance(source, EventSource):
-            for block in read_all(source, configuration, found):
+            for block in read_all(source, configuration, problems):
                 yield block
                 self._advance(len(block))
             return
         if source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read"):
-            yield from self._file(source, configuration, found)
+            yield from self._file(source, configuration, problems)
             return
-        place = 0
+        n_before = 0
         for kind, items in groupby(cast("Iterable[Any]", source), _kind_of):
             if kind is Block:
                 blocks: Iterator[Block] = items
             elif kind is str:
-                blocks = self._texts(items, configuration, found)
+                blocks = self._texts(items, configuration, problems)
             elif kind is os.PathLike:
                 for item in items:
-                    yield from self._file(item, configuration, found)
+                    yield from self._file(item, configuration, problems)
                 continue
             else:
-                found.reading = "event"
-                blocks = self._events(items, configuration, found, place)
+                problems.reading = "event"
+                blocks = self._events(items, configuration, problems, n_before)
             for block in blocks:
-                place += len(block)
+                n_before += len(block)
                 yield block
                 self._advance(len(block))
 
     def _events(
-        self, items: Iterator[Any], configuration: Configuration, found: Diagnostics, place: int
+        self, items: Iterator[Any], configuration: Configuration, problems: Diagnostics, n_before: int
     ) -> Iterator[Block]:
-        """Yield the blocks of events as mappings; `place` is the number of events before them."""
+        """Yield the blocks of events as mappings; `n_before` is the number of events before them."""
         features = configuration[FeatureOptions]
-        events = (self._event_of(item, number, found) for number, item in enumerate(items, place))
-        return from_dicts(events, hash=features.hash, hash_seed=features.hash_seed, first=place)
+        events = (self._event_of(item, number, problems) for number, item in enumerate(items, n_before))
+        return from_dicts(events, hash=features.hash, hash_seed=features.hash_seed, first=n_before)
 
     def _texts(
-        self, items: Iterator[str | bytes], configuration: Configuration, found: Diagnostics
+        self, items: Iterator[str | bytes], configuration: Configuration, problems: Diagnostics
     ) -> Iterator[Block]:
         """Yield the blocks of texts with one event each, all in the format of the first text."""
         first = next(items)
         self.head = self.head or (first if isinstance(first, bytes) else first.encode("utf-8", "replace"))
-        return read_all(_with_first(first, items), self._formatted(configuration, self.head), found)
+        return read_all(_with_first(first, items), self._with_format(configuration, self.head), problems)
 
-    def _file(self, source: Any, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    def _file(self, source: Any, configuration: Configuration, problems: Diagnostics) -> Iterator[Block]:
         """Yield the blocks of a file, of standard input, or of the bytes of a file."""
         file: _Watched | None = None
         if isinstance(source, bytes) or (_is_path(source) and Path(source).is_file()):
@@ -119,14 +123,16 @@ class Feed:
             head = _head(beginning)
             beginning.close()
             if self._watched:
-                file = _Watched(_opened(source), self._advance, name=name_of(source))
+                file = _Watched(_open_file(source), self._advance, name=name_of(source))
         else:
             opened = ByteSource(source)
             head = _head(opened, lines=1)
             file = _Watched(opened, self._advance, name=opened.name, head=head)
         self.head = self.head or head
-        formatted = self._formatted(configuration, head)
-        reader = open_source(source if file is None else cast("BinaryIO", file), formatted, diagnostics=found)
+        formatted = self._with_format(configuration, head)
+        reader = open_source(
+            source if file is None else cast("BinaryIO", file), formatted, diagnostics=problems
+        )
         try:
             ahead = formatted[RunOptions].threads > 1 and saves_time(source)
             yield from read_ahead(reader) if ahead else reader
@@ -134,19 +140,21 @@ class Feed:
             if file is not None:
                 file.close()
 
-    def _formatted(self, configuration: Configuration, head: bytes) -> Configuration:
+    def _with_format(self, configuration: Configuration, head: bytes) -> Configuration:
         """Return the options, with the format of the lines if they name none."""
-        form = self._form or format_of_lines(head)
-        if form == "text" or format_of(configuration) != "text":
+        text_format = self._form or format_of_lines(head)
+        if text_format == "text" or format_of(configuration) != "text":
             return configuration
-        return changed(configuration, REGISTRY.from_keywords(**{form: True}), name="the model")
+        return with_changed_options(
+            configuration, REGISTRY.from_keywords(**{text_format: True}), name="the model"
+        )
 
 
 def _is_path(source: object) -> bool:
     return isinstance(source, str | os.PathLike) and source != "-"
 
 
-def checked(source: Any) -> Sources:
+def check_source(source: Any) -> Sources:
     """Return the source of `fit`, checked and converted for `Feed`.
 
     Raises
@@ -164,9 +172,10 @@ def checked(source: Any) -> Sources:
         return cast("Sources", source)
     if isinstance(source, os.PathLike | EventSource):
         return source
-    what = "None" if source is None else type(source).__name__
+    type_name = "None" if source is None else type(source).__name__
     raise EventTypeError(
-        f"{what} is not a source of events: give a path, a frame, blocks, or an iterable of mappings or texts"
+        f"{type_name} is not a source of events: give a path, a frame, blocks, or an iterable of mappings or "
+        "texts"
     )
 
 
@@ -213,7 +222,7 @@ def _head(source: ByteSource, *, lines: int | None = None) -> bytes:
     return head
 
 
-def _opened(source: Any) -> IO[bytes]:
+def _open_file(source: Any) -> IO[bytes]:
     return io.BytesIO(source) if isinstance(source, bytes) else Path(source).open("rb", buffering=0)
 
 

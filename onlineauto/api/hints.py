@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 
-def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, events: int) -> InputError:
+def nothing_learnt(workspace: Workspace, feed: Feed, problems: Diagnostics, *, events: int) -> InputError:
     """Return the error for a source from which nothing was learnt, with the likely reason."""
-    hint = _hint(workspace, feed.head, binary=ProblemCode.CONTROL_BYTE in found.counts)
-    if events and not found.total:
-        what = f"the source has {count_of(events, 'event')}, and none with a {_label(workspace)}"
-        return InputError(f"nothing was learnt: {what}{hint}")
-    if found.total:
-        return InputError(f"nothing was learnt{hint}\n{found.summary()}")
+    hint = _hint(workspace, feed.head, binary=ProblemCode.CONTROL_BYTE in problems.counts)
+    if events and not problems.total:
+        problem = f"the source has {count_of(events, 'event')}, and none with a {_label(workspace)}"
+        return InputError(f"nothing was learnt: {problem}{hint}")
+    if problems.total:
+        return InputError(f"nothing was learnt{hint}\n{problems.summary()}")
     return InputError(f"nothing was learnt: the source has no events{hint}")
 
 
@@ -55,6 +55,6 @@ def _label(workspace: Workspace) -> str:
     return "label" if workspace.kind == "simple" else "logged cost or reward"
 
 
-def count_of(n: int, what: str) -> str:
+def count_of(n: int, noun: str) -> str:
     """Return a number of things as text."""
-    return f"{n} {what}{'' if n == 1 else 's'}"
+    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -131,14 +131,14 @@ class NumberEncoder:
     >>> numbers = NumberEncoder()
     >>> for price in range(100):
     ...     numbers.add({"price": price, "colour": "red"})
-    >>> numbers.encoded({"price": 69.5, "colour": "red"})
+    >>> numbers.encode_features({"price": 69.5, "colour": "red"})
     {'colour': 'red', 'price': {'price': 0.692..., 'bin': '3'}}
     """
 
     def __init__(self) -> None:
         self._known: dict[str, _Values] = {}
 
-    def encoded(self, features: Mapping[Any, Any]) -> dict[str, Any]:
+    def encode_features(self, features: Mapping[Any, Any]) -> dict[str, Any]:
         """Return features with their numbers encoded, for `onlineauto.interop.from_dicts`.
 
         They are sorted by name, so that the order in `features` has no effect.
@@ -148,24 +148,24 @@ class NumberEncoder:
         InputError
             A number is infinite, or too large for a float32.
         """
-        made: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for key in sorted(features, key=str):
             name, value = str(key), features[key]
             number = _number(key, value)
             if number is None:
-                made[name] = value
+                result[name] = value
                 continue
             known = self._known.get(name, _UNKNOWN)
             off, deviation = number - known.moments.mean, known.moments.deviation
             # A number that was always the same has no spread, so the feature only marks its presence.
-            away = off / deviation if deviation else float(number != 0)
-            of_it: dict[str, Any] = {name: min(max(away, -_LARGEST), _LARGEST)}
-            made[name] = of_it
+            deviations = off / deviation if deviation else float(number != 0)
+            of_it: dict[str, Any] = {name: min(max(deviations, -_LARGEST), _LARGEST)}
+            result[name] = of_it
             if known.limits:
                 of_it["bin"] = str(bisect_right(known.limits[0], number))
             if len(known.limits) > 1:
-                made[f"{name} bins"] = {"bin": str(bisect_right(known.limits[1], number))}
-        return made
+                result[f"{name} bins"] = {"bin": str(bisect_right(known.limits[1], number))}
+        return result
 
     def first_far(self, features: Mapping[Any, Any]) -> tuple[str, float] | None:
         """Return the name and value of the first number far beyond all before of its name; None without one.
@@ -268,10 +268,10 @@ def _number(name: Any, value: Any) -> float | None:
     kind = type(value)
     if kind is str or kind is bool:
         return None
-    own = value if kind is float or kind is int else plain(value)
-    if isinstance(own, bool) or not isinstance(own, float | int):
+    builtin = value if kind is float or kind is int else plain(value)
+    if isinstance(builtin, bool) or not isinstance(builtin, float | int):
         return None
-    number = as_float(own)
+    number = as_float(builtin)
     if math.isnan(number):
         return None
     if abs(number) >= LARGE:

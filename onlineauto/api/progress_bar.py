@@ -39,7 +39,7 @@ def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator
     """
     make = _maker(show)
     if make is None:
-        yield Bar(_nothing, shown=False)
+        yield Bar(_ignore, shown=False)
         return
     with make(total=total, unit=unit if unit == "B" else f" {unit}", unit_scale=True) as bar:
         yield Bar(bar.update, shown=True)
@@ -63,5 +63,5 @@ def _is_watched() -> bool:
     return "ipykernel" in sys.modules or bool(sys.stderr and sys.stderr.isatty())
 
 
-def _nothing(_: int) -> None:
+def _ignore(_: int) -> None:
     """Ignore the progress."""

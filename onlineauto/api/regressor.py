@@ -95,12 +95,12 @@ class AutoMLRegressor(SingleLines):
         hash_bits: int = HASH_BITS,
         **options: Unpack[LearnerOptions],
     ) -> None:
-        made: dict[str, Any] = {"loss_function": loss, "link": link, **options}
-        if loss not in (made["loss_function"], "squared"):
+        flags: dict[str, Any] = {"loss_function": loss, "link": link, **options}
+        if loss not in (flags["loss_function"], "squared"):
             raise OptionError("loss and loss_function are the same option: leave loss_function out")
-        loss = made["loss_function"]
+        loss = flags["loss_function"]
         super().__init__(
-            made, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
+            flags, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
         )
         labelled = link is None and not any(name in options for name in _OF_LABELS)
         self._power = _POWERS.get(loss, 0) if labelled else 0
@@ -139,7 +139,7 @@ class AutoMLRegressor(SingleLines):
         """
         if isinstance(features, Mapping):
             with self._lock:
-                return self._natural(float(self._workspace.predict({"context": self._encoded(features)})[0]))
+                return self._natural(float(self._workspace.predict({"context": self._encode(features)})[0]))
         rows = list(rows_of(features))
         if not rows:
             return np.empty(0)
@@ -154,7 +154,7 @@ class AutoMLRegressor(SingleLines):
         return many
 
     @property
-    def _squared(self) -> bool:
+    def _has_squared_loss(self) -> bool:
         """True if the loss is the squared error, which needs no block."""
         return self._power == 2 and self._workspace.configuration.get("loss_function") != "expectile"
 
@@ -165,7 +165,7 @@ class AutoMLRegressor(SingleLines):
         return self._labels.mean, self._labels.deviation or 1.0
 
     def _accept_labels(self) -> None:
-        """Let the workspace accept standardised labels, which are large while the unit is very small."""
+        """Widen the limits of labels: standardised labels are large while their unit is very small."""
         if self._power:
             self._workspace.learner.accept_labels()
 
@@ -178,9 +178,9 @@ class AutoMLRegressor(SingleLines):
         (mean, unit), (low, high) = self._scale(), self._limits()
         return min(max(mean + unit * prediction, low), high)
 
-    def _checked(self, label: Any, before: Collection[Any] = ()) -> float:  # noqa: ARG002
-        own = plain(label)
-        if not isinstance(own, float | int) or not math.isfinite(number := as_float(own)):
+    def _check_label(self, label: Any, before: Collection[Any] = ()) -> float:  # noqa: ARG002
+        builtin = plain(label)
+        if not isinstance(builtin, float | int) or not math.isfinite(number := as_float(builtin)):
             raise InputError(f"the label {shown(label)} is not a finite number")
         if abs(number) >= LARGE:
             raise InputError(f"the label {shown(label)} is too large for a float32")
@@ -219,16 +219,16 @@ class AutoMLRegressor(SingleLines):
         self._range = min(self._range[0], label), max(self._range[1], label)
 
     def _learn_one(self, event: dict[str, Any], label: float) -> int:
-        if not self._squared:
+        if not self._has_squared_loss:
             return super()._learn_one(event, label)
-        found = self._outlier_kind(label, event["weight"])
-        if found == Outlier.BEGINS_AGAIN:
+        outlier_kind = self._outlier_kind(label, event["weight"])
+        if outlier_kind == Outlier.BEGINS_AGAIN:
             self._begin_again()
-        elif found:
-            return found
+        elif outlier_kind:
+            return outlier_kind
         before, standard = self._outliers(), self._standard(label)
         raw = float(self._workspace.learn(event | {"label": standard})[0])
-        outlier = self._outlier(before) or found
+        outlier = self._outlier(before) or outlier_kind
         if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
             return outlier
         error = label - self._natural(raw) if self._labels.weight else standard - raw
@@ -275,9 +275,9 @@ class AutoMLRegressor(SingleLines):
         places, (means, units, low, high) = part.event_start[:-1], np.array(scales).T
         part.lines["initial"][places] /= units
         outcomes = self._workspace.learn_block(part)
-        found = np.where(outliers, outliers, outcomes.outlier)
+        outlier = np.where(outliers, outliers, outcomes.outlier)
         with np.errstate(over="ignore"):
-            if self._squared:
+            if self._has_squared_loss:
                 off = (part.label[places] - outcomes.prediction.astype(float)) * units
                 clipped = np.clip(means + units * outcomes.prediction, low, high)
                 natural = np.array(labels[begin : begin + len(scales)], float) - clipped
@@ -285,26 +285,26 @@ class AutoMLRegressor(SingleLines):
                 outcomes.rows["loss"] = np.where(outcomes.labelled, outcomes.weight * off * off, 0.0)
             else:
                 outcomes.rows["loss"] *= units**self._power
-        outcomes.rows["outlier"] = found
+        outcomes.rows["outlier"] = outlier
         self._tally.add_block(outcomes)
-        return found
+        return outlier
 
-    def _kept(self) -> dict[str, Any]:
-        return super()._kept() | {
+    def _extra_state(self) -> dict[str, Any]:
+        return super()._extra_state() | {
             "power": self._power,
             "labels": msgspec.to_builtins(self._labels),
             "range": list(self._range) if self._labels.weight else [],
             "sizes": msgspec.to_builtins([self._size, self._weight]),
         }
 
-    def _restore(self, kept: dict[str, Any]) -> None:
-        super()._restore(kept)
-        self._power = msgspec.convert(kept["power"], int)
-        self._labels = msgspec.convert(kept["labels"], Moments)
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._power = msgspec.convert(state["power"], int)
+        self._labels = msgspec.convert(state["labels"], Moments)
         self._accept_labels()
-        sizes = msgspec.convert(kept.get("sizes", [TypicalSize(), TypicalSize()]), list[TypicalSize])
+        sizes = msgspec.convert(state.get("sizes", [TypicalSize(), TypicalSize()]), list[TypicalSize])
         self._size, self._weight = sizes
-        labels, known = self._labels, kept.get("range")
+        labels, known = self._labels, state.get("range")
         if known is None and labels.weight:  # the file is of an earlier version
             known = [labels.mean + side * _FAR * labels.deviation for side in (-1, 1)]
         self._range = msgspec.convert(known or _NO_RANGE, tuple[float, float])

@@ -99,5 +99,5 @@ def _challengers(workspace: Workspace) -> Iterator[str]:
         parts += [f"{name} {value}" for name, value in sorted(turned)]
         parts += [f"{name} as before" for name in sorted(champion.keys() - challenger["settings"].keys())]
         evidence = f", evidence {challenger['evidence']:.3g}" if "evidence" in challenger else ""
-        what = ", ".join(parts) or "the champion's double"
-        yield f"challenger {challenger['index']}: {what} (over {challenger['events']:,} events{evidence})"
+        config = ", ".join(parts) or "the champion's double"
+        yield f"challenger {challenger['index']}: {config} (over {challenger['events']:,} events{evidence})"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.api.base import AutoModel, options_of_model, shared
-from onlineauto.api.feed import Feed, checked, size_of
+from onlineauto.api.base import AutoModel, hide_class_name, options_of_model
+from onlineauto.api.feed import Feed, check_source, size_of
 from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import NumberEncoder
 from onlineauto.api.progress_bar import progress_bar
@@ -51,11 +51,11 @@ _TOGETHER = 256
 """Maximum number of events in one call."""
 
 
-@shared
+@hide_class_name
 class SingleLines(AutoModel):
     """A model of events with features and a label. Numbers are encoded by `NumberEncoder`.
 
-    A subclass defines `_learn_block`, and `_checked` for labels.
+    A subclass defines `_learn_block`, and `_check_label` for labels.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class SingleLines(AutoModel):
         self._names = NameHashes(hash=features.hash, hash_seed=features.hash_seed)
 
     @abstractmethod
-    def _checked(self, label: Any, before: Collection[Any] = ()) -> Any:
+    def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
         """Return a label, which is not missing, in the form that the model uses.
 
         `before` has the labels that will be learnt first, together with this one.
@@ -127,8 +127,8 @@ class SingleLines(AutoModel):
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; leave out events without a label")
         with self._lock:
-            event: dict[str, Any] = {"context": self._encoded(features)}
-            label, event["weight"] = self._checked(y), checked_weight(weight, "event")
+            event: dict[str, Any] = {"context": self._encode(features)}
+            label, event["weight"] = self._check_label(y), checked_weight(weight, "event")
             if far := self._numbers.first_far(features):
                 text = outlier_message(f"{far[0]}: the value {far[1]:g}")
                 warnings.warn(text, UserWarning, stacklevel=2)
@@ -138,8 +138,10 @@ class SingleLines(AutoModel):
             if outlier == Outlier.BEGINS_AGAIN:
                 warnings.warn(BEGAN_AGAIN, UserWarning, stacklevel=2)
             elif outlier:
-                what = f"the label {label:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
-                warnings.warn(outlier_message(what), UserWarning, stacklevel=2)
+                description = (
+                    f"the label {label:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
+                )
+                warnings.warn(outlier_message(description), UserWarning, stacklevel=2)
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
         """Predict, count and learn an event, to which the label is added here; return its outlier.
@@ -152,45 +154,45 @@ class SingleLines(AutoModel):
     def _block_of(self, rows: Iterable[Any]) -> Block:
         """Return a block of at least one event without labels."""
         events = [
-            named_event({"context": self._encoded(row)}, where=f"row {place}")
-            for place, row in enumerate(rows)
+            named_event({"context": self._encode(row)}, where=f"row {index}")
+            for index, row in enumerate(rows)
         ]
         return named_block(events, self._names)
 
-    def _encoded(self, features: Features) -> dict[str, Any]:
+    def _encode(self, features: Features) -> dict[str, Any]:
         if not isinstance(features, Mapping):
             hint = "; fit and predict take frames" if is_frame(features) else ""
             if isinstance(features, list | tuple):
                 hint = "; rows of numbers are a matrix: numpy.array(rows)"
-            what = type(features).__name__
-            raise InputError(f"features are a mapping of name to value, not {what}{hint}")
-        return self._numbers.encoded(features)
+            type_name = type(features).__name__
+            raise InputError(f"features are a mapping of name to value, not {type_name}{hint}")
+        return self._numbers.encode_features(features)
 
     def _learn_examples(
-        self, examples: Iterable[TableEvent], first: int, found: Diagnostics
+        self, examples: Iterable[TableEvent], first: int, problems: Diagnostics
     ) -> InputError | None:
         """Learn events up to the first invalid one; return the error of that event.
 
-        An event with a missing label or an outlier is added to the problems `found`, and is not learnt.
+        An event with a missing label or an outlier is added to the problems `problems`, and is not learnt.
         `first` is the number of the first event, for messages.
         """
         events: list[NamedEvent] = []
         labels: list[Any] = []
         places: list[int] = []
-        problem, found.reading = None, "event"
-        for place, example in enumerate(examples, first):
-            where = f"event {place}"
+        problem, problems.reading = None, "event"
+        for number, example in enumerate(examples, first):
+            where = f"event {number}"
             if is_missing(example.label):
-                found.locate(ProblemCode.NO_LABEL, place + 1, repr(example.label))
+                problems.locate(ProblemCode.NO_LABEL, number + 1, repr(example.label))
                 continue
             try:
-                label = self._checked(example.label, labels)
-                given = {"context": self._encoded(example.features), "label": 0, "weight": example.weight}
-                event = named_event(given, where=where)
+                label = self._check_label(example.label, labels)
+                mapping = {"context": self._encode(example.features), "label": 0, "weight": example.weight}
+                event = named_event(mapping, where=where)
                 if far := self._numbers.first_far(example.features):
                     block = named_block([event], self._names)
-                    block.lines["number"][:] = place + 1
-                    add_outlier(block, 0, Outlier.FAR_VALUE, found, number=far[1])
+                    block.lines["number"][:] = number + 1
+                    add_outlier(block, 0, Outlier.FAR_VALUE, problems, number=far[1])
                     continue
                 events.append(event)
                 self._numbers.add(example.features)
@@ -198,21 +200,21 @@ class SingleLines(AutoModel):
                 problem = error if str(error).startswith(where) else InputError(f"{where}: {error}")
                 break
             labels.append(label)
-            places.append(place)
+            places.append(number)
         if events:
             block = named_block(events, self._names)
             block.lines["number"][block.event_start[:-1]] = np.array(places) + 1
-            self._learn_located(block, labels, found)
+            self._learn_located(block, labels, problems)
         return problem
 
-    def _learn_located(self, block: Block, labels: Sequence[Any], found: Diagnostics) -> None:
+    def _learn_located(self, block: Block, labels: Sequence[Any], problems: Diagnostics) -> None:
         """Learn the events of a block, and add outliers to the problems, by line number."""
         weights = block.weight[block.event_start[:-1]].tolist()
         outliers = self._learn_block(block, labels)
         for at in np.flatnonzero(outliers).tolist():
             number = float(labels[at]) if outliers[at] == Outlier.FAR_COST else None
             number = weights[at] if outliers[at] == Outlier.FAR_WEIGHT else number
-            add_outlier(block, at, int(outliers[at]), found, number=number)
+            add_outlier(block, at, int(outliers[at]), problems, number=number)
 
     # -- many events -----------------------------------------------------------------------------------
 
@@ -268,13 +270,13 @@ class SingleLines(AutoModel):
             source = frame_rows(source, label=label, weight=weight)
         elif is_arrow(source):
             total, unit = None, "events"
-            source = dataset_rows(source, columns, label=label, weight=weight, found=problems)
+            source = dataset_rows(source, columns, label=label, weight=weight, problems=problems)
         else:
             for name, column in (("label", label), ("weight", weight)):
                 if column is not None:
-                    what = type(source).__name__
-                    raise InputError(f"{name} names a column of a frame, and {what} is none")
-            source = checked(source)
+                    type_name = type(source).__name__
+                    raise InputError(f"{name} names a column of a frame, and {type_name} is none")
+            source = check_source(source)
             total, unit = size_of(source)
         before = self.events
         with progress_bar(show=progress, total=total, unit=unit) as bar:
@@ -299,11 +301,11 @@ class SingleLines(AutoModel):
             warnings.warn(problems.summary(), UserWarning, stacklevel=2)
         return self
 
-    def _learn_lines(self, block: Block, found: Diagnostics) -> None:
+    def _learn_lines(self, block: Block, problems: Diagnostics) -> None:
         """Learn the labelled events of a block; its arrays may belong to a file and are not changed."""
-        for part in _labelled(block):
+        for part in _labelled_runs(block):
             labels = part.lines["label"][part.event_start[:-1]].tolist()
-            self._learn_located(part, [int(y) if y.is_integer() else y for y in labels], found)
+            self._learn_located(part, [int(y) if y.is_integer() else y for y in labels], problems)
 
     # -- models ----------------------------------------------------------------------------------------
 
@@ -320,14 +322,14 @@ class SingleLines(AutoModel):
             f"model; {type(self).__name__}.load continues with a saved one"
         )
 
-    def _kept(self) -> dict[str, Any]:
+    def _extra_state(self) -> dict[str, Any]:
         raw = self._numbers.raw_state()
         return {"numbers": self._numbers.state()} | ({"raw_numbers": raw} if raw else {})
 
-    def _restore(self, kept: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         self._numbers = NumberEncoder()
-        self._numbers.restore(kept["numbers"])
-        self._numbers.restore_raw(kept.get("raw_numbers", []))
+        self._numbers.restore(state["numbers"])
+        self._numbers.restore_raw(state.get("raw_numbers", []))
         self._serve()
 
 
@@ -351,14 +353,14 @@ def _example(item: Any) -> TableEvent:
         return TableEvent(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
     if isinstance(item, tuple | list) and len(item) in (2, 3):
         return TableEvent(*item)
-    return TableEvent(item, 0)  # `_encoded` rejects the features
+    return TableEvent(item, 0)  # `_encode` rejects the features
 
 
-def _labelled(block: Block) -> Iterator[Block]:
+def _labelled_runs(block: Block) -> Iterator[Block]:
     """Yield the labelled runs of events of a block, with their own lines."""
-    own = replace(block, lines=block.lines.copy())
-    labelled = (own.lines["label"][own.event_start[:-1]] != UNLABELLED).tolist()
-    for wanted, places in groupby(range(len(own)), labelled.__getitem__):
-        if wanted:
+    copy_ = replace(block, lines=block.lines.copy())
+    labelled = (copy_.lines["label"][copy_.event_start[:-1]] != UNLABELLED).tolist()
+    for is_labelled, places in groupby(range(len(copy_)), labelled.__getitem__):
+        if is_labelled:
             first, *rest = places
-            yield own.tail(first).head(1 + len(rest))
+            yield copy_.tail(first).head(1 + len(rest))

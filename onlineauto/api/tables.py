@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError, shown
 from onlineauto.formats.mappings.values import is_sequence
-from onlineauto.interop.frame_columns import opened
+from onlineauto.interop.frame_columns import as_narwhals_frame
 from onlineauto.interop.frames import from_frame
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def decisions_of(
             "a frame needs the names of its columns: fit(frame, actions=…, reward=…, probability=…), or cost "
             f"in place of reward; there are {', '.join(columns)}"
         )
-    if not len(opened(frame)):
+    if not len(as_narwhals_frame(frame)):
         raise InputError("nothing was learnt: the frame has no rows")
     return from_frame(
         frame,
@@ -110,7 +110,7 @@ def rows_of(rows: Any) -> Iterable[Any]:
     [{'x0': 1.5, 'x1': 2.0}]
     """
     if is_frame(rows):
-        mappings: Iterable[Any] = opened(rows).iter_rows(named=True)
+        mappings: Iterable[Any] = as_narwhals_frame(rows).iter_rows(named=True)
         return mappings
     if hasattr(rows, "tocsr") or getattr(rows, "ndim", 1) == 2:
         matrix = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
@@ -152,17 +152,17 @@ def labelled_rows(
     if sample_weight is not None:
         _check_column("sample_weight", sample_weight, "the weights of the rows", named="weight")
     if isinstance(source, str | bytes) or not (is_frame(source) or hasattr(source, "__len__")):
-        what = type(source).__name__
-        raise InputError(f"with y, the rows are a frame, a matrix or a list of mappings, and not {what}")
-    rows, labels = list(rows_of(source)), _listed(y)
-    weights = [1.0] * len(rows) if sample_weight is None else _listed(sample_weight)
+        type_name = type(source).__name__
+        raise InputError(f"with y, the rows are a frame, a matrix or a list of mappings, and not {type_name}")
+    rows, labels = list(rows_of(source)), _as_list(y)
+    weights = [1.0] * len(rows) if sample_weight is None else _as_list(sample_weight)
     for name, values in (("y", labels), ("sample_weight", weights)):
         if len(values) != len(rows):
             raise InputError(f"there are {len(rows)} rows, and {name} has {len(values)}: one for each")
     return [TableEvent(*each) for each in zip(rows, labels, weights, strict=True)]
 
 
-def _check_column(name: str, values: Any, what: str, *, named: str) -> None:
+def _check_column(name: str, values: Any, noun: str, *, named: str) -> None:
     """Reject values that are not a sequence with one value for each row."""
     kind, shape, hint = type(values).__name__, getattr(values, "shape", ()), ""
     if isinstance(values, str):
@@ -173,10 +173,10 @@ def _check_column(name: str, values: Any, what: str, *, named: str) -> None:
         return
     elif not shape and not hasattr(values, "__iter__"):
         kind = f"{kind}: {values!r}"
-    raise InputError(f"{name} is {what}, and not {kind}{hint}")
+    raise InputError(f"{name} is {noun}, and not {kind}{hint}")
 
 
-def _listed(values: Any) -> list[Any]:
+def _as_list(values: Any) -> list[Any]:
     if hasattr(values, "to_pylist"):
         return list(values.to_pylist())
     return list(values.tolist() if hasattr(values, "tolist") else values)
@@ -197,7 +197,7 @@ def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator
                 f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) has "
                 "separate labels"
             )
-    for row in opened(frame).iter_rows(named=True):
-        of = {str(name): value for name, value in row.items()}
-        y = of.pop(str(label))
-        yield TableEvent(of, y, of.pop(str(weight)) if weight is not None else 1.0)
+    for row in as_narwhals_frame(frame).iter_rows(named=True):
+        values = {str(name): value for name, value in row.items()}
+        y = values.pop(str(label))
+        yield TableEvent(values, y, values.pop(str(weight)) if weight is not None else 1.0)

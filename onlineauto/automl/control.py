@@ -95,5 +95,5 @@ NATIVE = Control()
 
 def control_of(configuration: Configuration) -> Control:
     """Return the control of a group of options that has a method ``control``, else the native one."""
-    control: Control | None = configuration.brought("control")
+    control: Control | None = configuration.first_result("control")
     return NATIVE if control is None else control

@@ -24,7 +24,7 @@ from onlineauto.automl.decisions import (
 )
 from onlineauto.automl.member_budget import rest_members
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.automl.proposals import propose, renew, reviewed, space_of
+from onlineauto.automl.proposals import propose, renew, space_of, with_next_review
 from onlineauto.automl.queue import any_waits
 from onlineauto.automl.schedule import make_late_live, remove, schedule
 from onlineauto.automl.search import Candidate, ConfigState, LiveConfig, Search
@@ -127,13 +127,13 @@ def _add_namespaces(
     if config is not None:
         champion = replace(champion, config=config)
         actions = b", ".join(sorted(search.of_actions)).decode("utf-8", "backslashreplace")
-        why = f"where the search begins; namespaces of actions: {actions or 'none'}"
-        decisions.append(Rotate(0, 0, config, why))
+        reason = f"where the search begins; namespaces of actions: {actions or 'none'}"
+        decisions.append(Rotate(0, 0, config, reason))
     if rules.control.meets_late or champion.state is ConfigState.NEW:
         search = search.with_candidate(0, replace(champion, state=ConfigState.LIVE))
         search = propose(rules, search, statistics, new=late)
         if first and rules.control.reviews:
-            search = reviewed(rules, search, statistics)
+            search = with_next_review(rules, search, statistics)
         elif rules.renews:
             search, decisions_of_start = make_late_live(rules, search, known, statistics)
             decisions += decisions_of_start
@@ -154,7 +154,7 @@ def _promote(
     swap = Swap(signal.live, search.champion, signal.by, rules.renews)
     search = replace(search, n_switches=search.n_switches + 1, since=statistics.learnt())
     search = propose(rules, search, statistics)
-    return (reviewed(rules, search, statistics) if rules.control.reviews else search), (swap,)
+    return (with_next_review(rules, search, statistics) if rules.control.reviews else search), (swap,)
 
 
 def _review(
@@ -167,7 +167,7 @@ def _review(
         search = _reopen(rules, search, statistics)
     if rules.renews:
         search = renew(rules, search, statistics)
-    search = reviewed(rules, search, statistics)
+    search = with_next_review(rules, search, statistics)
     indices = tuple(each.index for each in search.slots)
     search, rests = rest_members(rules, search, statistics)
     return search, ((Reopen(rules.on_drift, indices),) if reopens else ()) + rests

@@ -69,7 +69,7 @@ class ReviewDue:
 
 @dataclass(frozen=True, slots=True)
 class ProvedWorse:
-    """An event was learnt, and a challenger is proved worse than the champion, while others wait.
+    """An event was learnt, a challenger is proved worse than the champion, and queued configs can replace it.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Statistics(Protocol):
         """Return the gain of each screened interaction; see `onlineauto.automl.oracles.oracle`."""
 
     def promise(self, live: int) -> float:
-        """Return the evidence that live config `live` is better than the champion; 1 is no evidence."""
+        """Return the evidence that live config `live` is better than the champion; 1 means no evidence."""
 
     def updates(self, live: int) -> int:
         """Return the number of events that the estimators of live config `live` have observed."""
@@ -296,7 +296,7 @@ class PredictWith:
 
 @dataclass(frozen=True, slots=True)
 class RestMembers:
-    """Let some members of the ensemble rest from the next event on, and all others work.
+    """Some members of the ensemble rest from the next event on; all others work.
 
     Attributes
     ----------

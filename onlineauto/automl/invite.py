@@ -57,7 +57,7 @@ def invite(
     search = replace(
         search, candidates=(*search.candidates, Candidate(config, _UNTIL_DECIDED)), n_valid=number + 1
     )
-    search, decisions_of_start = make_live(rules, search, live, number, why=why)
+    search, decisions_of_start = make_live(rules, search, live, number, reason=why)
     return search, (*decisions, *decisions_of_start)
 
 

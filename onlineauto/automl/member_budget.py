@@ -71,7 +71,7 @@ def rest_members(
 def _without_worthless(
     states: list[MemberStatus], terms: Mapping[str, MemberTerms], statistics: Statistics, now: int
 ) -> tuple[list[MemberStatus], Mapping[str, float]]:
-    """Let members rest that were worthless for a long time; return also the worths of the others."""
+    """Rest the members that were worthless for a long time; return also the worths of the others."""
     lately = any(state.last > max(now - PATIENCE, 0) for state in states)
     while True:
         worths = statistics.member_worths({state.name for state in states if not state.works})

@@ -47,7 +47,7 @@ def renew(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
     return propose(rules, search, statistics)
 
 
-def reviewed(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
+def with_next_review(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
     """Return the search with the time of its next review. The delay grows while nothing changes.
 
     The interval is an eighth, later a quarter, of a first lease. After that, it is a sixteenth of the number

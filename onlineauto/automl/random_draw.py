@@ -54,17 +54,17 @@ class FairDraw(RandomOrder):
         """Return all numbers less than `n`, each once."""
         numbers = list(range(n))
         for last in range(n - 1, 0, -1):
-            other = self._below(last + 1)
+            other = self._draw_below(last + 1)
             numbers[last], numbers[other] = numbers[other], numbers[last]
         return numbers
 
-    def _below(self, bound: int) -> int:
+    def _draw_below(self, bound: int) -> int:
         """Return a random number less than `bound`; a draw from the incomplete last range is repeated."""
-        while (drawn := self._next()) >= 2**64 // bound * bound:
+        while (drawn := self._next_number()) >= 2**64 // bound * bound:
             pass
         return drawn % bound
 
-    def _next(self) -> int:
+    def _next_number(self) -> int:
         self.state = (self.state + 0x9E3779B97F4A7C15) & _MASK
         mixed = (self.state ^ self.state >> 30) * 0xBF58476D1CE4E5B9 & _MASK
         mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK

@@ -25,13 +25,13 @@ def schedule(rules: SearchRules, search: Search, statistics: Statistics) -> Step
     """
     decisions: list[Decision] = []
     for live in range(rules.max_live):
-        made: tuple[Decision, ...] = ()
+        all_decisions: tuple[Decision, ...] = ()
         if live == len(search.slots):
-            search, made = _fill(rules, search, live, statistics)
+            search, all_decisions = _fill(rules, search, live, statistics)
         elif live < len(search.slots) and statistics.updates(live) >= search.lease(live):
             renewed = {each.live for each in decisions if isinstance(each, Rotate)}
-            search, made = _review(rules, search, live, statistics, renewed)
-        decisions += made
+            search, all_decisions = _review(rules, search, live, statistics, renewed)
+        decisions += all_decisions
     return search, tuple(decisions)
 
 
@@ -41,7 +41,7 @@ def _review(
     """Decide on a live config whose lease has expired."""
     if _is_worse(rules, search, live, statistics):
         return remove(rules, search, live, statistics)
-    if search.candidate(live).state is not ConfigState.LIVE:  # VW's champion until the first namespace
+    if search.candidate(live).state is not ConfigState.LIVE:  # only in exact mode: the first champion
         return _fill(rules, search, live, statistics)
     search, extend = _extend(search, live)
     if rules.renews:
@@ -104,7 +104,7 @@ def _fill(rules: SearchRules, search: Search, live: int, statistics: Statistics)
     return make_live(rules, search, live, number)
 
 
-def make_live(rules: SearchRules, search: Search, live: int, number: int, *, why: str = "") -> Step:
+def make_live(rules: SearchRules, search: Search, live: int, number: int, *, reason: str = "") -> Step:
     """Make candidate `number` live at index `live`."""
     gives_way = live > rules.n_priority
     if live < len(search.slots):
@@ -114,22 +114,22 @@ def make_live(rules: SearchRules, search: Search, live: int, number: int, *, why
         search = search.with_candidate(search.slots[live].index, leaving)
     coming = replace(search.candidates[number], state=ConfigState.LIVE)
     search = search.with_candidate(number, coming).with_live(live, LiveConfig(number, gives_way))
-    return search, (Rotate(live, number, coming.config, why),)
+    return search, (Rotate(live, number, coming.config, reason),)
 
 
-def make_late_live(rules: SearchRules, search: Search, known: int, statistics: Statistics) -> Step:
+def make_late_live(rules: SearchRules, search: Search, first_late: int, statistics: Statistics) -> Step:
     """Make the first proposal for late namespaces live at once, in place of the least promising challenger.
 
     Among equally promising challengers, it replaces the one that has run least, such as one that was made for
-    late namespaces just before. Candidates from index `known` on are the proposals.
+    late namespaces just before. Candidates from index `first_late` on are the proposals.
     """
-    if known == len(search.candidates) or rules.max_live == 1:
+    if first_late == len(search.candidates) or rules.max_live == 1:
         return search, ()
     live = len(search.slots)
     if live == rules.max_live:
         live = min(range(1, live), key=lambda each: (statistics.promise(each), statistics.updates(each)))
     names = b", ".join(sorted(search.late)).decode("utf-8", "backslashreplace")
-    return make_live(rules, search, live, known, why=f"namespaces met late: {names}")
+    return make_live(rules, search, live, first_late, reason=f"namespaces met late: {names}")
 
 
 def _is_worse(rules: SearchRules, search: Search, live: int, statistics: Statistics) -> bool:

@@ -55,7 +55,7 @@ def use_cache(run: Run) -> tuple[str, str]:
     if problem := _problem(configuration, path):
         return _NONE, f"no cache, so each pass reads the text: {problem}"
     if not options.kill_cache and _is_current(path, data, configuration):
-        run.read = lambda _, configuration, found: _read(path, configuration, found)
+        run.read = lambda _, configuration, problems: _read(path, configuration, problems)
         return f"using cache_file = {path}", ""
     run.read = _Writing(path)
     return f"creating cache_file = {path}", ""
@@ -101,10 +101,10 @@ def _is_current(path: Path, data: tuple[str, ...], configuration: Configuration)
     return True
 
 
-def _read(path: Path, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+def _read(path: Path, configuration: Configuration, problems: Diagnostics) -> Iterator[Block]:
     """Yield the blocks of a cache; if it is damaged, the error names the option that replaces it."""
     try:
-        yield from read_blocks(path, configuration, found)
+        yield from read_blocks(path, configuration, problems)
     except InputError as error:
         raise InputError(f"{error}; -k writes a new cache") from None
 
@@ -116,14 +116,16 @@ class _Writing:
         self._path = path
         self._written = False
 
-    def __call__(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    def __call__(
+        self, source: Sources, configuration: Configuration, problems: Diagnostics
+    ) -> Iterator[Block]:
         if self._written:
-            yield from read_blocks(self._path, configuration, found)
+            yield from read_blocks(self._path, configuration, problems)
             return
         from onlineauto.formats.blocks.writer import block_writer
 
         with block_writer(self._path, rules=rules_of(configuration)) as writer:
-            for block in read_blocks(source, configuration, found):
+            for block in read_blocks(source, configuration, problems):
                 writer.write(block)
                 yield block
         self._written = True

@@ -34,5 +34,5 @@ def run(configuration: Configuration) -> int:
     source.open(
         event_rules(configuration)._replace(kind="cb_adf" if columns.decides else "simple", uniform=True)
     )
-    print(columns.toml(of=source.name), end="")
+    print(columns.toml(name=source.name), end="")
     return 0

@@ -46,15 +46,15 @@ def run(configuration: Configuration) -> int:
             "events.blocks"
         )
     kind = _kind(inputs[0])
-    made = _BECOMES[kind]
-    if Path(output).exists() and (made == _EVENTS or _kind(output) != made):
+    target = _BECOMES[kind]
+    if Path(output).exists() and (target == _EVENTS or _kind(output) != target):
         raise OptionError(f"{output} exists and would be overwritten: remove it, or name another file")
     if kind in (_OURS, _VW):
-        what = _convert_model(inputs, output, configuration, kind=kind)
+        result = _convert_model(inputs, output, configuration, kind=kind)
     else:
-        what = f"{_convert_events(inputs, output, configuration)} events, as {made}"
+        result = f"{_convert_events(inputs, output, configuration)} events, as {target}"
     if not configuration[OutputOptions].quiet:
-        _say(f"{what} of {Path(output).stat().st_size} bytes, are in {output}")
+        _print(f"{result} of {Path(output).stat().st_size} bytes, are in {output}")
     return 0
 
 
@@ -85,11 +85,11 @@ def _convert_model(inputs: list[str], output: str, configuration: Configuration,
 def _convert_events(inputs: list[str], output: str, configuration: Configuration) -> int:
     """Convert events; return their number."""
     quiet = configuration[OutputOptions].quiet
-    diagnostics = Diagnostics(listener=None if quiet else _say)
+    diagnostics = Diagnostics(listener=None if quiet else _print)
     source: Sources = inputs[0] if len(inputs) == 1 else [_source(path) for path in inputs]
     n = convert(source, output, diagnostics=diagnostics, configuration=configuration)
     if not quiet and diagnostics.total:
-        _say(f"onlineauto: warning: {diagnostics.total} problems in the input")
+        _print(f"onlineauto: warning: {diagnostics.total} problems in the input")
     return n
 
 
@@ -99,5 +99,5 @@ def _source(path: str) -> Path:
     return Path(path)
 
 
-def _say(line: object) -> None:
+def _print(line: object) -> None:
     print(line, file=sys.stderr)

@@ -58,7 +58,7 @@ def run(argv: Sequence[str]) -> int:
         raise OptionError(f"{folder} exists and is not the folder of a demo; --into names another one")
     folder.mkdir(parents=True, exist_ok=True)
     truth = _make_log(log, random.Random(options.seed))
-    _say(
+    _print_paragraph(
         f"1. The log. {_VISITS:,} simulated visits to a news site. At each visit one of {len(_ARTICLES)} "
         "articles was displayed, drawn at random, and the log says whether it was clicked. Clicks depend on "
         "the visitor and on the time of day, but not on the device. The learner does not know this."
@@ -68,14 +68,14 @@ def run(argv: Sequence[str]) -> int:
         print(textwrap.indent("".join(next(file) for _ in range(4)), "       ") + "       ...")
     with shown_compiling():
         plain = _learn(Workspace(cb_explore_adf=True, epsilon=0.05), log, truth)
-        _say(
+        _print_paragraph(
             "2. Without interactions. A learner that knows article, visitor and time, but crosses nothing, "
             "can only find out which article is liked most by all."
         )
         searching = Workspace(cb_explore_adf=True, epsilon=0.05, live_configs=4)
         clicks = _search(searching, log, truth, journal)
         searching.save(model)
-    _say(
+    _print_paragraph(
         "3. With --automl. Four configs learn from the same visits: a champion, and three challengers, which "
         "cross other namespaces or learn at another rate. The first champion crosses the article with "
         "everything else. When a test, which may be read after every visit, proves a challenger better, the "
@@ -85,18 +85,18 @@ def run(argv: Sequence[str]) -> int:
     print()
     for change in searching.searching.changes:
         gained, lost = set(change.after) - set(change.before), set(change.before) - set(change.after)
-        what = [f"crosses {words_text(sorted(gained), most=4)} too"] if gained else []
-        what += [f"no longer crosses {words_text(sorted(lost), most=4)}"] if lost else []
-        what = what or ["learns at another rate"]
+        parts = [f"crosses {words_text(sorted(gained), most=4)} too"] if gained else []
+        parts += [f"no longer crosses {words_text(sorted(lost), most=4)}"] if lost else []
+        parts = parts or ["learns at another rate"]
         print(textwrap.fill(
-            f"after {change.events:,} visits: a champion that {' and '.join(what)}",
+            f"after {change.events:,} visits: a champion that {' and '.join(parts)}",
             _width(), initial_indent="     ", subsequent_indent="       ",
         ))  # fmt: skip
     best, lot = float(truth.max(axis=1)[-_LAST:].mean()), float(truth[-_LAST:].mean())
     print(
         textwrap.indent(f"in the end it crosses {words_text(searching.searching.interactions(0))}", "     ")
     )
-    _say(f"4. What it is worth: clicks per 100 visits, over the last {_LAST:,}.")
+    _print_paragraph(f"4. What it is worth: clicks per 100 visits, over the last {_LAST:,}.")
     print()
     for name, value in (
         ("drawn by lot, as in the log", lot),
@@ -106,7 +106,7 @@ def run(argv: Sequence[str]) -> int:
     ):
         print(f"     {name:42}{100 * value:5.1f}  {'#' * round(60 * value)}")
     _draw(journal, picture)
-    _say("6. The same by hand, and a look at the model:")
+    _print_paragraph("6. The same by hand, and a look at the model:")
     print(
         f"\n     onlineauto {log} --cb_explore_adf --automl --journal {journal} -f {model}\n"
         f"     onlineauto inspect {model} {log}"
@@ -120,14 +120,14 @@ def _make_log(path: Path, draw: random.Random) -> NDArray[np.float64]:
     truth = np.empty((_VISITS, n))
     with path.open("w") as file:
         for visit in range(_VISITS):
-            who, when, device = draw.choice(_READERS), draw.choice(_HOURS), draw.choice(_DEVICES)
+            reader, when, device = draw.choice(_READERS), draw.choice(_HOURS), draw.choice(_DEVICES)
             truth[visit] = [
-                0.05 + 0.4 * (each == _FAVOURITES[who]) + 0.2 * (each == _SEASONABLE[when])
+                0.05 + 0.4 * (each == _FAVOURITES[reader]) + 0.2 * (each == _SEASONABLE[when])
                 for each in _ARTICLES
             ]
             displayed = draw.randrange(n)
             clicked = draw.random() < truth[visit, displayed]
-            lines = [f"shared |user {who} |time {when} |device {device}"]
+            lines = [f"shared |user {reader} |time {when} |device {device}"]
             lines += [
                 f"{f'0:{-int(clicked)}:{1 / n:.4f} ' if at == displayed else ''}|article {each}"
                 for at, each in enumerate(_ARTICLES)
@@ -161,13 +161,15 @@ def _draw(journal: Path, picture: Path) -> None:
     try:
         check_picture(picture)
     except OptionError as error:
-        _say(f"5. The picture: {error}. Then: onlineauto plot {journal} -o {picture}")
+        _print_paragraph(f"5. The picture: {error}. Then: onlineauto plot {journal} -o {picture}")
         return
     race(journal).save(picture)
-    _say(f"5. The picture. The search as a race of its live configs is in {picture}: open it in a browser.")
+    _print_paragraph(
+        f"5. The picture. The search as a race of its live configs is in {picture}: open it in a browser."
+    )
 
 
-def _say(text: str) -> None:
+def _print_paragraph(text: str) -> None:
     """Print a paragraph."""
     print("\n" + textwrap.fill(text, _width(), subsequent_indent="   ", break_on_hyphens=False), flush=True)
 

@@ -149,7 +149,7 @@ def run(argv: Sequence[str]) -> int:
         min_prob=options.min_prob,
         estimates=None if options.estimates is None else _policy(options.estimates, configuration),
     )
-    evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _say)
+    evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _print_diagnostic)
     sources = [_source(path, options, log=inputs.dsjson) for path in inputs.data or ("-",)]
     items = [each.file() if isinstance(each, Joined) else each for each in sources]
     course = _Course(trace=options.picture is not None, shows=sys.stderr.isatty() and not options.quiet)
@@ -158,7 +158,7 @@ def run(argv: Sequence[str]) -> int:
     course.end()
     values = evaluation.values()
     if not values[0].events:
-        raise InputError(_nothing(evaluation, configuration))
+        raise InputError(_no_result_reason(evaluation, configuration))
     for line in table(values, alpha=options.alpha):
         print(line)
     if not options.quiet:
@@ -205,7 +205,7 @@ def _source(path: str, options: EvaluateOptions, *, log: bool) -> BinaryIO | Pat
     return joined if joined.unmatched or joins else Path(path)
 
 
-def _nothing(evaluation: Evaluation, configuration: Configuration) -> str:
+def _no_result_reason(evaluation: Evaluation, configuration: Configuration) -> str:
     """Return the reason why nothing could be evaluated."""
     problems = evaluation.diagnostics
     if problems.total:
@@ -230,9 +230,9 @@ def _policy(spec: str, configuration: Configuration) -> Workspace:
     options = {name: flags.get(name) for name in flags.supplied}
     options |= {name: configuration.get(name) for name in reading}
     flags = POLICIES.from_keywords(**options)
-    beside = {option.name for group in (OutputOptions, ModelOptions) for option in options_of(group)}
-    beside = (beside | {"passes", "replay"}) - {"initial_regressor", "quiet"}
-    for name in sorted(beside & flags.supplied):
+    shared_options = {option.name for group in (OutputOptions, ModelOptions) for option in options_of(group)}
+    shared_options = (shared_options | {"passes", "replay"}) - {"initial_regressor", "quiet"}
+    for name in sorted(shared_options & flags.supplied):
         raise OptionError(f"--policy {spec}: --{name} has no effect on a policy that is evaluated")
     if flags[ModelOptions].initial_regressor:
         return load_any_model(flags[ModelOptions].initial_regressor[0], flags)[0]
@@ -265,10 +265,11 @@ class _Course:
     def take(self, values: Sequence[PolicyValue], intervals: dict[str, NDArray[np.float64]]) -> None:
         """Store some of the intervals of a block, and display the progress."""
         for name, bounds in intervals.items():
-            kept = np.unique(np.linspace(0, len(bounds) - 1, min(len(bounds), _POINTS)).astype(int))
+            indices = np.unique(np.linspace(0, len(bounds) - 1, min(len(bounds), _POINTS)).astype(int))
             points = self.points.setdefault(name, [])
             points += [
-                (self.events + int(at) + 1, float(bounds[at, 2, 0]), float(bounds[at, 2, 1])) for at in kept
+                (self.events + int(at) + 1, float(bounds[at, 2, 0]), float(bounds[at, 2, 1]))
+                for at in indices
             ]
         self.events = values[0].events
         now = time.monotonic()
@@ -283,7 +284,7 @@ class _Course:
             print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
 
 
-def _say(diagnostic: Diagnostic) -> None:
+def _print_diagnostic(diagnostic: Diagnostic) -> None:
     if diagnostic.code not in MISSING:  # a separate error counts these
         print(diagnostic, file=sys.stderr)
 

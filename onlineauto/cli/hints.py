@@ -100,12 +100,12 @@ _HINTS: Final = (
 """The hints in the order of the search."""
 
 
-def nothing_read(found: Diagnostics, configuration: Configuration, *, kind: str, unlabelled: bool) -> str:
+def nothing_read(problems: Diagnostics, configuration: Configuration, *, kind: str, unlabelled: bool) -> str:
     """Return the error of a run that had problems with its input and learnt nothing.
 
     Parameters
     ----------
-    found : Diagnostics
+    problems : Diagnostics
         The problems, at least one.
     configuration : Configuration
         The options of the run.
@@ -123,11 +123,11 @@ def nothing_read(found: Diagnostics, configuration: Configuration, *, kind: str,
     >>> print(nothing_read(bad.diagnostics, options, kind="simple", unlabelled=False))
     no event could be read; 'shared' lines are of a contextual bandit: add --cb_explore_adf
     """
-    what = "nothing could be learnt: no label could be read" if unlabelled else "no event could be read"
+    problem = "nothing could be learnt: no label could be read" if unlabelled else "no event could be read"
     lines = format_of(configuration)
     for hint in _HINTS:
         if lines in hint.formats and kind in hint.kinds:
-            for each in found.kept:
+            for each in problems.kept:
                 if re.search(hint.sign, each.message):
-                    return f"{what}; {hint.text}"
-    return f"{what}; see the problems above"
+                    return f"{problem}; {hint.text}"
+    return f"{problem}; see the problems above"

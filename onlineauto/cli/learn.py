@@ -73,7 +73,7 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
     KeyboardInterrupt
         On the second Ctrl-C.
     """
-    _check_files(configuration, named=topic is None)
+    _check_files(configuration, are_files=topic is None)
     workspace, stored = open_workspace(configuration)
     supplied, configuration = configuration, workspace.configuration
     quiet = configuration[OutputOptions].quiet
@@ -146,8 +146,8 @@ def _check_something_was_read(run: Run) -> None:
         )
 
 
-def _check_files(configuration: Configuration, *, named: bool) -> None:
-    """Open the input before any output is emptied, and refuse to overwrite the input, if it is `named` files.
+def _check_files(configuration: Configuration, *, are_files: bool) -> None:
+    """Open the input before any output is emptied; if it `are_files`, check that no output overwrites it.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def _check_files(configuration: Configuration, *, named: bool) -> None:
     OSError
         If the model could not be written at the end.
     """
-    data = [path for path in configuration[InputOptions].data if path != "-" and named]
+    data = [path for path in configuration[InputOptions].data if path != "-" and are_files]
     options = configuration[OutputOptions]
     _check_columns(configuration, data)
     for path in data:
@@ -241,8 +241,8 @@ class _Interrupt:
     def __enter__(self) -> Self:
         main = threading.current_thread() is threading.main_thread()
         if main and os.name != "nt":  # on Windows, select supports only sockets
-            usual = ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))
-            self._before = {each: handler for each, handler in usual if signal.getsignal(each) is handler}
+            defaults = ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))
+            self._before = {each: handler for each, handler in defaults if signal.getsignal(each) is handler}
         self.active = bool(self._before)
         if self.active:
             self.pipe, self._end = os.pipe()

@@ -152,8 +152,8 @@ def overview(registry: Registry, *, width: int) -> str:
         ),
     ]
     parts += ["\n".join([f"{title}:", *_task_lines(lines, width)]) for title, *lines in _TASKS]
-    usual = [line for name in _USUAL for line in option_lines(registry, registry[name], width)]
-    parts.append("\n".join(["Most used options:", *usual]))
+    common_lines = [line for name in _USUAL for line in option_lines(registry, registry[name], width)]
+    parts.append("\n".join(["Most used options:", *common_lines]))
     parts.append(
         f"All {len(registry.options)} options: onlineauto learn --help. "
         "Of one command: onlineauto COMMAND --help."

@@ -116,7 +116,7 @@ def _draw(options: PlotOptions) -> Picture:
         return race(first, title=options.heading, dark=options.dark)
     story = story_of(first)
     title = {"title": options.heading} if options.heading else {}
-    return crossings(story.crossed(), namespaces=story.namespaces, dark=options.dark, **title)
+    return crossings(story.champion_interactions(), namespaces=story.namespaces, dark=options.dark, **title)
 
 
 def _draw_study(options: PlotOptions) -> Picture:

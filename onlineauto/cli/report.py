@@ -97,8 +97,8 @@ class RunReport:
         run.sinks.append(self)
         if run.progress.warning:
             self.write_line(f"onlineauto: warning: {run.progress.warning}")
-        seen = float(workspace.learner.model.shared[T])
-        for line in header(configuration, kind=workspace.kind, seen=seen, cache=cache):
+        learnt_weight = float(workspace.learner.model.shared[T])
+        for line in header(configuration, kind=workspace.kind, learnt_weight=learnt_weight, cache=cache):
             self.write_line(line)
 
     def _predicting(self, name: str, *, raw: bool) -> Predictions | ParquetPredictions:
@@ -125,7 +125,7 @@ class RunReport:
 
     def state(self) -> State:
         """Return the state from which a resumed run continues this report, after flushing all outputs."""
-        written = dict(self._written)  # includes outputs that only a later run may continue
+        written = dict(self._written)  # outputs that this run does not write are kept for a later run
         for name, sink in self._sinks.items():
             sink.flush()
             if isinstance(sink, io.BufferedIOBase) and sink.seekable():
@@ -149,17 +149,17 @@ class RunReport:
             with self._writing(name):
                 predictions.write(block, outcomes)
 
-    def finish(self, *, ended: str = "finished run") -> None:
-        """Print the summary, which begins with `ended`, and write the metrics and the end of the journal."""
+    def finish(self, *, ending: str = "finished run") -> None:
+        """Print the summary, which begins with `ending`, and write the metrics and the end of the journal."""
         self._run.count_passes()
         if self.diagnostics.counts:
-            self.write_line(_counted(self.diagnostics))
-        for line in summary(self._run.progress, self._configuration, ended=ended):
+            self.write_line(_problem_counts(self.diagnostics))
+        for line in summary(self._run.progress, self._configuration, ending=ending):
             self.write_line(line)
-        ours = not self._workspace.semantics.reports_as_vw
-        if ours and (warning := self._labels.warning):
+        is_native = not self._workspace.semantics.reports_as_vw
+        if is_native and (warning := self._labels.warning):
             self.write_line(f"onlineauto: warning: {warning}")
-        if self._search.automl is not None and ours:
+        if self._search.automl is not None and is_native:
             if self._configuration[ModelOptions].initial_regressor:
                 self.write_line("since the model began:")
             for line in search_summary(self._workspace.searching):
@@ -167,7 +167,7 @@ class RunReport:
             workspace = self._workspace
             if warning := outside_warning(workspace.searching, costs=workspace.label_range):
                 self.write_line(f"onlineauto: warning: {warning}")
-        if ours and (warning := decay_warning(self._workspace.learner.task.decay)):
+        if is_native and (warning := decay_warning(self._workspace.learner.task.decay)):
             self.write_line(f"onlineauto: warning: {warning}")
         if warning := self._workspace.searching.replay_warning:
             self.write_line(f"onlineauto: warning: {warning}")
@@ -207,7 +207,7 @@ def _by_code(diagnostics: Diagnostics) -> dict[str, int]:
     return {code.name.lower(): count for code, count in sorted(diagnostics.counts.items())}
 
 
-def _counted(diagnostics: Diagnostics) -> str:
+def _problem_counts(diagnostics: Diagnostics) -> str:
     """Return a line with the numbers of problems in the input, by kind."""
     counts = "; ".join(f"{count} x {summary_of(code)}" for code, count in sorted(diagnostics.counts.items()))
     hidden = diagnostics.total - len(diagnostics.kept)

@@ -95,11 +95,11 @@ class Saving:
                 self._write_text(self._options.invert_hash, self._showing.names)
         finally:
             if interrupted:
-                self._report.finish(ended=self._interrupted())
+                self._report.finish(ending=self._interruption_message())
             else:
                 self._report.finish()
 
-    def _interrupted(self) -> str:
+    def _interruption_message(self) -> str:
         """Return the message that the run was interrupted, with the file of its model."""
         message = f"interrupted after {self._run.progress.example_number} events"
         if self._path is None:
@@ -112,9 +112,9 @@ class Saving:
         if self._path is None:
             return
         self._unsaved = 0
-        if what := self._options.predict_only():
-            state = spin_off(self._workspace, what)
-            live = predicting_configs(self._workspace, what)
+        if scope := self._options.predict_only():
+            state = spin_off(self._workspace, scope)
+            live = predicting_configs(self._workspace, scope)
             names = self._showing.names_of(live, state["learner"]["model"]["shape"][2])
             save_model(state, self._path, run=kept_names(names))
             return

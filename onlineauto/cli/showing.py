@@ -88,17 +88,17 @@ class Showing:
         """Return the names of the weights of some live configs, numbered for a table with `lanes` lanes."""
         learner = self._workspace.learner
         before = learner.shape.lanes
-        lane = {learner.shape.lane(0, each): place for place, each in enumerate(live)}
+        lane = {learner.shape.lane(0, each): index for index, each in enumerate(live)}
         return {
             number // before * lanes + lane[number % before]: name
             for number, name in self.names.items()
             if number % before in lane
         }
 
-    def _read(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    def _read(self, source: Sources, configuration: Configuration, problems: Diagnostics) -> Iterator[Block]:
         first, self._first = self._first, False
-        single = named_blocks(source, configuration, found, names=self._names)
-        for block in read_blocks(single, configuration, found):
+        single = named_blocks(source, configuration, problems, names=self._names)
+        for block in read_blocks(single, configuration, problems):
             if self._audit is not None:
                 examples = (
                     self._examples if first or not self._workspace.semantics.reports_as_vw else self._nameless
@@ -109,12 +109,12 @@ class Showing:
             if self._inverse is None or not first:
                 yield block
             elif self._searches:
-                yield from self._searched(block, self._inverse)
+                yield from self._learn_in_search(block, self._inverse)
             else:
-                self._inverse.note(self._inverse.named(self._examples.of(block)))
+                self._inverse.note(self._inverse.names_of_weights(self._examples.of(block)))
                 yield block
 
-    def _searched(self, block: Block, inverse: InverseHash) -> Iterator[Block]:
+    def _learn_in_search(self, block: Block, inverse: InverseHash) -> Iterator[Block]:
         """Yield an event for the search to learn, and record the names of the weights that it used.
 
         Names are recorded after the event, since it may add interactions. If it changes the champion, they
@@ -126,7 +126,7 @@ class Showing:
         switches = workspace.searching.n_switches
 
         def note() -> None:
-            inverse.note(inverse.named(self._examples.of(block), challengers=learns))
+            inverse.note(inverse.names_of_weights(self._examples.of(block), challengers=learns))
 
         def record_entry(entry: Entry) -> None:
             if isinstance(decision_of(entry), Swap):

@@ -118,8 +118,8 @@ def run(argv: Sequence[str]) -> int:
         raise OptionError("--passes cannot be used with a topic, which has no end")
     from onlineauto.cli.learn import run as learn
 
-    ours = {each.name for each in options_of(TopicOptions)}
-    supplied = {name: configuration.get(name) for name in configuration.supplied - ours}
+    own_options = {each.name for each in options_of(TopicOptions)}
+    supplied = {name: configuration.get(name) for name in configuration.supplied - own_options}
     if configuration[ModelOptions].final_regressor is not None:
         supplied = {"resume": True, "save_every": _SAVE_EVERY} | supplied
     with _source(addresses[0], options) as source:

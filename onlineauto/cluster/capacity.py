@@ -21,12 +21,12 @@ _OF_RAY_ITSELF = ("node:", "object_store_memory", "memory", "accelerator_type:")
 def capacity_of(backend: str) -> dict[str, float]:
     """Return the amount of each resource of a backend; for ``ray``, this process must be connected."""
     if backend == "local":
-        mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        return {"CPU": float(mine or 1)}
+        n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return {"CPU": float(n_cores or 1)}
     import ray
 
-    has: Mapping[str, float] = ray.cluster_resources()
-    return {name: float(amount) for name, amount in has.items() if not name.startswith(_OF_RAY_ITSELF)}
+    capacity: Mapping[str, float] = ray.cluster_resources()
+    return {name: float(amount) for name, amount in capacity.items() if not name.startswith(_OF_RAY_ITSELF)}
 
 
 def checked_capacity(capacity: Mapping[str, float]) -> dict[str, float]:

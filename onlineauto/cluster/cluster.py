@@ -231,14 +231,14 @@ class Cluster:
             from onlineauto.tune.workers.on_ray.connecting import ray_connection
 
             stack.enter_context(ray_connection(self._address))
-            has = capacity_of("ray")
+            available = capacity_of("ray")
             if self._capacity is None:
-                self._capacity = has
+                self._capacity = available
             for name, amount in self._capacity.items():
-                if name in has and amount > has[name]:
+                if name in available and amount > available[name]:
                     _LOG.warning(
                         "the capacity is %s = %g, but Ray has %g now: jobs that do not fit wait",
-                        *(name, amount, has[name]),
+                        *(name, amount, available[name]),
                     )
         assert self._capacity is not None
         for entry in self.jobs:
@@ -287,13 +287,13 @@ class Cluster:
             workers, servers = min(entry.workers, entry.wanted[0]), min(entry.servers, entry.wanted[1])
             if (workers, servers) != (entry.workers, entry.servers):
                 entry.resize(workers, servers, began)
-        given = {entry.name: (0, 0) for entry in entries}
+        sizes = {entry.name: (0, 0) for entry in entries}
         while entries:
             now = time.monotonic()
             for entry in entries:
                 if not entry.ended:
                     self._grow(entry, entries, now)
-                    given[entry.name] = entry.workers, entry.servers
+                    sizes[entry.name] = entry.workers, entry.servers
                     entry.poll(now)
                 self._release_ended(entry)
             if watch is not None:
@@ -303,10 +303,10 @@ class Cluster:
             time.sleep(min(self.slot / _POLLS, _LONGEST, max(end - now, 0.001)))
         self._began, slot = None, self._slots
         self._slots += bool(entries)
-        return [each.record(slot, end=end, seconds=self.slot, given=given[each.name]) for each in entries]
+        return [each.record(slot, end=end, seconds=self.slot, size=sizes[each.name]) for each in entries]
 
     def _decide(self, entries: Sequence[Submitted]) -> None:
-        """Let the policy set the workers and servers that each job is to have."""
+        """Call the policy, and set the workers and servers that each job is to have."""
         assert self._capacity is not None
         if not entries:
             return
@@ -333,24 +333,24 @@ class Cluster:
     ) -> bool:
         """Return whether a job of this size fits beside the resources that all other jobs still hold."""
         assert self._capacity is not None
-        left = dict(self._capacity)
+        free = dict(self._capacity)
         for each in entries:
             workers, servers = each.resources_in_use(now)
             if each is entry:
                 workers, servers = max(workers, size[0]), max(servers, size[1])
             for takes, count in ((each.demand.worker, workers), (each.demand.server, servers)):
                 for name, amount in takes.items():
-                    left[name] -= amount * count
-        return all(amount >= -_ROUNDING * self._capacity[name] for name, amount in left.items())
+                    free[name] -= amount * count
+        return all(amount >= -_ROUNDING * self._capacity[name] for name, amount in free.items())
 
     def _release_ended(self, entry: Submitted) -> None:
         """Release the resources of a job that has ended."""
         if not entry.ended or entry.is_buried:
             return
-        entry.is_buried, had = True, bool(entry.workers or entry.servers or entry.error)
+        entry.is_buried, had_resources = True, bool(entry.workers or entry.servers or entry.error)
         entry.workers = entry.servers = 0
         entry.wanted = 0, 0
-        if had:
+        if had_resources:
             entry.stop()
         if entry.error:
             _LOG.warning("the job %s failed: %s", entry.name, entry.error)
@@ -369,7 +369,7 @@ def _check_fits(entry: Submitted, capacity: Mapping[str, float]) -> None:
         needs[name] = needs.get(name, 0) + amount
     for name, amount in needs.items():
         if amount > capacity.get(name, 0) * (1 + _ROUNDING):
-            has = f"only {capacity[name]:g}" if name in capacity else "none"
+            available = f"only {capacity[name]:g}" if name in capacity else "none"
             raise OptionError(
-                f"the job {entry.name!r} needs at least {name} = {amount:g}, but the cluster has {has}"
+                f"the job {entry.name!r} needs at least {name} = {amount:g}, but the cluster has {available}"
             )

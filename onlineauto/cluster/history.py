@@ -194,12 +194,12 @@ class History:
         head: Head | None = None
         skipped: list[str] = []
         records: list[Record] = []
-        whole = text.count(b"\n")
+        n_complete = text.count(b"\n")
         for number, line in lines:
             try:
                 each = _read(line, head, f"{name}:{number}")
             except InputError as error:
-                if number <= whole:  # otherwise the last line is incomplete
+                if number <= n_complete:  # otherwise the last line is incomplete
                     skipped.append(str(error))
                 continue
             if isinstance(each, Head):
@@ -219,8 +219,8 @@ _DECODER: msgspec.json.Decoder[Head | Record] = msgspec.json.Decoder(Head | Reco
 _MOST_SLOTS: Final = 2**40  # leaves room for the slots of later runs
 
 
-def _line(each: msgspec.Struct) -> str:
-    return msgspec.json.encode(each).decode() + "\n"
+def _line(record: msgspec.Struct) -> str:
+    return msgspec.json.encode(record).decode() + "\n"
 
 
 def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
@@ -255,7 +255,7 @@ def _check_record(record: Record, head: Head | None, where: str) -> None:
         The record is not valid; the message begins with `where`.
     """
     if head is None:
-        raise InputError(f"{where}: the first line of a history describes the cluster")
+        raise InputError(f"{where}: the first line of a history must describe the cluster")
     unknown = (record.worker.keys() | record.server.keys()) - head.capacity.keys()
     if unknown:
         raise InputError(f"{where}: the cluster has no {', '.join(sorted(unknown))}")
@@ -270,4 +270,5 @@ def _check_record(record: Record, head: Head | None, where: str) -> None:
 def _check_amounts(amounts: dict[str, float], where: str) -> None:
     """Reject negative and infinite amounts of resources."""
     if wrong := [name for name, amount in amounts.items() if not 0 <= amount < 1e300]:
-        raise InputError(f"{where}: {wrong[0]} = {amounts[wrong[0]]:g}: give an amount, 0 or more")
+        name = wrong[0]
+        raise InputError(f"{where}: {name} = {amounts[name]:g}: an amount must be a number of at least 0")

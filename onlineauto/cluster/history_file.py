@@ -57,17 +57,19 @@ class HistoryFile:
             self._lock(path)
             content = Path(path).read_bytes()
             self._size = content.rfind(b"\n") + 1
-            whole, torn = content[: self._size].strip(b"\n"), content[self._size :]
-            is_new = not whole and _BEGIN.startswith(torn[: len(_BEGIN)])  # or broke off in its first line
+            complete, incomplete = content[: self._size].strip(b"\n"), content[self._size :]
+            is_new = not complete and _BEGIN.startswith(
+                incomplete[: len(_BEGIN)]
+            )  # or broke off in its first line
             self.found = History(head) if is_new else History.parse(content, name=os.fspath(path))
             if self.found.head.capacity.keys() != head.capacity.keys():
-                ours, theirs = sorted(head.capacity), sorted(self.found.head.capacity)
+                requested, recorded = sorted(head.capacity), sorted(self.found.head.capacity)
                 raise InputError(
-                    f"{os.fspath(path)}: the history of a cluster with {', '.join(theirs)}, but this one has "
-                    f"{', '.join(ours)}; give it another file"
+                    f"{os.fspath(path)}: the history of a cluster with {', '.join(recorded)}, "
+                    f"but this one has {', '.join(requested)}; give it another file"
                 )
             self._file.truncate(self._size)
-            self._unwritten = _encoded([head])
+            self._unwritten = _encode_lines([head])
             self._write()
         except BaseException:
             self._file.close()
@@ -75,7 +77,7 @@ class HistoryFile:
 
     def append(self, lines: Iterable[Head | Record]) -> None:
         """Write lines and wait until they are on the disk; keep them for the next call if that fails."""
-        self._unwritten += _encoded(lines)
+        self._unwritten += _encode_lines(lines)
         try:
             self._write()
         except OSError as error:
@@ -107,10 +109,10 @@ class HistoryFile:
 
     def _write(self) -> None:
         """Write the lines that wait; remove a part that was written if that fails."""
-        left = memoryview(self._unwritten)
+        rest = memoryview(self._unwritten)
         try:
-            while left:
-                left = left[self._file.write(left) :]
+            while rest:
+                rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
         except OSError:
             self._file.truncate(self._size)
@@ -127,5 +129,5 @@ class HistoryFile:
             raise InputError(f"{os.fspath(path)} is in use by another cluster: give another file") from None
 
 
-def _encoded(lines: Iterable[Head | Record]) -> bytes:
+def _encode_lines(lines: Iterable[Head | Record]) -> bytes:
     return b"".join(msgspec.json.encode(each) + b"\n" for each in lines)

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def policy_named(name: str, *, learned: str | os.PathLike[str] | None = None) -> ClusterPolicy:
+def policy_named(name: str, *, policy_file: str | os.PathLike[str] | None = None) -> ClusterPolicy:
     """Return the policy with a name.
 
     Parameters
     ----------
     name : str
         One of `NAMED`.
-    learned : path, optional
+    policy_file : path, optional
         A file of `Learned.save` for the policy ``learned``; by default the file of the package.
 
     Raises
     ------
     OptionError
-        The policy is unknown, or `learned` is given for a policy other than ``learned``.
+        The policy is unknown, or `policy_file` is given for a policy other than ``learned``.
     InputError
         The file is not a learned policy.
     OSError
@@ -40,20 +40,20 @@ def policy_named(name: str, *, learned: str | os.PathLike[str] | None = None) ->
     """
     if name not in NAMED:
         raise OptionError(f"policy = {name!r} is unknown; valid are {', '.join(NAMED)}, or your own Policy")
-    if learned is None:
+    if policy_file is None:
         return NAMED[name]()
     if name != Learned.name:
-        raise OptionError(f"learned = {str(learned)!r} needs policy = 'learned', but policy = {name!r}")
-    return _guarded(Learned.load(learned))
+        raise OptionError(f"learned = {str(policy_file)!r} needs policy = 'learned', but policy = {name!r}")
+    return _guarded_policy(Learned.load(policy_file))
 
 
-def _guarded(policy: Learned | None = None) -> Guarded:
+def _guarded_policy(policy: Learned | None = None) -> Guarded:
     return Guarded(Learned.load() if policy is None else policy, by=Fair(), aside=True)
 
 
 NAMED: Mapping[str, Callable[[], ClusterPolicy]] = {
     **POLICIES,
     UntilKnown.name: UntilKnown,
-    Learned.name: _guarded,
+    Learned.name: _guarded_policy,
 }
 """Policies by name; called without arguments, each begins without knowledge of the jobs."""

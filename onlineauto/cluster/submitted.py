@@ -124,7 +124,7 @@ class Submitted:
             most_servers=self.demand.most_servers,
         )
 
-    def record(self, slot: int, *, end: float, seconds: float, given: tuple[int, int]) -> Record:
+    def record(self, slot: int, *, end: float, seconds: float, size: tuple[int, int]) -> Record:
         """Return the record of the slot that has ended."""
         until = self.ended_at if self.ended else end
         demand: Mapping[str, Any] = {
@@ -138,8 +138,8 @@ class Submitted:
             job=self.name,
             kind=self.kind,
             arrived=self.arrived,
-            workers=given[0],
-            servers=given[1],
+            workers=size[0],
+            servers=size[1],
             before=self.before,
             done=self.done,
             total=max(self.total, self.done) if not self.error else max(self.total, self.done + 1),

@@ -16,11 +16,11 @@ _SIZES = 2 ** np.arange(ROWS)
 
 def make_window() -> Window:
     """Make an empty window, see `onlineauto.estimators.adaptive_window_kernels`."""
-    room = (ROWS, LARGEST_ROW + 1)
+    shape = (ROWS, LARGEST_ROW + 1)
     return Window(
         counts=np.zeros(ROWS, np.int64),
-        sums=np.zeros(room),
-        spreads=np.zeros(room),
+        sums=np.zeros(shape),
+        spreads=np.zeros(shape),
         whole=np.zeros(SPREAD + 1),
     )
 
@@ -36,14 +36,14 @@ def window_of(arrays: Mapping[str, Any]) -> Window:
     window = make_window()
     if set(arrays) != set(window._fields):
         raise ValueError(f"a window has the arrays {', '.join(window._fields)}, not {', '.join(arrays)}")
-    for name, place in window._asdict().items():
+    for name, field in window._asdict().items():
         array = np.asarray(arrays[name])
-        if array.dtype != place.dtype or array.shape != place.shape:
+        if array.dtype != field.dtype or array.shape != field.shape:
             raise ValueError(
-                f"{name} of a window is {place.dtype}{list(place.shape)}, "
+                f"{name} of a window is {field.dtype}{list(field.shape)}, "
                 f"not {array.dtype}{list(array.shape)}"
             )
-        place[...] = array
+        field[...] = array
     _check(window)
     return window
 

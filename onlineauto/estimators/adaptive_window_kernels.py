@@ -166,10 +166,10 @@ def rises(window: Window, numbers: NDArray[np.float64]) -> bool:
 
     After any change of the mean, up or down, the window restarts with the numbers after it.
     """
-    rose = False
+    has_risen = False
     for x in numbers:
         before = mean(window)
         if take_in(window, x):
-            rose = rose or mean(window) > before
+            has_risen = has_risen or mean(window) > before
             clear(window)
-    return rose
+    return has_risen

@@ -11,7 +11,7 @@ is rarer, and so large that it outweighs everything else.
 For some events the `reach`, the largest possible size of the difference, is known: for squared errors it
 follows from the two predictions and the range of labels. Then no rare large difference is possible, and only
 labels outside the range so far are clipped. The bound is the reach, but at least twice the typical size, so
-stakes are up to four times as large. An event with a large reach counts much less, whatever its outcome.
+stakes are up to four times as large. An event with a large reach counts much less, regardless of its outcome.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ def observe_difference_within(
 
 
 @inline_kernel
-def _learn_bound(state: NDArray[np.float64], spread: NDArray[np.float64], d: float, within: bool) -> None:
-    """Learn the bound; restart if it shrinks a lot. `within` is true if the reach of differences is known."""
+def _learn_bound(
+    state: NDArray[np.float64], spread: NDArray[np.float64], d: float, is_bound_known: bool
+) -> None:
+    """Learn the bound of differences, unless the caller knows it; restart if the bound shrinks a lot."""
     spread[SEEN] += 1.0
     spread[SQUARES] += (d * d - spread[SQUARES]) / min(spread[SEEN], _MEMORY)
     spread[LATELY] = max(spread[LATELY], abs(d))
@@ -90,8 +92,8 @@ def _learn_bound(state: NDArray[np.float64], spread: NDArray[np.float64], d: flo
     if spread[SEEN] >= spread[NEXT]:
         spread[BEFORE], spread[LATELY] = spread[LATELY], 0.0
         spread[NEXT] = 2.0 * spread[SEEN]
-    largest = 0.0 if within else max(spread[BEFORE], spread[LATELY])
-    bound = max((_TIMES_WITHIN if within else _TIMES) * math.sqrt(spread[SQUARES]), largest)
+    largest = 0.0 if is_bound_known else max(spread[BEFORE], spread[LATELY])
+    bound = max((_TIMES_WITHIN if is_bound_known else _TIMES) * math.sqrt(spread[SQUARES]), largest)
     if bound > 2.0 * spread[BOUND] or largest > spread[BOUND]:
         spread[BOUND] = bound
     elif bound < 0.25 * spread[BOUND]:

@@ -83,9 +83,9 @@ def _merge_wealth(state: State, base: State, pairs: Sequence[tuple[State, State]
 
     def capital(before: State, reserve: float) -> State:
         """Return the wealth of the bets if all capital beyond this reserve had joined before."""
-        left = before[RESERVE] if before[NEXT] else 1.0
-        owned: State = before[LANES:] + (left - reserve) * share
-        return owned
+        reserved = before[RESERVE] if before[NEXT] else 1.0
+        wealth: State = before[LANES:] + (reserved - reserve) * share
+        return wealth
 
     state[RESERVE] = min([end[RESERVE] for _, end in pairs if end[NEXT]], default=1.0 - AT_START)
     if base[NEXT]:

@@ -33,8 +33,8 @@ class ChampionTest:
     """A test whether a challenger earns more than the champion, or less, on the same logged events.
 
     A challenger is wrongly declared better only if it was not ahead on average since the start, nor since any
-    of the events 1024, 2048, 4096, ... The probability of that is at most `alpha`, at whatever times the test
-    is read and however the advantage changes. `onlineauto.estimators.paired_kernels` gives the reasons.
+    of the events 1024, 2048, 4096, ... The probability of that is at most `alpha`, no matter when the test is
+    read and how the advantage changes. `onlineauto.estimators.paired_kernels` gives the reasons.
 
     Parameters
     ----------
@@ -78,13 +78,15 @@ class ChampionTest:
         self, alpha: float = 0.05, *, k: int = 1, floor: float = 0.0, low: float = 0.0, high: float = 1.0
     ) -> None:
         if not 0 < alpha < 1:
-            raise OptionError(f"alpha is a probability above 0 and below 1, not {alpha!r}")
+            raise OptionError(f"alpha must be above 0 and below 1, not {alpha!r}")
         if not k >= 1:
             raise OptionError(f"k counts tests from 1, not {k!r}")
         if not 0 <= floor <= 1:
-            raise OptionError(f"floor is a probability, not {floor!r}")
+            raise OptionError(f"floor must be a probability, not {floor!r}")
         if not -math.inf < low < high < math.inf:
-            raise OptionError(f"low and high are finite and low is less, not {low!r} and {high!r}")
+            raise OptionError(
+                f"low and high must be finite, and low less than high, not {low!r} and {high!r}"
+            )
         self._alpha = float(alpha)
         self._level = float(level(alpha, k))
         self._scale = make_scale(low, high, floor=floor)

@@ -108,7 +108,7 @@ def is_worse(state: NDArray[np.float64], at_level: float) -> bool:
 
 
 @kernel
-def _start(state: NDArray[np.float64], known: int, learnt: bool) -> None:
+def _start(state: NDArray[np.float64], bounds: int, learnt: bool) -> None:
     """Add capital to the bets: 0.9 at first, then 1/((k+1)(k+2)) of the other tenth, k = 0, 1, ..."""
     if state[NEXT] == 0.0:
         share, state[RESERVE] = AT_START, 1.0 - AT_START
@@ -121,8 +121,8 @@ def _start(state: NDArray[np.float64], known: int, learnt: bool) -> None:
     if learnt:
         share *= 0.5
     for j in range(N):
-        state[LANES + j] += share * SHARES[known, j]
-        state[LANES + N + j] += share * SHARES[known, j]
+        state[LANES + j] += share * SHARES[bounds, j]
+        state[LANES + N + j] += share * SHARES[bounds, j]
         if learnt:
             state[_FREE + j] += share * SHARES[0, j]
             state[_FREE + N + j] += share * SHARES[0, j]

@@ -49,7 +49,7 @@ BY_MEANS, BY_WEALTH, IN_FULL = 0, 1, 2
 
 _BASE = 1.5
 _LOG_BASE = math.log(_BASE)
-_STAKES = 512  # later stakes are too small to matter, whatever the observations
+_STAKES = 512  # later stakes are too small to matter, for any observations
 _of_stakes = local_array(_STAKES, np.float64)
 _LOG_XI = math.log1p(1.6 - 1)
 _SCALE = 0.5 * (1.0 + 1.4406337969700393 / (float(np.float32(0.95)) * 1.6449340668482264))
@@ -106,18 +106,18 @@ def observe(estimator: NDArray[np.float64], w: float, r: float) -> None:
 
 
 @inline_kernel
-def observe_nothing(evidence: NDArray[np.float64], slot: int, who: int) -> None:
+def observe_nothing(evidence: NDArray[np.float64], slot: int, policy: int) -> None:
     """Add a weight of 0 to the estimator ``evidence[slot, who]``, like `observe`."""
     for bound in range(2):
         short_loop()
-        sums = evidence[slot, who, bound, SUM]
-        times = evidence[slot, who, bound, T]
+        sums = evidence[slot, policy, bound, SUM]
+        times = evidence[slot, policy, bound, T]
         mean = min(1.0, (sums + 0.5) / (times + 1.0))
         if mean >= 0.0:
-            evidence[slot, who, bound, LOW] += mean * mean
-            evidence[slot, who, bound, T] = times + 1.0
+            evidence[slot, policy, bound, LOW] += mean * mean
+            evidence[slot, policy, bound, T] = times + 1.0
         else:
-            add(evidence[slot, who, bound], 0.0)
+            add(evidence[slot, policy, bound], 0.0)
 
 
 @kernel
@@ -143,33 +143,33 @@ def _variance(state: NDArray[np.float64], stake: float, root: float) -> float:
 
 @kernel
 def _is_rich(
-    state: NDArray[np.float64], variances: NDArray[np.float64], known: int, mu: float, threshold: float
+    state: NDArray[np.float64], variances: NDArray[np.float64], n_known: int, mu: float, threshold: float
 ) -> tuple[bool, int]:
-    """Return whether the wealth at `mu` is at least exp(threshold), computed like VW, and the new `known`.
+    """Return whether the wealth at `mu` is at least exp(threshold), computed like VW, and the new `n_known`.
 
     Stakes are added up until they reach the threshold, or until the rest cannot reach it. `variances` has v
-    of the first `known` stakes, at least 1.
+    of the first `n_known` stakes, at least 1.
     """
     root = math.sqrt(state[T] + 1.0)
     y = state[SUM] - state[T] * mu
-    owned, peak, last = 0.0, _INT_MIN, -np.inf
+    wealth, peak, last = 0.0, _INT_MIN, -np.inf
     for j in range(_STAKES):
-        if j >= known:
+        if j >= n_known:
             most = last if last < peak else _STAKE[j] * y
             most += _LOG_REST[j] - threshold
-            if most < 0.0 and owned + math.exp(most) < 1.0:
-                return False, known
+            if most < 0.0 and wealth + math.exp(most) < 1.0:
+                return False, n_known
             variances[j] = _variance(state, _STAKE[j] * root, root)
-            known = j + 1
+            n_known = j + 1
         peak = max(peak, last)
         last = _STAKE[j] * y - variances[j]
         term = last + _LOG_SHARE[j] - threshold
         if term >= 0.0:
-            return True, known
-        owned += math.exp(term)
-        if owned >= 1.0:
-            return True, known
-    return False, known
+            return True, n_known
+        wealth += math.exp(term)
+        if wealth >= 1.0:
+            return True, n_known
+    return False, n_known
 
 
 @kernel
@@ -200,20 +200,20 @@ def _may_be_rich(state: NDArray[np.float64], mu: float, threshold: float) -> boo
     y = state[SUM] - state[T] * mu
     first = _quick_variance(state, 0)
     rounding = 1e-12 * (_STAKE[0] * (abs(state[SUM]) + state[T]) + first)
-    owned, peak, last = 0.0, -np.inf, -np.inf
+    wealth, peak, last = 0.0, -np.inf, -np.inf
     for j in range(_STAKES):
         if j > 0:
             most = last + rounding if last < peak else _STAKE[j] * y
             most += _LOG_REST[j] - threshold
-            if most < 0.0 and owned + math.exp(most) < 1.0:
+            if most < 0.0 and wealth + math.exp(most) < 1.0:
                 return False
         peak = max(peak, last)
         last = _STAKE[j] * y - (_quick_variance(state, j) if j > 0 else first)
         term = last + _LOG_SHARE[j] - threshold
         if term >= 0.0:
             return True
-        owned += math.exp(term)
-        if owned >= 1.0:
+        wealth += math.exp(term)
+        if wealth >= 1.0:
             return True
     return False
 

@@ -121,5 +121,5 @@ def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int, 
     if number == 0.0 or not math.isfinite(number):
         return ORDINARY
     typical, known = int(sizes[at, TYPICAL]), sizes[at, KNOWN]
-    usual = bool(known == MANY and abs(number) < _POWERS[min(typical, len(_POWERS)) - 1])
-    return int(judge(sizes, at, typical if usual else size_of(number), before, first, gap))
+    is_typical = bool(known == MANY and abs(number) < _POWERS[min(typical, len(_POWERS)) - 1])
+    return int(judge(sizes, at, typical if is_typical else size_of(number), before, first, gap))

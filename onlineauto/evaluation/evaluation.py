@@ -336,7 +336,7 @@ def _is_known(block: Block) -> NDArray[np.bool_]:
     return known
 
 
-def _places(outcomes: Outcomes) -> NDArray[np.int64]:
+def _action_positions(outcomes: Outcomes) -> NDArray[np.int64]:
     """Return the index of each entry of `action` if every event's actions are sorted in ascending order."""
     start = outcomes.action_start
     places: NDArray[np.int64] = np.repeat(start[:-1], np.diff(start)) + outcomes.action
@@ -345,7 +345,7 @@ def _places(outcomes: Outcomes) -> NDArray[np.int64]:
 
 def _by_action(outcomes: Outcomes) -> NDArray[np.float64]:
     scores = np.empty(len(outcomes.score))
-    scores[_places(outcomes)] = outcomes.score
+    scores[_action_positions(outcomes)] = outcomes.score
     return scores
 
 
@@ -354,7 +354,7 @@ def _pmf(outcomes: Outcomes, *, explores: bool) -> NDArray[np.float64]:
     if explores:
         return _by_action(outcomes)
     pmf, start = np.zeros(len(outcomes.action)), outcomes.action_start
-    pmf[_places(outcomes)[start[:-1][np.diff(start) > 0]]] = 1.0  # the best action is listed first
+    pmf[_action_positions(outcomes)[start[:-1][np.diff(start) > 0]]] = 1.0  # the best action is listed first
     return pmf
 
 

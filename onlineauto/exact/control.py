@@ -33,9 +33,9 @@ class VwDraw(RandomOrder):
     def order(self, n: int) -> list[int]:
         """Return twice `n` numbers, of which `n` + 1 are zeros."""
         numbers = [0] * n + list(range(n))
-        for place in range(n):
+        for index in range(n):
             other = int(float32(self.uniform() * float32(2 * n)))
-            numbers[other], numbers[place] = numbers[place], numbers[other]
+            numbers[other], numbers[index] = numbers[index], numbers[other]
         return numbers
 
     def uniform(self) -> float:
@@ -122,8 +122,8 @@ class _Places:
         self.n_valid = n_valid
         self._lease = lease
         self._holding: dict[tuple[Interaction, ...], set[int]] = {}
-        for place, candidate in enumerate(candidates):
-            self._holding.setdefault(candidate.config.elements, set()).add(place)
+        for index, candidate in enumerate(candidates):
+            self._holding.setdefault(candidate.config.elements, set()).add(index)
 
     def add(self, config: Config) -> None:
         """Add a config, unless a valid index has the same elements.
@@ -131,28 +131,28 @@ class _Places:
         Elements at an index of an earlier champion's candidate are moved from there. If source and target are
         the same index, the elements are lost: VW moves a set to itself, which empties it.
         """
-        found = min(self._holding.get(config.elements, ()), default=None)
-        if found is not None and found < self.n_valid:
+        index = min(self._holding.get(config.elements, ()), default=None)
+        if index is not None and index < self.n_valid:
             return
-        if found is not None:
-            self.empty(found)
-            if found == self.n_valid:
+        if index is not None:
+            self.empty(index)
+            if index == self.n_valid:
                 config = replace(config, elements=())
         self._put(self.n_valid, Candidate(config, self._lease))
         self.n_valid += 1
 
-    def empty(self, place: int) -> None:
-        """Remove the elements of the config at index `place`."""
-        candidate = self.candidates[place]
-        self._put(place, replace(candidate, config=replace(candidate.config, elements=())))
+    def empty(self, index: int) -> None:
+        """Remove the elements of the config at index `index`."""
+        candidate = self.candidates[index]
+        self._put(index, replace(candidate, config=replace(candidate.config, elements=())))
 
-    def _put(self, place: int, candidate: Candidate) -> None:
-        if place < len(self.candidates):
-            self._holding[self.candidates[place].config.elements].discard(place)
-            self.candidates[place] = candidate
+    def _put(self, index: int, candidate: Candidate) -> None:
+        if index < len(self.candidates):
+            self._holding[self.candidates[index].config.elements].discard(index)
+            self.candidates[index] = candidate
         else:
             self.candidates.append(candidate)
-        self._holding.setdefault(candidate.config.elements, set()).add(place)
+        self._holding.setdefault(candidate.config.elements, set()).add(index)
 
 
 VW = Control(

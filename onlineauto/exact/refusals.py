@@ -57,9 +57,9 @@ def check_exact(configuration: Configuration) -> None:
     formats = [each for each in options_of(InputOptions) if each.name in FORMATS]
     others = [each for each in explored + tuned + formats if not each.vw]
     foreign = {each.name: "Vowpal Wabbit does not have it" for each in others}
-    for name, why in (_NOT_EXACT | foreign).items():
+    for name, reason in (_NOT_EXACT | foreign).items():
         if name in configuration.supplied:
-            raise OptionError(f"--{name} is not reproduced by --vw_exact: {why}; leave --vw_exact out")
+            raise OptionError(f"--{name} is not reproduced by --vw_exact: {reason}; leave --vw_exact out")
 
 
 def check_numbered(configuration: Configuration) -> None:
@@ -81,9 +81,9 @@ def check_slots(configuration: Configuration) -> None:
     """Refuse options that ``--vw_exact`` does not reproduce with ``--ccb_explore_adf``."""
     if "ccb_explore_adf" not in configuration.supplied or not configuration[ExactOptions].vw_exact:
         return
-    for name, why in _NOT_OF_SLOTS.items():
+    for name, reason in _NOT_OF_SLOTS.items():
         if name in configuration.supplied:
-            raise OptionError(f"--{name} with --ccb_explore_adf is not reproduced by --vw_exact: {why}")
+            raise OptionError(f"--{name} with --ccb_explore_adf is not reproduced by --vw_exact: {reason}")
     explorer, features = chosen_explorer(configuration), configuration[FeatureOptions]
     texts = (*features.quadratic, *features.cubic, *features.interactions)
     if explorer.bounds(configuration) and any(":" not in text for text in texts):

@@ -21,18 +21,18 @@ _ZERO = np.float32(0)
 
 
 @inline_kernel
-def _copy(features: Records, first: int, last: int, room: int) -> int:
-    """Copy features [first, last) to the free space from index `room` on; return the end of the copies."""
+def _copy(features: Records, first: int, last: int, free: int) -> int:
+    """Copy features [first, last) to the free space from index `free` on; return the end of the copies."""
     for i in range(first, last):
         short_loop()
-        features[room].hash = features[i].hash
-        features[room].value = features[i].value
-        room += 1
-    return room
+        features[free].hash = features[i].hash
+        features[free].value = features[i].value
+        free += 1
+    return free
 
 
 @inline_kernel
-def _place(scratch: Scratch, group: int, start: int, end: int) -> None:
+def _set_bounds(scratch: Scratch, group: int, start: int, end: int) -> None:
     """Set the features of a group to [start, end)."""
     key = scratch.groups[group].key
     scratch.groups[group].start = scratch.places[key].start = start
@@ -46,7 +46,7 @@ def _open_group(scratch: Scratch, group: int, key: int, start: int, end: int) ->
     scratch.groups[group].behind = 0
     scratch.groups[group].covered = scratch.places[key].group
     scratch.places[key].group = group
-    _place(scratch, group, start, end)
+    _set_bounds(scratch, group, start, end)
 
 
 @inline_kernel
@@ -87,19 +87,19 @@ def _copy_span(scratch: Scratch, stream: Stream, span: int, key: int) -> None:
     """Append the features of a span to the copied features of its group."""
     at = scratch.places[key].end
     start, end = stream.spans[span].start, stream.spans[span + 1].start
-    _place(scratch, scratch.places[key].group, scratch.places[key].start, at + end - start)
+    _set_bounds(scratch, scratch.places[key].group, scratch.places[key].start, at + end - start)
     _copy(stream.features, start, end, at)
 
 
 @kernel
 def _copy_line(
-    layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, begin: int, room: int
+    layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, begin: int, free: int
 ) -> tuple[int, int, int]:
     """Make the groups of a line that has a namespace in several parts: copy and join its features.
 
     If `slot` is not -1, the features of that line are added, too. Returns the same values as `open_line`.
     """
-    groups, first = begin, room
+    groups, first = begin, free
     spans = stream.lines[line].start, stream.lines[line + 1].start
     more = (
         (stream.lines[slot].start, stream.lines[slot + 1].start) if slot >= 0 else (np.int64(0), np.int64(0))
@@ -120,8 +120,8 @@ def _copy_line(
     for group in range(begin, groups):
         short_loop()
         size = scratch.groups[group].end
-        _place(scratch, group, room, room)
-        room += size
+        _set_bounds(scratch, group, free, free)
+        free += size
     for span in range(spans[0], spans[1]):
         short_loop()
         key = _key_of(layout, stream, span)
@@ -131,7 +131,7 @@ def _copy_line(
         short_loop()
         if not layout.ignore[_key_of(layout, stream, span)]:
             _copy_span(scratch, stream, span, _key_in_slot(layout, stream, span))
-    return groups, room - first, room
+    return groups, free - first, free
 
 
 @kernel
@@ -169,23 +169,23 @@ def _is_listed(layout: Layout, scratch: Scratch, stream: Stream, line: int, key:
 
 @inline_kernel
 def open_slot(
-    layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, index: int, room: int
+    layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, index: int, free: int
 ) -> tuple[int, int, int]:
     """Make the groups of a shared line and a slot, each with a namespace's features of both.
 
     `index` is the index of the feature that identifies the slot, -1 for none. Returns the number of groups,
     the number of features of both lines, and the end of the used space.
     """
-    groups, size, room = _copy_line(layout, scratch, stream, line, slot, 0, room)
+    groups, size, free = _copy_line(layout, scratch, stream, line, slot, 0, free)
     if index >= 0:
         _open_group(scratch, groups, layout.index_key, index, index + 1)
         groups += 1
-    return groups, size, room
+    return groups, size, free
 
 
 @inline_kernel
 def open_line(
-    layout: Layout, scratch: Scratch, stream: Stream, line: int, begin: int, room: int
+    layout: Layout, scratch: Scratch, stream: Stream, line: int, begin: int, free: int
 ) -> tuple[int, int, int]:
     """Make a group for each namespace of a line that is not ignored, from number `begin` on.
 
@@ -204,11 +204,11 @@ def open_line(
             _open_group(scratch, groups, key, start, end)
             groups += 1
         elif scratch.groups[group].end == start:
-            _place(scratch, group, scratch.groups[group].start, end)
+            _set_bounds(scratch, group, scratch.groups[group].start, end)
         else:
             forget(scratch, begin, groups)
-            return _copy_line(layout, scratch, stream, line, -1, begin, room)
-    return groups, size, room
+            return _copy_line(layout, scratch, stream, line, -1, begin, free)
+    return groups, size, free
 
 
 @inline_kernel
@@ -226,7 +226,7 @@ def open_constant(layout: Layout, scratch: Scratch, stream: Stream, n_shared: in
 
 
 @inline_kernel
-def merge_shared(scratch: Scratch, stream: Stream, n_shared: int, groups: int, room: int) -> bool:
+def merge_shared(scratch: Scratch, stream: Stream, n_shared: int, groups: int, free: int) -> bool:
     """Append to groups [n_shared, groups) the shared features they cover; return whether there are any."""
     merged = False
     for group in range(n_shared, groups):
@@ -236,15 +236,15 @@ def merge_shared(scratch: Scratch, stream: Stream, n_shared: int, groups: int, r
             merged = True
             behind = scratch.groups[covered].end - scratch.groups[covered].start
             start, end = scratch.groups[group].start, scratch.groups[group].end
-            _place(scratch, group, room, room + end - start + behind)
+            _set_bounds(scratch, group, free, free + end - start + behind)
             scratch.groups[group].behind = behind
-            room = _copy(stream.features, start, end, room)
-            room = _copy(stream.features, scratch.groups[covered].start, scratch.groups[covered].end, room)
+            free = _copy(stream.features, start, end, free)
+            free = _copy(stream.features, scratch.groups[covered].start, scratch.groups[covered].end, free)
     return merged
 
 
 @inline_kernel
-def turned(i: int, n_shared: int, groups: int) -> int:
+def group_in_vw_order(i: int, n_shared: int, groups: int) -> int:
     """Return the i-th group of an example in VW's order: the action's groups, then the shared line's."""
     return i + n_shared if i + n_shared < groups else i + n_shared - groups
 
@@ -257,23 +257,25 @@ def is_covered(scratch: Scratch, group: int, n_shared: int) -> bool:
 
 @kernel
 def open_numbered(
-    scratch: Scratch, features: Records, n_shared: int, room: int, how: Numbering, action: int
+    scratch: Scratch, features: Records, n_shared: int, free: int, numbering: Numbering, action: int
 ) -> tuple[int, int]:
     """Make the groups of an action of ``--cb N``: the shared groups, with the action's number in the hashes.
 
     Returns the number of groups and the number of features.
     """
-    begin = room
+    begin = free
     for s in range(n_shared):
         short_loop()
         start, end = scratch.groups[s].start, scratch.groups[s].end
-        _open_group(scratch, n_shared + s, scratch.groups[s].key, room, room + end - start)
+        _open_group(scratch, n_shared + s, scratch.groups[s].key, free, free + end - start)
         scratch.groups[n_shared + s].covered = s
         for i in range(start, end):
-            features[room].hash = np.uint32((features[i].hash & how.kept) + np.uint32(action)) & how.mask
-            features[room].value = features[i].value
-            room += 1
-    return 2 * n_shared, room - begin
+            features[free].hash = (
+                np.uint32((features[i].hash & numbering.kept) + np.uint32(action)) & numbering.mask
+            )
+            features[free].value = features[i].value
+            free += 1
+    return 2 * n_shared, free - begin
 
 
 @inline_kernel

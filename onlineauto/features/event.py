@@ -106,7 +106,7 @@ def _features(block: Block, line: int) -> dict[str, list[tuple[int, float]]]:
     features: dict[str, list[tuple[int, float]]] = {}
     for span in range(block.line_start[line], block.line_start[line + 1]):
         name = block.namespaces.names[block.span_namespace[span]].decode("utf-8", "replace")
-        of = slice(block.span_start[span], block.span_start[span + 1])
-        pairs = zip(block.hash[of].tolist(), block.value[of].tolist(), strict=True)
+        span_slice = slice(block.span_start[span], block.span_start[span + 1])
+        pairs = zip(block.hash[span_slice].tolist(), block.value[span_slice].tolist(), strict=True)
         features.setdefault(name, []).extend(pairs)
     return features

@@ -261,8 +261,8 @@ class StreamLayout:
         self._crossed.sort(key=len)
         self._held = np.empty((len(self._crossed), len(interactions)), bool)
         for slot, each in enumerate(interactions):
-            held = set(each)
-            self._held[:, slot] = [product in held for product in self._crossed]
+            existing = set(each)
+            self._held[:, slot] = [product in existing for product in self._crossed]
         self._n_slots = len(interactions)
         self._make_interactions()
 

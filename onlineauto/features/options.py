@@ -96,12 +96,12 @@ class FeatureOptions:
     )
 
 
-def decoded(text: str) -> bytes:
+def unescape(text: str) -> bytes:
     r"""Return the bytes of a word, in which escapes such as ``\x20`` are replaced by bytes.
 
     Examples
     --------
-    >>> decoded(r"a\x20")
+    >>> unescape(r"a\x20")
     b'a '
     """
     return _HEX.sub(lambda match: bytes([int(match[1], 16)]), text.encode("utf-8", "surrogateescape"))
@@ -118,7 +118,7 @@ def letters_of(text: str, *, bytewise: bool = False) -> tuple[bytes, ...]:
     >>> letters_of("ив"), letters_of(r"a\xff"), letters_of("и", bytewise=True)
     ((b'\xd0\xb8', b'\xd0\xb2'), (b'a', b'\xff'), (b'\xd0', b'\xb8'))
     """
-    data = decoded(text)
+    data = unescape(text)
     if bytewise:
         return tuple(bytes([byte]) for byte in data)
     return tuple(
@@ -140,7 +140,7 @@ def check_interactions(configuration: Configuration) -> None:
         If ``--quadratic`` does not name two letters, ``--cubic`` three, ``--interactions`` two or more, or a
         term of ``--experimental_full_name_interactions`` is empty or has a ':' in a name.
     """
-    options, bytewise = configuration[FeatureOptions], bool(configuration.brought("bytewise_letters"))
+    options, bytewise = configuration[FeatureOptions], bool(configuration.first_result("bytewise_letters"))
     for flag, texts, least, most, needs in (
         ("--quadratic", options.quadratic, 2, 2, "two namespaces"),
         ("--cubic", options.cubic, 3, 3, "three namespaces"),
@@ -149,8 +149,8 @@ def check_interactions(configuration: Configuration) -> None:
         for text in texts:
             count = len(letters_of(text, bytewise=bytewise))
             if not least <= count <= most:
-                what = "bytes" if bytewise else "characters"
-                raise OptionError(f"{flag} {text!r} has {count} {what} and needs {needs} ({_GREEDY})")
+                unit = "bytes" if bytewise else "characters"
+                raise OptionError(f"{flag} {text!r} has {count} {unit} and needs {needs} ({_GREEDY})")
     for text in options.experimental_full_name_interactions:
         _check_full_names(text)
 

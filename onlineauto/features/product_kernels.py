@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features._kernels import is_covered, squares_of_group, turned
+from onlineauto.features._kernels import group_in_vw_order, is_covered, squares_of_group
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def list_linear(
     n = 0
     for i in range(groups):
         short_loop()
-        group = turned(i, n_shared, groups)
+        group = group_in_vw_order(i, n_shared, groups)
         if not is_linear(layout, scratch, group, n_shared):
             continue
         start, end = scratch.groups[group].start, scratch.groups[group].end
@@ -284,7 +284,7 @@ def linear_squares(layout: Layout, scratch: Scratch, features: Records, n_shared
     """Return Σ x² (float32) over an example's features without its products, summed in VW's order."""
     linear = _ZERO
     for i in range(groups):
-        group = turned(i, n_shared, groups)
+        group = group_in_vw_order(i, n_shared, groups)
         counts = not (layout.singled and layout.ignore_linear[scratch.groups[group].key])
         if counts and not is_covered(scratch, group, n_shared):
             linear += squares_of_group(scratch, features, group)

@@ -159,7 +159,7 @@ class Example(NamedTuple):
     value: NDArray[np.float32]
     runs: Records  # start, end: bounds in the list; product
     n_runs: int
-    holders: NDArray[np.bool_]  # [1 + products, live configs]: which use a run
+    holders: NDArray[np.bool_]  # [1 + products, live configs]: True if it uses the runs of a product
 
 
 def largest(bounds: NDArray[np.int64]) -> int:
@@ -183,13 +183,13 @@ def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = 
     """
     n = block.n_features
     indices = _NO_FEATURES if slots is None else slots.index_features
-    room = n + 1 + len(indices)
+    size = n + 1 + len(indices)
     most = largest(block.span_start[block.line_start[block.event_start]])
-    features = np.empty(room + 2 * most + 1, FEATURE)  # + 1: the constant may be copied
+    features = np.empty(size + 2 * most + 1, FEATURE)  # + 1: the constant may be copied
     features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytewise: NumPy copies field by field
     features[n] = _CONSTANT
     table = NO_SLOTS
     if slots is not None:
-        features[n + 1 : room] = indices
+        features[n + 1 : size] = indices
         table = slots.table(n + 1)
-    return Stream(block.event_start, holdout, block.lines, block.costs, block.spans, features, n, room, table)
+    return Stream(block.event_start, holdout, block.lines, block.costs, block.spans, features, n, size, table)

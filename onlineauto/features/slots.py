@@ -78,9 +78,12 @@ class Slots(NamedTuple):
             index_features=self.index_features,
         )
 
-    def table(self, place: int) -> NDArray[np.int64]:
-        """Return the slots for kernels: int64[n, 4]; `place` is the index of the first ``index`` feature."""
-        shared, index = self.event_start[self.event], place + self.number
+    def table(self, first_index: int) -> NDArray[np.int64]:
+        """Return the slots for kernels: int64[n, 4].
+
+        `first_index` is the index of the first ``index`` feature.
+        """
+        shared, index = self.event_start[self.event], first_index + self.number
         index[self.event < self.first_indexed] = -1
         return np.column_stack([shared, self.line - self.number, self.line, index])
 

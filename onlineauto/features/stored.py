@@ -74,10 +74,10 @@ class Stored:
         """Return the result of a function of a map, under the same name in messages."""
         return Stored(change(self._map()), self._name)
 
-    def fail(self, wanted: str) -> ValueError:
-        """Return the error for a value that is not `wanted`."""
+    def fail(self, expected: str) -> ValueError:
+        """Return the error for a value that is not `expected`."""
         text = _shape_of(self._value) if isinstance(self._value, np.ndarray) else repr(self._value)
-        return ValueError(f"{self._name} is {text[:80]}, and not {wanted}")
+        return ValueError(f"{self._name} is {text[:80]}, and not {expected}")
 
     def is_none(self) -> bool:
         """Return whether the value is None."""
@@ -118,7 +118,7 @@ class Stored:
         """Return the items of a list."""
         if not isinstance(self._value, list | tuple):
             raise self.fail("a list")
-        return [Stored(each, f"{self._name}[{place}]") for place, each in enumerate(self._value)]
+        return [Stored(each, f"{self._name}[{index}]") for index, each in enumerate(self._value)]
 
     def of(self, kind: type[T]) -> T:
         """Return the value as a type that msgspec can convert to."""
@@ -171,10 +171,10 @@ class Stored:
         return self.array(array.dtype, array.shape)
 
 
-def _fits(shape: tuple[int, ...], wanted: Sequence[int]) -> bool:
-    """Return whether a shape equals `wanted`, in which -1 matches any size."""
-    return len(shape) == len(wanted) and all(
-        there == size or size < 0 for there, size in zip(shape, wanted, strict=True)
+def _fits(shape: tuple[int, ...], expected: Sequence[int]) -> bool:
+    """Return whether a shape equals `expected`, in which -1 matches any size."""
+    return len(shape) == len(expected) and all(
+        there == size or size < 0 for there, size in zip(shape, expected, strict=True)
     )
 
 

@@ -76,6 +76,6 @@ def format_of(configuration: Configuration) -> str:
 
 def check_format(configuration: Configuration) -> None:
     """Refuse a combination of two formats, such as ``--json`` and ``--dsjson``."""
-    given = [name for name in FORMATS if configuration.get(name)]
-    if len(given) > 1:
-        raise OptionError(f"--{given[0]} and --{given[1]} are two formats: give the one that the input has")
+    named = [name for name in FORMATS if configuration.get(name)]
+    if len(named) > 1:
+        raise OptionError(f"--{named[0]} and --{named[1]} are two formats: give the one that the input has")

@@ -22,8 +22,8 @@ class TextReader(InPlaceReader):
 
     Parameters, attributes and errors are those of `LineReader`. Labels are ``label [weight [initial]]``, or
     ``action:cost:probability`` and ``shared``. Labels of slots are ``ccb shared``, ``ccb action`` and
-    ``ccb slot [action:cost:probability[,action:probability...]] [action,action...]``. A bad line is skipped;
-    in multi-line input its whole event is skipped.
+    ``ccb slot [action:cost:probability[,action:probability...]] [action,action...]``. A malformed line is
+    skipped; in multi-line input its whole event is skipped.
 
     Source
     ------

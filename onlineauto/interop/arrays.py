@@ -78,53 +78,53 @@ def from_arrays(
     shared = _rows(context, namespaces[0], names[0], hashes, "context")
     n = len(shared)
     columns = {"chosen": chosen, "cost": cost, "probability": probability, "label": label, "weight": weight}
-    given = {name: _column(value, n, name) for name, value in columns.items() if value is not None}
+    arrays = {name: _column(value, n, name) for name, value in columns.items() if value is not None}
     if actions is None:
-        _refuse(given, {"chosen", "cost", "probability"}, "is for events with actions")
-        return _single_lines(shared, given, hashes, events_per_block)
-    _refuse(given, {"label"}, "is for single lines, without actions")
-    logs = given.keys() - {"weight"}
+        _refuse(arrays, {"chosen", "cost", "probability"}, "is for events with actions")
+        return _single_lines(shared, arrays, hashes, events_per_block)
+    _refuse(arrays, {"label"}, "is for single lines, without actions")
+    logs = arrays.keys() - {"weight"}
     if logs and logs != {"chosen", "cost", "probability"}:
         raise InputError("chosen, cost and probability go together")
-    own, k = _actions(actions, n, namespaces[1], names[1], hashes)
-    return _events(shared, own, k, given, hashes, events_per_block)
+    action_rows, k = _actions(actions, n, namespaces[1], names[1], hashes)
+    return _events(shared, action_rows, k, arrays, hashes, events_per_block)
 
 
-def _column(value: ArrayLike, n: int, what: str) -> NDArray[np.generic]:
+def _column(value: ArrayLike, n: int, noun: str) -> NDArray[np.generic]:
     column: NDArray[np.generic] = np.asarray(value)
     if column.shape != (n,):
-        raise InputError(f"{what} has the shape {column.shape}, but context has {n} rows")
-    if column.dtype.kind not in "biuf" or (what == "chosen" and column.dtype.kind not in "iu"):
-        raise InputError(f"{what} has the type {column.dtype}, not {'whole ' * (what == 'chosen')}numbers")
+        raise InputError(f"{noun} has the shape {column.shape}, but context has {n} rows")
+    if column.dtype.kind not in "biuf" or (noun == "chosen" and column.dtype.kind not in "iu"):
+        raise InputError(f"{noun} has the type {column.dtype}, not {'whole ' * (noun == 'chosen')}numbers")
     return column
 
 
-def _refuse(given: dict[str, Any], names: set[str], why: str) -> None:
-    for name in given:
+def _refuse(arrays: dict[str, Any], names: set[str], reason: str) -> None:
+    for name in arrays:
         if name in names:
-            raise InputError(f"{name} {why}")
+            raise InputError(f"{name} {reason}")
 
 
-def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: NameHashes, what: str) -> Rows:
-    """Return the rows of a matrix, dense or sparse; `what` is its name in messages."""
+def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: NameHashes, noun: str) -> Rows:
+    """Return the rows of a matrix, dense or sparse; `noun` is its name in messages."""
     number = hashes.namespace(namespace)
     sparse = hasattr(matrix, "tocsr")
     values: Any = matrix.tocsr() if sparse else np.asarray(matrix)
     if values.ndim != 2:
         raise InputError(
-            f"{what} has the shape {values.shape}: give a matrix with a row of features for each"
+            f"{noun} has the shape {values.shape}: give a matrix with a row of features for each"
         )
     if values.dtype.kind not in "biuf":
-        raise InputError(f"{what} has the type {values.dtype}, not numbers")
+        raise InputError(f"{noun} has the type {values.dtype}, not numbers")
     columns = [str(i) for i in range(values.shape[1])] if names is None else list(names)
     if len(columns) != values.shape[1]:
-        raise InputError(f"there are {len(columns)} names, but {values.shape[1]} columns of {what}")
+        raise InputError(f"there are {len(columns)} names, but {values.shape[1]} columns of {noun}")
     of_columns = hashes.features(columns, number)
     if not sparse:
-        return rows_of_matrix(number, of_columns, _finite(values, what))
+        return rows_of_matrix(number, of_columns, _finite(values, noun))
     values = values.copy()
     values.sum_duplicates()
-    values.data = _finite(values.data, what)
+    values.data = _finite(values.data, noun)
     values.eliminate_zeros()
     return Rows(
         namespace=number,
@@ -134,14 +134,14 @@ def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: Name
     )
 
 
-def _finite(values: NDArray[Any], what: str) -> NDArray[np.float32]:
+def _finite(values: NDArray[Any], noun: str) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         numbers = np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)
     if not np.isfinite(numbers).all():
         bad = np.argwhere(~np.isfinite(numbers))[0]
         where = f"row {bad[0]}: " if numbers.ndim > 1 else ""
         value = values[tuple(bad)]
-        raise InputError(f"{where}{what} has the value {value}, which is infinite or too large for a float32")
+        raise InputError(f"{where}{noun} has the value {value}, which is infinite or too large for a float32")
     return numbers
 
 
@@ -168,10 +168,10 @@ def _actions(
 
 
 def _single_lines(
-    rows: Rows, given: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
+    rows: Rows, arrays: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
 ) -> Iterator[Block]:
-    label = label_column(given["label"], "label") if "label" in given else None
-    weight = checked_weights(given["weight"]) if "weight" in given else None
+    label = label_column(arrays["label"], "label") if "label" in arrays else None
+    weight = checked_weights(arrays["weight"]) if "weight" in arrays else None
     for begin in range(0, len(rows), size):
         which = np.arange(begin, min(begin + size, len(rows)))
         yield assembled(
@@ -185,18 +185,18 @@ def _single_lines(
 
 
 def _events(
-    shared: Rows, own: Rows, k: int, given: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
+    shared: Rows, own: Rows, k: int, arrays: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
 ) -> Iterator[Block]:
     n, every = len(shared), len(own) == k
-    chosen = np.asarray(given.get("chosen", np.full(n, -1)), np.int64)
+    chosen = np.asarray(arrays.get("chosen", np.full(n, -1)), np.int64)
     if ((chosen < -1) | (chosen >= k)).any():
         bad = int(np.argmax((chosen < -1) | (chosen >= k)))
         raise InputError(f"row {bad}: chosen is {chosen[bad]}, but there are {k} actions, numbered from 0")
     logged = np.flatnonzero(chosen >= 0)
-    weight = checked_weights(given["weight"]) if "weight" in given else None
+    weight = checked_weights(arrays["weight"]) if "weight" in arrays else None
     none = np.zeros(n, np.float32)
     cost, probability = checked_logs(
-        logged, given.get("cost", none)[logged], given.get("probability", none)[logged]
+        logged, arrays.get("cost", none)[logged], arrays.get("probability", none)[logged]
     )
     for begin in range(0, n, size):
         m = min(size, n - begin)

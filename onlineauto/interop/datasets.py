@@ -89,9 +89,9 @@ def _groups(names: str | Names) -> dict[str, tuple[str, ...]]:
 
 
 def dataset_rows(
-    source: Any, columns: Columns, *, label: str | None, weight: str | None, found: Diagnostics
+    source: Any, columns: Columns, *, label: str | None, weight: str | None, problems: Diagnostics
 ) -> Iterator[tuple[dict[str, Any], Any, float]]:
-    """Yield features, label and weight of each row; problems are added to `found`.
+    """Yield features, label and weight of each row; problems are added to `problems`.
 
     Raises
     ------
@@ -99,21 +99,21 @@ def dataset_rows(
         No column is the label, or the columns do not fit the dataset.
     """
     if columns is not None and (label is not None or weight is not None):
-        raise InputError("columns excludes label and weight, because all of them describe the columns")
+        raise InputError("give either columns or label and weight: columns names both, too")
     dataset = DatasetSource(source, columns)
     if label is None:
-        of = _like_dicts(dataset, decides=False) if columns is None else dataset.columns(decides=False)
+        roles = _like_dicts(dataset, decides=False) if columns is None else dataset.columns(decides=False)
     else:
         context, left_out = features_of(dataset.schema(), {label, weight or label})
-        of = DatasetColumns(rows="labels", context=context, label=label, weight=weight, left_out=left_out)
-    if of.label is None or of.decides:
+        roles = DatasetColumns(rows="labels", context=context, label=label, weight=weight, left_out=left_out)
+    if roles.label is None or roles.decides:
         raise InputError(f'{dataset.name}: rows = "labels" with a label is needed here')
     # A label may be a text here, like a tag.
-    read = dataset.with_columns(replace(of, label=None, tag=of.label))
-    for batch in read.open(EventRules("simple"), found).batches():
-        labels = column_at(batch, of.label).to_pylist()
-        weights = [1.0] * len(labels) if of.weight is None else column_at(batch, of.weight).to_pylist()
-        yield from zip(_features(batch, of), labels, weights, strict=True)
+    read = dataset.with_columns(replace(roles, label=None, tag=roles.label))
+    for batch in read.open(EventRules("simple"), problems).batches():
+        labels = column_at(batch, roles.label).to_pylist()
+        weights = [1.0] * len(labels) if roles.weight is None else column_at(batch, roles.weight).to_pylist()
+        yield from zip(_features(batch, roles), labels, weights, strict=True)
 
 
 def _features(batch: Any, of: DatasetColumns) -> Iterator[dict[str, Any]]:

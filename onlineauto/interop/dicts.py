@@ -88,12 +88,12 @@ def from_dicts(
         try:
             for number, event in islice(numbered, events_per_block):
                 where = f"event {number}"
-                made = event if isinstance(event, NamedEvent) else named_event(event, where=where)
-                if taken and made.multiline != taken[0].multiline:
+                named = event if isinstance(event, NamedEvent) else named_event(event, where=where)
+                if taken and named.multiline != taken[0].multiline:
                     raise InputError(f"{where}: some events have actions and some do not")
-                if taken and made.slots != taken[0].slots:
+                if taken and named.slots != taken[0].slots:
                     raise InputError(f"{where}: some events have slots and some do not")
-                taken.append(made)
+                taken.append(named)
         except InputError as error:
             failure = error
         if taken:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.mappings.name_hashes import NameHashes
 
 
-def opened(frame: Any) -> Any:
+def as_narwhals_frame(frame: Any) -> Any:
     """Return a frame of any library as a narwhals frame.
 
     Raises
@@ -72,7 +72,7 @@ class Columns:
     """
 
     def __init__(self, frame: Any, names: NameHashes) -> None:
-        self._frame = opened(frame)
+        self._frame = as_narwhals_frame(frame)
         import narwhals
 
         self._nw: Any = narwhals
@@ -80,7 +80,7 @@ class Columns:
         self._native = {str(name): name for name in self._frame.columns}
 
     @property
-    def everything(self) -> list[str]:
+    def all_names(self) -> list[str]:
         """The names of all columns, as text."""
         return list(self._native)
 
@@ -118,7 +118,7 @@ class Columns:
             return np.full(len(self), np.nan)
         if not column.dtype.is_numeric() and column.dtype != self._nw.Boolean:
             raise InputError(f"column {name!r} has the type {column.dtype}, not numbers")
-        numbers: NDArray[np.generic] = _filled(column, self._nw)
+        numbers: NDArray[np.generic] = _without_nulls(column, self._nw)
         return numbers if there.all() else np.where(there, numbers, np.nan)
 
     def rows(self, groups: Mapping[str, Sequence[str]]) -> list[Rows]:
@@ -182,10 +182,10 @@ class Columns:
             return np.zeros(len(self), np.uint32), np.zeros(len(self), np.float32)
         if column.dtype.is_numeric() or column.dtype == self._nw.Boolean:
             with np.errstate(over="ignore"):
-                values = np.where(there, _filled(column, self._nw).astype(np.float32), np.float32(0))
+                values = np.where(there, _without_nulls(column, self._nw).astype(np.float32), np.float32(0))
             if not np.isfinite(values).all():
                 row = int(np.argmin(np.isfinite(values)))
-                value = _filled(column, self._nw)[row]
+                value = _without_nulls(column, self._nw)[row]
                 raise InputError(
                     f"row {row}: {name} is {value}, which is infinite or too large for a float32"
                 )
@@ -208,15 +208,15 @@ class Columns:
             )
         if column.dtype in kinds[1:]:
             column = column.cast(self._nw.String)
-        place: dict[str, int] = {}
+        index: dict[str, int] = {}
         codes = np.full(len(self), -1, np.int64)
         there = self.is_there(name)
         for row, word in enumerate(column.to_list()):
             if there[row]:
-                codes[row] = place.setdefault(word, len(place))
-        return codes, list(place)
+                codes[row] = index.setdefault(word, len(index))
+        return codes, list(index)
 
-    def places(
+    def indices_of(
         self, name: str, valid: list[Any] | None, *, needed: bool
     ) -> tuple[NDArray[np.int64], list[Any]]:
         """Return each row's index in `valid`, -1 for no value, and `valid`, which defaults to all values."""
@@ -232,12 +232,12 @@ class Columns:
         if not valid:
             nothing = "choices is empty" if len(self) else "the frame has no rows, and choices lists none"
             raise InputError(f"there is no action: {nothing}")
-        place = {value: i for i, value in enumerate(valid)}
-        if stray := present - place.keys():
+        index = {value: i for i, value in enumerate(valid)}
+        if stray := present - index.keys():
             row = next(i for i, value in enumerate(values) if there[i] and value in stray)
             raise InputError(f"row {row}: {name} is {shown(values[row])}, which is not one of the choices")
         rows = [
-            place[value] if is_there else -1 for value, is_there in zip(values, there.tolist(), strict=True)
+            index[value] if is_there else -1 for value, is_there in zip(values, there.tolist(), strict=True)
         ]
         return np.array(rows, np.int64), valid
 
@@ -278,7 +278,7 @@ def _plain_numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:
     return numbers
 
 
-def _filled(column: Any, nw: Any) -> NDArray[np.generic]:
+def _without_nulls(column: Any, nw: Any) -> NDArray[np.generic]:
     """Return the numbers of a column, 0 where it is null."""
     if column.dtype == nw.Boolean:
         return np.asarray(column.fill_null(value=False).to_numpy(), bool)

@@ -110,7 +110,7 @@ def from_frame(
     weights = None if weight is None else checked_weights(columns.numbers(weight))
     if context is None:
         taken = {event, logs.cost, probability, label, weight, *_columns_of(actions)}
-        context = [name for name in columns.everything if name not in taken]
+        context = [name for name in columns.all_names if name not in taken]
     shared, size = columns.rows(_by_namespace(context)), events_per_block
     if actions is None:
         return _single_lines(columns, shared, label=label, weights=weights, size=size)
@@ -118,16 +118,16 @@ def from_frame(
         return _rows_are_events(
             columns,
             shared,
-            taken=str(actions),
+            action_column=str(actions),
             choices=choices,
             logs=logs,
             weights=weights,
             problems=problems,
             size=size,
         )
-    own = columns.rows(_by_namespace([actions] if isinstance(actions, str) else actions))
+    action_rows = columns.rows(_by_namespace([actions] if isinstance(actions, str) else actions))
     return _rows_are_actions(
-        columns, shared, own, event=event, logs=logs, weights=weights, problems=problems, size=size
+        columns, shared, action_rows, event=event, logs=logs, weights=weights, problems=problems, size=size
     )
 
 
@@ -139,21 +139,21 @@ class _Logs(NamedTuple):
     rewards: bool
 
 
-def _check_kind(actions: object, given: dict[str, object]) -> None:
+def _check_kind(actions: object, arguments: dict[str, object]) -> None:
     """Reject parameters that do not apply to the kind of rows that `actions` implies."""
-    refused, why = ["label"], "is for frames without actions"
+    refused, reason = ["label"], "is for frames without actions"
     if actions is None:
-        refused, why = ["event", "choices", "cost"], "is for frames with actions"
-    elif given["event"] is not None and given["choices"] is not None:
-        refused, why = ["choices"], "is for frames whose rows are events"
-    elif given["event"] is None and not isinstance(actions, str):
+        refused, reason = ["event", "choices", "cost"], "is for frames with actions"
+    elif arguments["event"] is not None and arguments["choices"] is not None:
+        refused, reason = ["choices"], "is for frames whose rows are events"
+    elif arguments["event"] is None and not isinstance(actions, str):
         raise InputError(
             "rows are events if actions is one column, of the action taken; for rows that are actions, "
             "event names a column"
         )
     for name in refused:
-        if given[name] is not None:
-            raise InputError(f"{name} {why}")
+        if arguments[name] is not None:
+            raise InputError(f"{name} {reason}")
 
 
 def _columns_of(names: str | Names | None) -> list[str]:
@@ -167,7 +167,7 @@ def _by_namespace(names: Names) -> dict[str, list[str]]:
     if isinstance(names, Mapping):
         return {str(namespace): list(columns) for namespace, columns in names.items()}
     if isinstance(names, str):
-        raise InputError(f"context is a list of columns, or a dict of them: [{names!r}]")
+        raise InputError(f"context must be a list of columns or a dict of lists, not {names!r}: [{names!r}]")
     return {name: [name] for name in names}
 
 
@@ -197,7 +197,7 @@ def _rows_are_events(
     columns: Columns,
     shared: list[Rows],
     *,
-    taken: str,
+    action_column: str,
     choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None,
     logs: _Logs,
     weights: NDArray[np.float32] | None,
@@ -205,13 +205,17 @@ def _rows_are_events(
     size: int,
 ) -> Iterator[Block]:
     needed = logs.cost is not None
-    place, valid = columns.places(taken, None if choices is None else list(choices), needed=needed)
-    features = choices if isinstance(choices, Mapping) else {each: {taken: str(each)} for each in valid}
-    own = _rows_of_choices([features[each] for each in valid], columns.names)
+    index, valid = columns.indices_of(
+        action_column, None if choices is None else list(choices), needed=needed
+    )
+    features = (
+        choices if isinstance(choices, Mapping) else {each: {action_column: str(each)} for each in valid}
+    )
+    choice_rows = _rows_of_choices([features[each] for each in valid], columns.names)
     n, k = len(columns), len(valid)
-    logged, costs, probabilities = _logged_rows(columns, logs, place >= 0)
+    logged, costs, probabilities = _logged_rows(columns, logs, index >= 0)
     if problems is not None:
-        _add_missing(problems, columns, (*logs[:2], taken), np.setdiff1d(np.arange(n), logged))
+        _add_missing(problems, columns, (*logs[:2], action_column), np.setdiff1d(np.arange(n), logged))
     has_shared = int(bool(shared))
     lines = k + has_shared
     for begin in range(0, n, size):
@@ -220,14 +224,15 @@ def _rows_are_events(
         here = (logged >= begin) & (logged < begin + m)
         at = logged[here] - begin
         yield assembled(
-            [(each, np.where(action < 0, row, -1)) for each in shared] + [(each, action) for each in own],
+            [(each, np.where(action < 0, row, -1)) for each in shared]
+            + [(each, action) for each in choice_rows],
             event_start=np.arange(m + 1) * lines,
             row=row,
             names=columns.names,
             shared=action < 0,
             weight=None if weights is None else weights[row],
             labels=Labels(
-                line=at * lines + has_shared + place[logged[here]],
+                line=at * lines + has_shared + index[logged[here]],
                 cost=costs[here],
                 probability=probabilities[here],
             ),
@@ -302,14 +307,14 @@ def _rows_are_actions(
 
 
 def _logged_rows(
-    columns: Columns, logs: _Logs, may: NDArray[np.bool_]
+    columns: Columns, logs: _Logs, allowed: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
     """Return the rows that have a cost and a propensity, among the allowed ones, and these numbers."""
     if logs.cost is None or logs.probability is None:
         none = np.zeros(0, np.float32)
         return np.zeros(0, np.int64), none, none
     cost, probability = columns.numbers(logs.cost), columns.numbers(logs.probability)
-    there = may & ~np.isnan(cost.astype(float)) & ~np.isnan(probability.astype(float))
+    there = allowed & ~np.isnan(cost.astype(float)) & ~np.isnan(probability.astype(float))
     rows = np.flatnonzero(there)
     return rows, *checked_logs(rows, cost[rows], probability[rows], rewards=logs.rewards)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
+def float32_column(values: NDArray[np.generic], noun: str) -> NDArray[np.float32]:
     """Return numbers as float32.
 
     Raises
@@ -27,11 +27,11 @@ def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32
     bad = np.flatnonzero(~np.isfinite(column))
     if len(bad):
         row = int(bad[0])
-        raise InputError(f"row {row}: {what} {values[row]} is infinite, NaN or too large")
+        raise InputError(f"row {row}: {noun} {values[row]} is infinite, NaN or too large")
     return column
 
 
-def label_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
+def label_column(values: NDArray[np.generic], noun: str) -> NDArray[np.float32]:
     """Return labels as float32; a row with the label NaN has no label.
 
     Raises
@@ -40,7 +40,7 @@ def label_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
         If a label is infinite or too large; the message has the row, counted from 0.
     """
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
-    labels = float32_column(np.where(missing, 0, values), what)
+    labels = float32_column(np.where(missing, 0, values), noun)
     labels[missing] = UNLABELLED
     return labels
 
@@ -64,8 +64,8 @@ def checked_logs(
         costs, probabilities = cost.astype(np.float32), probability.astype(np.float32)
     if not np.isfinite(costs).all():
         i = int(np.argmin(np.isfinite(costs)))
-        what = "reward" if rewards else "cost"
-        raise InputError(f"row {rows[i]}: {what} {cost[i]} is infinite, NaN or too large for a float32")
+        noun = "reward" if rewards else "cost"
+        raise InputError(f"row {rows[i]}: {noun} {cost[i]} is infinite, NaN or too large for a float32")
     valid = (probabilities > 0) & (probabilities <= 1)
     if not valid.all():
         i = int(np.argmin(valid))

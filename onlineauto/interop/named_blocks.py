@@ -39,7 +39,7 @@ def line_names(configuration: Configuration) -> LineNames:
 def named_blocks(
     source: Sources,
     configuration: Configuration,
-    found: Diagnostics,
+    problems: Diagnostics,
     *,
     names: LineNames,
 ) -> Iterator[Block]:
@@ -55,18 +55,18 @@ def named_blocks(
     """
     if isinstance(source, list):
         for each in cast("list[Source]", source):
-            found.of_file = f"{name_of(each)}: "
-            yield from named_blocks(each, configuration, found, names=names)
-        found.of_file = ""
+            problems.of_file = f"{name_of(each)}: "
+            yield from named_blocks(each, configuration, problems, names=names)
+        problems.of_file = ""
         return
     data = ByteSource(cast("Source", source))
     if data.begins_with(BEGIN):
         data.close()
-        for block in open_source(cast("Source", source), configuration, diagnostics=found):
+        for block in open_source(cast("Source", source), configuration, diagnostics=problems):
             yield from _single(block)
         return
     with RememberedLines(data) as lines:
-        for block in open_lines(cast("BinaryIO", lines), configuration, diagnostics=found):
+        for block in open_lines(cast("BinaryIO", lines), configuration, diagnostics=problems):
             for event in _single(block):
                 names.forget()
                 for line in range(event.event_start[0], event.event_start[1]):

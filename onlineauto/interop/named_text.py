@@ -98,10 +98,12 @@ def _named_line(line: Line, block: Block, i: int, names: dict[tuple[str, int], s
         number = block.span_namespace[span]
         namespace = block.namespaces.names[number].decode("utf-8", "surrogateescape")
         seed = block.namespaces.hashes[number]
-        of = slice(block.span_start[span], block.span_start[span + 1])
+        span_slice = slice(block.span_start[span], block.span_start[span + 1])
         features = tuple(
             (names.get((namespace, hash_)) or str((hash_ - seed) % 2**32), value)
-            for hash_, value in zip(block.hash[of].tolist(), block.value[of].tolist(), strict=True)
+            for hash_, value in zip(
+                block.hash[span_slice].tolist(), block.value[span_slice].tolist(), strict=True
+            )
         )
         spans.append((namespace, features))
     tag = block.tag[block.tag_start[i] : block.tag_start[i + 1]].tobytes()

@@ -62,11 +62,11 @@ def words_of(line: str) -> Iterator[tuple[str, list[Word]]]:
         namespace, at = match[1] or _NO_NAME, match.end()
         words = []
         while at < len(line) and line[at] in " \t":
-            found = _FEATURE.match(line, at + 1)
-            assert found is not None
-            at = found.end()
-            if found[0]:
-                words.append(Word(*found.groups("")))
+            feature = _FEATURE.match(line, at + 1)
+            assert feature is not None
+            at = feature.end()
+            if feature[0]:
+                words.append(Word(*feature.groups("")))
         yield namespace, words
 
 
@@ -126,10 +126,10 @@ class LineNames:
         """
         name = namespace.decode("utf-8", "surrogateescape")
         names = self._found.get((name, hash_))
-        found = names.pop(0) if names else str((hash_ - seed) % 2**32)
+        known_name = names.pop(0) if names else str((hash_ - seed) % 2**32)
         if names is not None:
-            names.append(found)  # several names with one hash are returned in turn
-        return found if name == _NO_NAME else f"{name}^{found}"
+            names.append(known_name)  # several names with one hash are returned in turn
+        return known_name if name == _NO_NAME else f"{name}^{known_name}"
 
     def read(self, line: str) -> None:
         """Add the names of a line."""
@@ -197,7 +197,7 @@ class LineNames:
 
     def _read_each(self, elements: Iterable[Any], namespace: str) -> None:
         """Add the names of an array's elements; numbers are named after their index."""
-        hash_, place = self._seed(namespace), 0
+        hash_, position = self._seed(namespace), 0
         for element in elements:
             if element is None:
                 continue
@@ -207,5 +207,5 @@ class LineNames:
             if isinstance(element, str):
                 self._note(namespace, element.translate(_REPLACED))
             else:
-                self._put(namespace, hash_ + place, f"[{place}]")
-            place += 1
+                self._put(namespace, hash_ + position, f"[{position}]")
+            position += 1

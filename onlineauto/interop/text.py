@@ -116,9 +116,9 @@ def write_text(
 
 
 def write_events(
-    events: Iterable[AnyEvent], path: str | os.PathLike[str], written: Callable[[AnyEvent, int], str]
+    events: Iterable[AnyEvent], path: str | os.PathLike[str], text_of: Callable[[AnyEvent, int], str]
 ) -> int:
-    """Write the text that `written` returns for each event and its index, from 0; return their number.
+    """Write the text that `text_of` returns for each event and its index, from 0; return their number.
 
     The file appears once it is completely on disk.
 
@@ -133,7 +133,7 @@ def write_events(
     with replacing(path) as file:
         for n, event in enumerate(events, 1):
             try:
-                text = written(event, n - 1)
+                text = text_of(event, n - 1)
             except InputError as error:
                 raise InputError(f"event {n - 1}: {str(error).removeprefix('event: ')}") from error
             file.write(text.encode("utf-8", "surrogateescape"))

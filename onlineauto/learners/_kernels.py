@@ -157,17 +157,17 @@ def _truncate(weight: F32, gravity: F32) -> F32:
 
 
 @inline_kernel
-def dot(rule: Rule, model: Model, place: ModelLane, example: Example, initial: F32) -> F32:
+def dot(rule: Rule, model: Model, model_lane: ModelLane, example: Example, initial: F32) -> F32:
     """Return the raw prediction (float32): `initial` + Σ w·x in the order of the list."""
-    weights, lane = model.weights, place.lane
+    weights, lane = model.weights, model_lane.lane
     cell, value = example.cell, example.value
-    penalties = model.lanes[model.penalised[place.lane]]
+    penalties = model.lanes[model.penalised[model_lane.lane]]
     gravity = np.float32(penalties[GRAVITY])
     total = initial
     for r in range(example.n_runs):
         short_loop()
         run = example.runs[r]
-        if not example.holders[run.product, place.slot]:
+        if not example.holders[run.product, model_lane.slot]:
             continue
         if rule.l1 > 0.0:
             for i in range(run.start, run.end):
@@ -228,16 +228,16 @@ def _rescale(rule: Rule, w: F32, before: F32, now: F32) -> F32:
 
 @inline_kernel
 def _accumulate(
-    rule: Rule, model: Model, place: ModelLane, example: Example, slope_squared: F32
+    rule: Rule, model: Model, model_lane: ModelLane, example: Example, slope_squared: F32
 ) -> tuple[F32, F32]:
     """Do the first pass of an update: statistics and rates; return (prediction per unit step, Σ (x/n)²)."""
-    weights, statistics, lane = model.weights, model.statistics, place.lane
+    weights, statistics, lane = model.weights, model.statistics, model_lane.lane
     per_update = _ZERO
     norm = _ZERO
     for r in range(example.n_runs):
         short_loop()
         run = example.runs[r]
-        if not example.holders[run.product, place.slot]:
+        if not example.holders[run.product, model_lane.slot]:
             continue
         for i in range(run.start, run.end):
             short_loop()
@@ -290,7 +290,7 @@ def average(rule: Rule, total_weight: F32, total_norm: F32) -> F32:
 def _sensitivity(
     rule: Rule,
     model: Model,
-    place: ModelLane,
+    model_lane: ModelLane,
     example: Example,
     slope_squared: F32,
     weight: F32,
@@ -301,9 +301,9 @@ def _sensitivity(
         return sum_squares
     if slope_squared == _ZERO:
         return _ONE
-    per_update, norm = _accumulate(rule, model, place, example, slope_squared)
+    per_update, norm = _accumulate(rule, model, model_lane, example, slope_squared)
     if rule.normalized:
-        sums = model.lanes[place.lane]
+        sums = model.lanes[model_lane.lane]
         sums[NORM] += np.float64(weight) * norm
         sums[WEIGHT] += weight
         factor = average(rule, np.float32(sums[WEIGHT]), np.float32(sums[NORM]))
@@ -364,14 +364,14 @@ def materialize(model: Model, lane: int) -> None:
 
 
 @inline_kernel
-def _move(rule: Rule, model: Model, place: ModelLane, example: Example, step: F32) -> None:
+def _move(rule: Rule, model: Model, model_lane: ModelLane, example: Example, step: F32) -> None:
     """Do the second pass of an update: move each weight by `step` times the weight's rate."""
-    weights, lane = model.weights, place.lane
+    weights, lane = model.weights, model_lane.lane
     rated = rule.adaptive or rule.normalized
     for r in range(example.n_runs):
         short_loop()
         run = example.runs[r]
-        if not example.holders[run.product, place.slot]:
+        if not example.holders[run.product, model_lane.slot]:
             continue
         for i in range(run.start, run.end):
             short_loop()
@@ -391,7 +391,7 @@ def _move(rule: Rule, model: Model, place: ModelLane, example: Example, step: F3
 def update(
     rule: Rule,
     model: Model,
-    place: ModelLane,
+    model_lane: ModelLane,
     example: Example,
     prediction: F32,
     lesson: LearnedLabel,
@@ -406,22 +406,22 @@ def update(
     if not loss_value(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum) > 0.0:
         return False
     slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
-    per_update = _sensitivity(rule, model, place, example, slope_squared, weight, sum_squares)
+    per_update = _sensitivity(rule, model, model_lane, example, slope_squared, weight, sum_squares)
     scale = step_scale(rule, shared, weight)
     if rule.invariant:
         step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, per_update)
     else:
         step = loss_plain_step(rule.loss, rule.low, rule.high, prediction, label, scale)
     if (rule.l1 > 0.0 or rule.l2 > 0.0) and abs(step) > 1e-8:
-        step = _regularize(rule, model, place.lane, prediction, label, step)
+        step = _regularize(rule, model, model_lane.lane, prediction, label, step)
     if math.isnan(step) or step == _ZERO:
         return True
     if rule.normalized:
         step *= np.float32(shared[FACTOR])
     if rule.guarded and not math.isfinite(step):
         return True
-    _move(rule, model, place, example, step)
-    penalties = model.lanes[model.penalised[place.lane]]
+    _move(rule, model, model_lane, example, step)
+    penalties = model.lanes[model.penalised[model_lane.lane]]
     if penalties[CONTRACTION] < 1e-9 or penalties[GRAVITY] > 1e3:
-        materialize(model, place.lane)
+        materialize(model, model_lane.lane)
     return True

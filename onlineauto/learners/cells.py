@@ -34,9 +34,9 @@ def read_cells(
     cells = np.empty((n, fields, model.weights.shape[1] if lanes is None else len(lanes)), np.float32)
     if lanes is None:
         cells[:, W], cells[:, 1:] = model.weights[rows], model.statistics[rows, : fields - 1]
-    for place, lane in enumerate(lanes or ()):
-        cells[:, W, place] = model.weights[rows, lane]
-        cells[:, 1:, place] = model.statistics[rows, : fields - 1, lane]
+    for index, lane in enumerate(lanes or ()):
+        cells[:, W, index] = model.weights[rows, lane]
+        cells[:, 1:, index] = model.statistics[rows, : fields - 1, lane]
     return cells
 
 
@@ -47,6 +47,6 @@ def write_cells(
     fields = cells.shape[1]
     if lanes is None:
         model.weights[rows], model.statistics[rows, : fields - 1] = cells[:, W], cells[:, 1:]
-    for place, lane in enumerate(lanes or ()):
-        model.weights[rows, lane] = cells[:, W, place]
-        model.statistics[rows, : fields - 1, lane] = cells[:, 1:, place]
+    for index, lane in enumerate(lanes or ()):
+        model.weights[rows, lane] = cells[:, W, index]
+        model.statistics[rows, : fields - 1, lane] = cells[:, 1:, index]

@@ -27,7 +27,7 @@ _TINY = np.float32(1e-6)
 
 
 @inline_kernel
-def _squared(prediction: F32, label: F32, minimum: F32, maximum: F32) -> F32:
+def _squared_loss(prediction: F32, label: F32, minimum: F32, maximum: F32) -> F32:
     if minimum <= prediction <= maximum:
         return (prediction - label) * (prediction - label)
     if prediction < minimum:
@@ -61,7 +61,7 @@ def loss_value(
 ) -> F32:
     """Return the loss (float32) of `prediction`; all labels so far are in [`minimum`, `maximum`]."""
     if code == SQUARED:
-        return _squared(prediction, label, minimum, maximum)
+        return _squared_loss(prediction, label, minimum, maximum)
     if code == CLASSIC:
         return (prediction - label) * (prediction - label)
     if code == HINGE:
@@ -75,7 +75,7 @@ def loss_value(
         return low * error if error > _ZERO else -(_ONE - low) * error
     if code == EXPECTILE:
         side = low if label - prediction < _ZERO else _ONE - low
-        return _squared(prediction, label, minimum, maximum) * side
+        return _squared_loss(prediction, label, minimum, maximum) * side
     clamped = _clamp(prediction)
     return _TWO * (label * (math.log(label + _TINY) - clamped) - (label - math.exp(clamped)))
 

@@ -30,14 +30,14 @@ def _write_power(record: Records, value: float, default: float) -> None:  # noqa
 
 
 def _write_l1(record: Records, value: float, default: float) -> None:  # noqa: ARG001
-    record["l1"] = _rounded(value)
+    record["l1"] = _as_float32(value)
 
 
 def _write_l2(record: Records, value: float, default: float) -> None:  # noqa: ARG001
-    record["l2"] = _rounded(value)
+    record["l2"] = _as_float32(value)
 
 
-def _rounded(value: float) -> float:
+def _as_float32(value: float) -> float:
     """Return the float32 nearest to a value: penalties are float32 numbers, stored in float64 fields."""
     return float(struct.unpack("f", struct.pack("f", min(value, _LARGEST)))[0])
 

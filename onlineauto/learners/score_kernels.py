@@ -52,18 +52,18 @@ def add_pair(
     features: Records,
     mask: np.uint64,
     runs: tuple[tuple[int, int], tuple[int, int]],
-    same: bool,
+    same_run: bool,
     lane: int,
     total: Four,
 ) -> Four:
-    """Return `total` plus the terms of the product of two runs; each pair once if they are the `same` run."""
+    """Return `total` plus the terms of the product of two runs; with `same_run`, each pair counts once."""
     first, second = runs
     begin = np.uint64(second[0])
     for i in range(np.uint64(first[0]), np.uint64(first[1])):
         short_loop()
         half = _FNV * np.uint64(features[i].hash)
         x = features[i].value
-        for j in range(i if same else begin, np.uint64(second[1])):
+        for j in range(i if same_run else begin, np.uint64(second[1])):
             short_loop()
             cell = (half ^ np.uint64(features[j].hash)) & mask
             total = add_term(weights, cell, lane, x * features[j].value, total)
@@ -76,24 +76,24 @@ def add_triple(
     features: Records,
     mask: np.uint64,
     runs: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
-    same: tuple[bool, bool],
+    same_run: tuple[bool, bool],
     lane: int,
     total: Four,
 ) -> Four:
     """Return `total` plus the terms of the products of three runs.
 
-    `same` says whether the second run is the first one, and whether the third run is the second one.
+    `same_run` says whether the second run is the first one, and whether the third run is the second one.
     """
     first, second, third = runs
     for i in range(np.uint64(first[0]), np.uint64(first[1])):
         short_loop()
         chain = _FNV * np.uint64(features[i].hash)
         x = features[i].value
-        for j in range(i if same[0] else np.uint64(second[0]), np.uint64(second[1])):
+        for j in range(i if same_run[0] else np.uint64(second[0]), np.uint64(second[1])):
             short_loop()
             half = _FNV * (chain ^ np.uint64(features[j].hash))
             xy = x * features[j].value
-            for k in range(j if same[1] else np.uint64(third[0]), np.uint64(third[1])):
+            for k in range(j if same_run[1] else np.uint64(third[0]), np.uint64(third[1])):
                 short_loop()
                 cell = (half ^ np.uint64(features[k].hash)) & mask
                 total = add_term(weights, cell, lane, xy * features[k].value, total)

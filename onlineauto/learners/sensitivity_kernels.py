@@ -37,7 +37,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 def sensitivity(
     rule: Rule,
     model: Model,
-    place: ModelLane,
+    model_lane: ModelLane,
     example: Example,
     prediction: F32,
     lesson: LearnedLabel,
@@ -59,12 +59,12 @@ def sensitivity(
         return scale * sum_squares
     label, weight = lesson
     slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
-    statistics, lane = model.statistics, place.lane
+    statistics, lane = model.statistics, model_lane.lane
     per_update = norm = _ZERO
     for r in range(example.n_runs):
         short_loop()
         run = example.runs[r]
-        if not example.holders[run.product, place.slot]:
+        if not example.holders[run.product, model_lane.slot]:
             continue
         for i in range(run.start, run.end):
             short_loop()
@@ -80,7 +80,7 @@ def sensitivity(
                 norm += x2 / (n * n) if x2 <= _FLOAT_MAX else _ONE
             per_update += x2 * rate_of(rule, a, n)
     if rule.normalized:
-        sums = model.lanes[place.lane]
+        sums = model.lanes[model_lane.lane]
         factor = average(rule, np.float32(sums[WEIGHT]) + weight, np.float32(sums[NORM]) + weight * norm)
         if not rule.guarded:  # in VW, an update whose slope underflows uses this factor
             model.shared[FACTOR] = factor

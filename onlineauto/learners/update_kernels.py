@@ -90,7 +90,7 @@ def accumulate_four(
     rows, lanes = model.rows, model.weights.shape[1]
     at_a, at_n, at_rate = GRADIENTS * lanes + slot, SCALE * lanes + slot, LATEST * lanes + slot
     zero, one, largest = splat(_ZERO), splat(_ONE), splat(_FLOAT_MAX)
-    reach, norm = zero, zero
+    per_step, norm = zero, zero
     last = np.uint64(example.runs[example.n_runs - 1].end - 1) if example.n_runs > 0 else np.uint64(0)
     for r in range(example.n_runs):
         short_loop()
@@ -124,8 +124,8 @@ def accumulate_four(
             if x2 > _FLOAT_MAX:
                 share = one
             norm = norm + pick(active, share, zero)
-            reach = reach + pick(active, square * rate, zero)
-    return reach, norm
+            per_step = per_step + pick(active, square * rate, zero)
+    return per_step, norm
 
 
 @inline_kernel
@@ -172,16 +172,16 @@ def _slope(rule: Rule, model: Model, slot: int, raw: F32, lesson: LearnedLabel) 
 
 @inline_kernel
 def _step(
-    rule: Rule, model: Model, lane: int, prediction: F32, lesson: LearnedLabel, reach: F32, norm: F32
+    rule: Rule, model: Model, lane: int, prediction: F32, lesson: LearnedLabel, per_step: F32, norm: F32
 ) -> F32:
-    """Return the step (float32) of a lane that learns, and add to its sums; 0 if it is not finite."""
+    """Add a label to the sums of a lane; return the step (float32) of the lane, 0 if it is not finite."""
     sums, (label, weight) = model.lanes[lane], lesson
     sums[NORM] += np.float64(weight) * norm
     sums[WEIGHT] += weight
     factor = math.sqrt(np.float32(sums[WEIGHT]) / np.float32(sums[NORM]))
     model.shared[FACTOR] = factor  # an `update` whose slope underflows reads it
     scale = rule.learning_rate * model.settings[lane].rate * weight
-    step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, reach * factor)
+    step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, per_step * factor)
     if math.isnan(step) or step == _ZERO:
         return _ZERO
     step *= factor
@@ -210,16 +210,16 @@ def update_four(
         return False
     learns = (g0 != -_ONE, g1 != -_ONE, g2 != -_ONE, g3 != -_ONE)
     slopes, slots = four(g0, g1, g2, g3), flags(learns[0], learns[1], learns[2], learns[3])
-    reach, norm = accumulate_four(model, slot, example, slopes, slots, rule.guarded)
+    per_step, norm = accumulate_four(model, slot, example, slopes, slots, rule.guarded)
     u0 = u1 = u2 = u3 = _ZERO
     if learns[0]:
-        u0 = _step(rule, model, slot, p0, lessons[0], element(reach, 0), element(norm, 0))
+        u0 = _step(rule, model, slot, p0, lessons[0], element(per_step, 0), element(norm, 0))
     if learns[1]:
-        u1 = _step(rule, model, slot + 1, p1, lessons[1], element(reach, 1), element(norm, 1))
+        u1 = _step(rule, model, slot + 1, p1, lessons[1], element(per_step, 1), element(norm, 1))
     if learns[2]:
-        u2 = _step(rule, model, slot + 2, p2, lessons[2], element(reach, 2), element(norm, 2))
+        u2 = _step(rule, model, slot + 2, p2, lessons[2], element(per_step, 2), element(norm, 2))
     if learns[3]:
-        u3 = _step(rule, model, slot + 3, p3, lessons[3], element(reach, 3), element(norm, 3))
+        u3 = _step(rule, model, slot + 3, p3, lessons[3], element(per_step, 3), element(norm, 3))
     moves = flags(u0 != _ZERO, u1 != _ZERO, u2 != _ZERO, u3 != _ZERO)
     move_four(model, slot, example, four(u0, u1, u2, u3), moves, rule.guarded)
     return True

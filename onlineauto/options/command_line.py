@@ -4,7 +4,7 @@
 flags, and after ``--quadratic=ab cd`` it takes ``cd`` for the data file. The rules are shorter than the
 exceptions would be:
 
-* A flag of one value takes the next word, whatever its form, or the text after ``=`` or after the letter:
+* A flag of one value takes the next word, regardless of its form, or the text after ``=`` or the letter:
   ``--passes 3``, ``--passes=3``, ``-b18``.
 * A flag that can be repeated takes every word up to the next flag: ``-q ab cd``.
 * A switch takes no value; ``-tq`` is an error.

@@ -76,7 +76,7 @@ class Configuration:
             if option.tunable is not None
         }
 
-    def brought(self, name: str) -> Any:
+    def first_result(self, name: str) -> Any:
         """Return the first result other than None of the groups' methods `name`; None if there is none.
 
         So a group of a higher layer can pass the meaning of its options to the code of a lower layer.

@@ -26,11 +26,11 @@ def from_text(option: Option, text: str) -> Scalar:
         If the text is not of the option's kind, or the value is invalid.
     """
     if option.kind is int and _INTEGER.fullmatch(text):
-        return _checked(option, int(text), text)
+        return _check_value(option, int(text), text)
     if option.kind is float and _NUMBER.fullmatch(text):
-        return _checked(option, float(text), text)
+        return _check_value(option, float(text), text)
     if option.kind is str and text:
-        return _checked(option, text, text)
+        return _check_value(option, text, text)
     raise _invalid(option, repr(text))
 
 
@@ -110,7 +110,7 @@ def valid_values(option: Option) -> str:
     ).strip()
 
 
-def _checked(option: Option, value: Scalar, text: str) -> Scalar:
+def _check_value(option: Option, value: Scalar, text: str) -> Scalar:
     """Return a value after checking choices and bounds; a synonym is replaced by its choice."""
     value = dict(option.synonyms).get(text, value)
     chosen = not option.choices or value in option.choices

@@ -66,12 +66,12 @@ def race(journal: Journal, *, title: str = "", dark: bool = False) -> Picture:
     known = bool(story.intervals)
     height = 2.0 + row * lanes + 2.1 * known
     picture = Picture(_WIDTH, height, title=title or _title(story), note=_note(journal, story), dark=dark)
-    with picture.drawing() as look:
+    with picture.drawing() as style:
         rows = [row * lanes + 0.9, *([2.1] if known else [])]
         axes = picture.figure.subplots(len(rows), 1, sharex=True, height_ratios=rows, squeeze=False)[:, 0]
-        _draw_lanes(axes[0], story, look, lanes=lanes)
+        _draw_lanes(axes[0], story, style, lanes=lanes)
         if known:
-            _draw_reward(axes[1], story, colour=look.champion, dashes=look.quiet)
+            _draw_reward(axes[1], story, colour=style.champion, dashes=style.quiet)
             axes[1].set_title("The champion's average reward: an interval at each decision", size=9)
         axes[-1].set_xlabel("events")
         axes[-1].set_xlim(0, max(story.events, 1))
@@ -87,62 +87,62 @@ def _title(story: Story) -> str:
 
 
 def _note(journal: Journal, story: Story) -> str:
-    crossed = story.crossed()
+    crossed = story.champion_interactions()
     parts = [Path(journal).name] if isinstance(journal, str | os.PathLike) else []
     parts.append(f"the last champion crosses {_interactions_text(crossed, most=6) if crossed else 'nothing'}")
     parts += _settings_text(story.champion.settings)
     return " · ".join(parts)
 
 
-def _draw_lanes(axes: Axes, story: Story, look: Look, *, lanes: int) -> None:
+def _draw_lanes(axes: Axes, story: Story, style: Look, *, lanes: int) -> None:
     total = max(story.events, 1)
     for each in story.stretches:
-        colour = _colour(each, look)
+        colour = _colour(each, style)
         axes.broken_barh(
             [(each.begin, each.end - each.begin)],
             (each.lane - _HALF, 2 * _HALF),
             facecolor=colour,
-            edgecolor=look.paper,
+            edgecolor=style.paper,
             linewidth=0.8,
         )
-        _mark_leases(axes, each, look)
+        _mark_leases(axes, each, style)
         text = difference(each) if each.lane else _champion_text(each)
         if lanes <= 24 and len(text) * _LETTER < (each.end - each.begin) / total:
-            ink = look.paper if each.lane == 0 else look.ink
+            ink = style.paper if each.lane == 0 else style.ink
             axes.text(each.begin + 0.004 * total, each.lane - 0.04, text, size=7.5, va="center", color=ink)
     for now, lane in story.swaps:
-        axes.vlines(now, 0, lane, color=look.ink, linewidth=1.2, zorder=0.5)  # behind the bars
-        axes.plot([now], [_HALF + 0.12], marker="^", color=look.ink, markersize=5)
-        axes.axvline(now, color=look.quiet, linewidth=0.7, linestyle=(0, (2, 2)), zorder=0)
-    _mark_events(axes, story, look)
+        axes.vlines(now, 0, lane, color=style.ink, linewidth=1.2, zorder=0.5)  # behind the bars
+        axes.plot([now], [_HALF + 0.12], marker="^", color=style.ink, markersize=5)
+        axes.axvline(now, color=style.quiet, linewidth=0.7, linestyle=(0, (2, 2)), zorder=0)
+    _mark_events(axes, story, style)
     axes.set_ylim(lanes - 0.5, -0.9 if story.late else -0.5)
     axes.set_yticks(*_ticks(lanes))
     axes.grid(visible=False)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", length=0)
     axes.spines[["left", "bottom"]].set_visible(False)
-    _explain(axes, story, look)
+    _explain(axes, story, style)
 
 
-def _colour(stretch: Stretch, look: Look) -> str:
+def _colour(stretch: Stretch, style: Look) -> str:
     if stretch.lane == 0:
-        return look.champion
-    return {"promoted": look.rising, "worse": look.worse}.get(stretch.outcome, look.waiting)
+        return style.champion
+    return {"promoted": style.rising, "worse": style.worse}.get(stretch.outcome, style.waiting)
 
 
-def _mark_leases(axes: Axes, stretch: Stretch, look: Look) -> None:
+def _mark_leases(axes: Axes, stretch: Stretch, style: Look) -> None:
     """Draw a notch at each extension of a lease."""
     if stretch.lane:
         low, high = stretch.lane + 0.55 * _HALF, stretch.lane + _HALF
-        axes.vlines(stretch.leases, low, high, color=look.ink, linewidth=1)
+        axes.vlines(stretch.leases, low, high, color=style.ink, linewidth=1)
 
 
-def _mark_events(axes: Axes, story: Story, look: Look) -> None:
+def _mark_events(axes: Axes, story: Story, style: Look) -> None:
     """Draw late namespaces, the start of the ensemble's predictions, and drift above the lanes."""
     for begin, end in _ensemble_spans(story):
-        axes.hlines(-_HALF - 0.08, begin, end, color=look.series[2], linewidth=2.5)
+        axes.hlines(-_HALF - 0.08, begin, end, color=style.series[2], linewidth=2.5)
     for now, names in story.late:
-        axes.plot([now], [-0.62], marker="v", color=look.quiet, markersize=5, clip_on=False)
+        axes.plot([now], [-0.62], marker="v", color=style.quiet, markersize=5, clip_on=False)
         if len(story.late) <= 4:
             axes.annotate(
                 "+ " + ", ".join(map(namespace_text, names)),
@@ -150,17 +150,19 @@ def _mark_events(axes: Axes, story: Story, look: Look) -> None:
                 xytext=(5, -2.5),
                 textcoords="offset points",
                 size=7.5,
-                color=look.quiet,
+                color=style.quiet,
             )
     for now in story.drifts:
-        axes.axvline(now, color=look.series[1], linewidth=1.2, linestyle=(0, (4, 2)))
+        axes.axvline(now, color=style.series[1], linewidth=1.2, linestyle=(0, (4, 2)))
 
 
 def _ensemble_spans(story: Story) -> list[tuple[int, int]]:
     """Return the first and the last event of each period in which the ensemble predicts."""
     ends = [now for now, _ in story.predicted[1:]] + [story.events]
     return [
-        (begin, end) for (begin, who), end in zip(story.predicted, ends, strict=False) if who == "ensemble"
+        (begin, end)
+        for (begin, predictor), end in zip(story.predicted, ends, strict=False)
+        if predictor == "ensemble"
     ]
 
 
@@ -171,27 +173,27 @@ def _ticks(lanes: int) -> tuple[list[int], list[str]]:
     return ticks, ["champion" if lane == 0 else f"challenger {lane}" for lane in ticks]
 
 
-def _explain(axes: Axes, story: Story, look: Look) -> None:
+def _explain(axes: Axes, story: Story, style: Look) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    seen = {_colour(each, look) for each in story.stretches}
+    colours = {_colour(each, style) for each in story.stretches}
     handles: list[Any] = [
-        Patch(color=getattr(look, name), label=text)
+        Patch(color=getattr(style, name), label=text)
         for name, text in _OUTCOMES
-        if getattr(look, name) in seen
+        if getattr(style, name) in colours
     ]
     if any(each.leases and each.lane for each in story.stretches):
         handles.append(
-            Line2D([], [], marker="|", linestyle="", color=look.ink, markersize=6, label="lease extended")
+            Line2D([], [], marker="|", linestyle="", color=style.ink, markersize=6, label="lease extended")
         )
     if _ensemble_spans(story):
-        handles.append(Line2D([], [], color=look.series[2], linewidth=2.5, label="the ensemble predicts"))
+        handles.append(Line2D([], [], color=style.series[2], linewidth=2.5, label="the ensemble predicts"))
     if story.drifts:
-        handles.append(Line2D([], [], color=look.series[1], linestyle=(0, (4, 2)), label="drift"))
+        handles.append(Line2D([], [], color=style.series[1], linestyle=(0, (4, 2)), label="drift"))
     if story.late:
         handles.append(
-            Line2D([], [], marker="v", linestyle="", color=look.quiet, markersize=5, label="new namespaces")
+            Line2D([], [], marker="v", linestyle="", color=style.quiet, markersize=5, label="new namespaces")
         )
     axes.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(handles), borderaxespad=0.2,

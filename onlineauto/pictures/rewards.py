@@ -44,11 +44,11 @@ def rewards(
     >>> rewards(runs).figure.axes[0].get_ylabel()
     'average reward'
     """
-    what = "loss" if losses else "reward"
+    quantity = "loss" if losses else "reward"
     note = "of all events so far, each predicted before it was learnt"
     if changes and any(changes.values()):
         note += " · marks: the champion changed"
-    picture = Picture(9, 4.6, title=title or f"Average {what}", note=note, dark=dark)
+    picture = Picture(9, 4.6, title=title or f"Average {quantity}", note=note, dark=dark)
     with picture.drawing() as look:
         axes = picture.figure.subplots()
         ends: list[tuple[float, str, str]] = []
@@ -66,7 +66,7 @@ def rewards(
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.xaxis.set_minor_formatter("")
         axes.set_xlabel("events")
-        axes.set_ylabel(f"average {what}")
+        axes.set_ylabel(f"average {quantity}")
         _name_ends(axes, ends)
     return picture
 

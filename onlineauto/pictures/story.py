@@ -129,7 +129,7 @@ class Story:
         """The champion at the end."""
         return next((each.config for each in reversed(self.stretches) if each.lane == 0), Config())
 
-    def crossed(self) -> list[Interaction]:
+    def champion_interactions(self) -> list[Interaction]:
         """Return the interactions of the champion at the end.
 
         For a config that excludes interactions, the result is all pairs but these.
@@ -198,9 +198,9 @@ class _Teller:
         elif isinstance(decision, Rotate):
             self._begin_lease(decision.live, decision.config, now)
         elif isinstance(decision, Extend):
-            self._of(decision.live).leases.append(now)
+            self._stretch_of(decision.live).leases.append(now)
         elif isinstance(decision, Remove):
-            self._of(decision.live).outcome = "worse"
+            self._stretch_of(decision.live).outcome = "worse"
         elif isinstance(decision, PredictWith):
             story.predicted.append((now, decision.who))
         elif isinstance(decision, RestMembers):
@@ -220,11 +220,11 @@ class _Teller:
             )
         return story
 
-    def _of(self, live: int) -> Stretch:
+    def _stretch_of(self, live: int) -> Stretch:
         if live >= len(self._live):
             raise InputError(
-                f"the journal decides on live config {live}, which never became live: it may be of a "
-                "run that went on from a model; a picture needs the journal from the first event on"
+                f"the journal decides on live config {live}, which never became live: the run may "
+                "have continued a saved model; a picture needs the journal from the first event on"
             )
         return self._live[live]
 
@@ -245,7 +245,7 @@ class _Teller:
         elif live == len(self._live):
             self._live.append(stretch)
         else:
-            self._of(live)
+            self._stretch_of(live)
 
     def _close(self, stretch: Stretch, now: int, outcome: str) -> None:
         stretch.end = now
@@ -254,8 +254,8 @@ class _Teller:
 
     def _swap(self, swap: Swap, now: int) -> None:
         self._story.swaps.append((now, swap.live))
-        old = self._of(0).config
-        self._of(swap.live).outcome = "promoted"
+        old = self._stretch_of(0).config
+        self._stretch_of(swap.live).outcome = "promoted"
         self._begin_lease(0, swap.config, now, outcome="deposed")
         if swap.keeps:
             self._begin_lease(swap.live, old, now)

@@ -63,29 +63,29 @@ def study_picture(
         f"{trials} trials · the best is {best['value']:.5g}, of trial {best['trial']} at {best['resource']}"
     )
     picture = Picture(11, 8, title=title, note=note, dark=dark)
-    with picture.drawing() as look:
+    with picture.drawing() as style:
         (resources, so_far), (configs, matters) = picture.figure.subplots(2, 2)
-        _draw_given(resources, valued, best["trial"], look)
-        _draw_best(so_far, valued, sign, look)
-        level, rows = compared(valued)
-        _draw_configs(configs, rows, space, sign, look)
+        _draw_given(resources, valued, best["trial"], style)
+        _draw_best(so_far, valued, sign, style)
+        level, rows = values_at_common_resource(valued)
+        _draw_configs(configs, rows, space, sign, style)
         configs.set_title(f"configs of {len(rows)} trials, by their values at {level}")
-        _draw_importance(matters, importance(rows, space), look)
+        _draw_importance(matters, importance(rows, space), style)
         matters.set_title(f"what explains these values at {level}")
     return picture
 
 
-def _draw_given(axes: Axes, told: Sequence[Mapping[str, Any]], best: int, look: Look) -> None:
+def _draw_given(axes: Axes, reported: Sequence[Mapping[str, Any]], best: int, style: Look) -> None:
     """Draw each reported value, and a line from rung to rung for each trial."""
     paths: dict[int, list[tuple[int, int]]] = {}
-    for at, row in enumerate(told, 1):
+    for at, row in enumerate(reported, 1):
         paths.setdefault(row["trial"], []).append((at, row["resource"]))
     for trial, path in sorted(paths.items(), key=lambda each: (each[0] == best, len(each[1]))):
-        colour = look.champion if trial == best else look.rising if len(path) > 1 else look.waiting
+        colour = style.champion if trial == best else style.rising if len(path) > 1 else style.waiting
         wide, size = (2.0, 5) if trial == best else (0.8, 3)
         axes.plot(*zip(*path, strict=True), color=colour, linewidth=wide, marker="o", markersize=size)
-    _scale(axes, [row["resource"] for row in told])
-    levels = sorted({row["resource"] for row in told})
+    _scale(axes, [row["resource"] for row in reported])
+    levels = sorted({row["resource"] for row in reported})
     if len(levels) <= _FEW:
         axes.set_yticks(levels, [f"{each:,}" for each in levels], minor=False)
         axes.minorticks_off()
@@ -94,14 +94,14 @@ def _draw_given(axes: Axes, told: Sequence[Mapping[str, Any]], best: int, look: 
     axes.set_ylabel("resource")
 
 
-def _draw_best(axes: Axes, told: Sequence[Mapping[str, Any]], sign: float, look: Look) -> None:
+def _draw_best(axes: Axes, reported: Sequence[Mapping[str, Any]], sign: float, style: Look) -> None:
     """Draw all values, darker with a larger resource, and the incumbent's value as a line."""
-    most = max(row["resource"] for row in told)
-    values = [row["value"] for row in told]
-    strength = [0.25 + 0.75 * math.log1p(row["resource"]) / math.log1p(most) for row in told]
-    order = range(1, len(told) + 1)
-    axes.scatter(order, values, s=9, color=look.series[5], alpha=strength, linewidths=0)  # type: ignore[arg-type]
-    axes.step(order, best_so_far(told, sign), where="post", color=look.champion)
+    most = max(row["resource"] for row in reported)
+    values = [row["value"] for row in reported]
+    strength = [0.25 + 0.75 * math.log1p(row["resource"]) / math.log1p(most) for row in reported]
+    order = range(1, len(reported) + 1)
+    axes.scatter(order, values, s=9, color=style.series[5], alpha=strength, linewidths=0)  # type: ignore[arg-type]
+    axes.step(order, best_so_far(reported, sign), where="post", color=style.champion)
     losses = sorted(sign * value for value in values)
     least, most_of_them, worst = losses[0], losses[len(losses) * 9 // 10], losses[-1]
     if worst - least > _WIDE * (most_of_them - least) > 0:  # a few outliers would hide all other values
@@ -117,29 +117,29 @@ def _draw_configs(
     rows: Sequence[Mapping[str, Any]],
     space: Mapping[str, Mapping[str, Any]],
     sign: float,
-    look: Look,
+    style: Look,
 ) -> None:
     """Draw each config as a line over all parameters, the best quarter in colour."""
     ranked = sorted(rows, key=lambda row: sign * row["value"], reverse=True)
     good = len(ranked) - max(len(ranked) // 4, 1)
     for rank, row in enumerate(ranked):
         places = [
-            (at, code_of(declared, row[f"config_{name}"]))
-            for at, (name, declared) in enumerate(space.items())
+            (at, code_of(declaration, row[f"config_{name}"]))
+            for at, (name, declaration) in enumerate(space.items())
             if f"config_{name}" in row
         ]
         last = rank == len(ranked) - 1
-        colour = look.champion if last else look.rising if rank >= good else look.waiting
+        colour = style.champion if last else style.rising if rank >= good else style.waiting
         wide = 2.2 if last else 1.0 if rank >= good else 0.6
         line = [*places, (len(space), rank / max(len(ranked) - 1, 1))]
         axes.plot(*zip(*line, strict=True), color=colour, linewidth=wide, alpha=1 if last else 0.8)
-    for at, declared in enumerate(space.values()):
-        axes.axvline(at, color=look.quiet, linewidth=0.8)
-        for place, text in _marks(declared):
-            paper = {"facecolor": look.paper, "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
-            axes.text(at + 0.03, place, text, size=7.5, color=look.quiet, va="center", bbox=paper)
-    axes.axvline(len(space), color=look.quiet, linewidth=0.8)
-    axes.text(len(space) + 0.03, 1, "best", size=7.5, color=look.quiet, va="center")
+    for at, declaration in enumerate(space.values()):
+        axes.axvline(at, color=style.quiet, linewidth=0.8)
+        for position, text in _marks(declaration):
+            paper = {"facecolor": style.paper, "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
+            axes.text(at + 0.03, position, text, size=7.5, color=style.quiet, va="center", bbox=paper)
+    axes.axvline(len(space), color=style.quiet, linewidth=0.8)
+    axes.text(len(space) + 0.03, 1, "best", size=7.5, color=style.quiet, va="center")
     axes.set_xticks(range(len(space) + 1), [*space, "rank"])
     axes.set_xlim(-0.1, len(space) + 0.3)
     axes.set_yticks([])
@@ -149,21 +149,21 @@ def _draw_configs(
         axes.tick_params(axis="x", labelrotation=30)
 
 
-def _marks(declared: Mapping[str, Any]) -> list[tuple[float, str]]:
+def _marks(declaration: Mapping[str, Any]) -> list[tuple[float, str]]:
     """Return the labels on the axis of a parameter: its words, or its bounds."""
-    if declared["type"] == "choice":
-        words = declared["values"]
+    if declaration["type"] == "choice":
+        words = declaration["values"]
         few = words if len(words) <= _FEW else [words[0], words[-1]]
-        return [(code_of(declared, word), str(word)) for word in few]
-    return [(0.0, f"{declared['low']:.4g}"), (1.0, f"{declared['high']:.4g}")]
+        return [(code_of(declaration, word), str(word)) for word in few]
+    return [(0.0, f"{declaration['low']:.4g}"), (1.0, f"{declaration['high']:.4g}")]
 
 
-def _draw_importance(axes: Axes, shares: Mapping[str, float], look: Look) -> None:
+def _draw_importance(axes: Axes, shares: Mapping[str, float], style: Look) -> None:
     """Draw the share of each parameter as a bar, the largest at the top."""
     ranked = sorted(shares.items(), key=lambda each: each[1])
-    axes.barh([name for name, _ in ranked], [share for _, share in ranked], color=look.champion, height=0.6)
+    axes.barh([name for name, _ in ranked], [share for _, share in ranked], color=style.champion, height=0.6)
     for at, (_, share) in enumerate(ranked):
-        axes.text(share + 0.01, at, f"{share:.0%}", size=8.5, color=look.quiet, va="center")
+        axes.text(share + 0.01, at, f"{share:.0%}", size=8.5, color=style.quiet, va="center")
     axes.set_xlim(0, max(0.1, 1.15 * max(shares.values(), default=0)))
     axes.locator_params(axis="x", steps=[1, 2, 5, 10])
     axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
@@ -184,7 +184,7 @@ _IN_A_BIN = 6
 """Minimum number of trials per bin, on average."""
 
 
-def compared(values: Sequence[Mapping[str, Any]]) -> tuple[int, list[Mapping[str, Any]]]:
+def values_at_common_resource(values: Sequence[Mapping[str, Any]]) -> tuple[int, list[Mapping[str, Any]]]:
     """Return the resource that most trials reached, and their values there.
 
     At higher resources there are only promoted trials, which are similar.
@@ -216,7 +216,7 @@ def best_so_far(values: Sequence[Mapping[str, Any]], sign: float) -> list[float]
     return bests
 
 
-def code_of(declared: Mapping[str, Any], value: Any) -> float:
+def code_of(declaration: Mapping[str, Any], value: Any) -> float:
     """Return the position of a value between the bounds of its parameter, from 0 to 1.
 
     >>> code_of({"type": "float", "low": 0.01, "high": 1, "log": True}, 0.1)
@@ -224,13 +224,13 @@ def code_of(declared: Mapping[str, Any], value: Any) -> float:
     >>> code_of({"type": "choice", "values": ["a", "b", "c"]}, "b")
     0.5
     """
-    if declared["type"] == "choice":
-        words = [(isinstance(each, bool), each) for each in declared["values"]]
+    if declaration["type"] == "choice":
+        words = [(isinstance(each, bool), each) for each in declaration["values"]]
         return words.index((isinstance(value, bool), value)) / max(len(words) - 1, 1)
-    low, high = declared["low"], declared["high"]
+    low, high = declaration["low"], declaration["high"]
     if low == high:
         return 0.5
-    if declared["log"]:
+    if declaration["log"]:
         return math.log(value / low) / math.log(high / low)
     return float((value - low) / (high - low))
 
@@ -244,16 +244,19 @@ def importance(rows: Sequence[Mapping[str, Any]], space: Mapping[str, Mapping[st
     are not measured.
     """
     ranks = np.argsort(np.argsort([row["value"] for row in rows], kind="stable"), kind="stable")
-    return {name: _explained_variance(ranks, _bins(rows, name, declared)) for name, declared in space.items()}
+    return {
+        name: _explained_variance(ranks, _bins(rows, name, declaration))
+        for name, declaration in space.items()
+    }
 
 
-def _bins(rows: Sequence[Mapping[str, Any]], name: str, declared: Mapping[str, Any]) -> NDArray[np.intp]:
+def _bins(rows: Sequence[Mapping[str, Any]], name: str, declaration: Mapping[str, Any]) -> NDArray[np.intp]:
     """Return the number of each row's bin."""
     codes = np.array(
-        [code_of(declared, row[key]) if (key := f"config_{name}") in row else -1 for row in rows]
+        [code_of(declaration, row[key]) if (key := f"config_{name}") in row else -1 for row in rows]
     )
     exists = codes >= 0
-    if declared["type"] != "choice" and exists.any():
+    if declaration["type"] != "choice" and exists.any():
         count = max(min(_BINS, len(rows) // _IN_A_BIN), 1)
         cuts = np.quantile(codes[exists], np.arange(1, count) / count)
         codes = np.where(exists, np.searchsorted(cuts, codes, side="right"), -1)

@@ -16,7 +16,7 @@ from onlineauto.engine.ensemble.merge import merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.registry import MEMBERS, register, unregister
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.workspace.inspection.inspection import inspection
-from onlineauto.workspace.model_file import decoded, encoded
+from onlineauto.workspace.model_file import decode_tree, encode_tree
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -100,21 +100,21 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
     whole = _workspace(member, options)
     half = len(events) // 2
     _learn(whole, events[:half])
-    model, before = _saved(whole), _saved(whole)
+    model, before = _save(whole), _save(whole)
     assert set(member.names) <= set(names_of(_ensemble(whole))), f"{where}: it is not in the ensemble"
 
     _check_scoring(member, whole, events[half:], where)
     _check_needs(member, whole, events[half:], where)
     snapshot = whole.predictor()
     predictions = [snapshot.predict(event).tobytes() for event in events[half:]]
-    assert _saved(whole) == before, f"{where}: to predict changes the model"
+    assert _save(whole) == before, f"{where}: to predict changes the model"
     again = Workspace.load(model)
-    assert _saved(again) == model, f"{where}: to load and to save a model changes it"
+    assert _save(again) == model, f"{where}: to load and to save a model changes it"
     copied = copy.deepcopy(whole)
     _learn(whole, events[half:])
     for other in (again, copied):
         _learn(other, events[half:])
-        assert _saved(other) == _saved(whole), f"{where}: a copy of the model does not go on like the model"
+        assert _save(other) == _save(whole), f"{where}: a copy of the model does not go on like the model"
     later = [snapshot.predict(event).tobytes() for event in events[half:]]
     assert predictions == later, f"{where}: a snapshot changes when the model learns"
     weights = [each["weight"] for each in inspection(whole, names={})["stack"] if each["weight"] is not None]
@@ -131,8 +131,8 @@ def _workspace(member: Member, options: dict[str, Any], *more: str) -> Workspace
     """Return a workspace with a member, those that it needs, and `more` members."""
     needed = {needs.upon for needs in member.needs if needs.upon}
     names = ",".join({*needed, *more, member.name})
-    given = {"automl": 3, "default_lease": 60, "bit_precision": 10, "member_budget": 1e9} | options
-    return Workspace(members=names, **given)
+    flags = {"automl": 3, "default_lease": 60, "bit_precision": 10, "member_budget": 1e9} | options
+    return Workspace(members=names, **flags)
 
 
 def _learn(workspace: Workspace, events: list[str]) -> None:
@@ -140,7 +140,7 @@ def _learn(workspace: Workspace, events: list[str]) -> None:
         workspace.learn(event)
 
 
-def _saved(workspace: Workspace) -> bytes:
+def _save(workspace: Workspace) -> bytes:
     file = io.BytesIO()
     workspace.save(file)
     return file.getvalue()
@@ -155,11 +155,11 @@ def _state(workspace: Workspace, member: Member) -> list[Any]:
     return _numbers(copy.deepcopy(states_of(_ensemble(workspace)).of(member.name)))
 
 
-def _same(one: list[Any], other: list[Any]) -> bool:
+def _are_same(one: list[Any], other: list[Any]) -> bool:
     return all(map(np.array_equal, one, other))
 
 
-def _only(workspace: Workspace, name: str) -> Workspace:
+def _with_score_alone(workspace: Workspace, name: str) -> Workspace:
     """Return a copy that predicts with one score alone."""
     workspace = copy.deepcopy(workspace)
     workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
@@ -172,11 +172,11 @@ def _only(workspace: Workspace, name: str) -> Workspace:
 def _check_scoring(member: Member, workspace: Workspace, events: list[str], where: str) -> None:
     """Check that scoring does not change the state."""
     for name in member.names:
-        asked = _only(workspace, name)
+        asked = _with_score_alone(workspace, name)
         before = _state(asked, member)
         for event in events:
             asked.predict(event)
-        assert _same(_state(asked, member), before), (
+        assert _are_same(_state(asked, member), before), (
             f"{where}: its score kernel changes the state; write to the scratch memory instead, or in learn"
         )
 
@@ -185,15 +185,17 @@ def _check_needs(member: Member, workspace: Workspace, events: list[str], where:
     """Check that a score whose needs are not true does not learn."""
     before = _state(workspace, member)
     for name in member.names:
-        able, unable = copy.deepcopy(workspace), copy.deepcopy(workspace)
-        ensemble = _ensemble(unable)
+        with_needs, without_needs = copy.deepcopy(workspace), copy.deepcopy(workspace)
+        ensemble = _ensemble(without_needs)
         ensemble.members.needs[names_of(ensemble).index(name), Need.EVENTS] = ANY
-        works = able_scores(_ensemble(able))[name]
-        for each in (able, unable):
+        works = able_scores(_ensemble(with_needs))[name]
+        for each in (with_needs, without_needs):
             _learn(each, events)
-        works = works and able_scores(_ensemble(able))[name]
-        learnt = _state(able, member)
-        assert not works or _same(learnt, before) or not _same(learnt, _state(unable, member)), (
+        works = works and able_scores(_ensemble(with_needs))[name]
+        learnt = _state(with_needs, member)
+        assert (
+            not works or _are_same(learnt, before) or not _are_same(learnt, _state(without_needs, member))
+        ), (
             f"{where}: its score {name} learns while its needs are not true; let the learn kernel ask "
             "works(context.live.ensemble.members, lesson.score) for each score"
         )
@@ -204,9 +206,9 @@ def _check_inputs(member: Member, options: dict[str, Any], events: list[str], wh
     alone, beside = _workspace(member, options), _workspace(member, options, "features")
     for each in (alone, beside):
         _learn(each, events)
-    same = _same(_state(alone, member), _state(beside, member))
+    same = _are_same(_state(alone, member), _state(beside, member))
     for name in member.names:
-        one, other = _only(alone, name), _only(beside, name)
+        one, other = _with_score_alone(alone, name), _with_score_alone(beside, name)
         same = same and all(np.array_equal(one.predict(event), other.predict(event)) for event in events)
     assert same, (
         f"{where}: it reads MemberBuffers.taken, which is filled for it only if its needs say so; declare "
@@ -228,7 +230,7 @@ def _check_orders(member: Member, options: dict[str, Any], events: list[list[str
                 _ensemble(merged),
                 merge_ensembles(_ensemble(base), list(map(_ensemble, order)), learnt=learnt, floor=True),
             )
-            merged = _only(merged, name)
+            merged = _with_score_alone(merged, name)
             predictions.append([merged.predict(event) for part in events for event in part])
         assert np.allclose(predictions[0], predictions[1], rtol=1e-3, atol=1e-3), (
             f"{where}: merge takes the actions or inputs of a branch for those of another order; map them "
@@ -244,21 +246,21 @@ def _check_predict_only(workspace: Workspace, events: list[str], where: str) -> 
     workspace.save(file, predict_only="ensemble")
     small = Workspace.load(file.getvalue(), testonly=True)
     for event in events:
-        prediction, wanted = small.predict(event), workspace.predict(event)
-        assert np.isfinite(wanted).all(), f"{where}: a score is not finite"
-        assert prediction.tobytes() == wanted.tobytes(), (
+        prediction, expected = small.predict(event), workspace.predict(event)
+        assert np.isfinite(expected).all(), f"{where}: a score is not finite"
+        assert prediction.tobytes() == expected.tobytes(), (
             f"{where}: a model that only predicts predicts otherwise"
         )
 
 
 def _check_unknown_version(member: Member, model: bytes, where: str) -> None:
     """Check that a section of a later version makes the member start empty."""
-    tree = decoded(model, name="the model")
+    tree = decode_tree(model, name="the model")
     tree["model"]["search"]["slots"]["stack"]["members"][member.name] = {"version": member.version + 1}
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        Workspace.load(b"".join(map(bytes, encoded(tree))))
-    assert [member.name in str(each.message) for each in heard] == [True], (
+        Workspace.load(b"".join(map(bytes, encode_tree(tree))))
+    assert [member.name in str(each.message) for each in caught] == [True], (
         f"{where}: it does not begin from nothing"
     )
 

@@ -69,9 +69,9 @@ def _check(make: Callable[[], Searcher], space: Space, seed: int, where: str) ->
 
     random = Random(seed)
     first, second, repeating = make_searcher(), make_searcher(), make_searcher()
-    wished = space.decode([0.25] * space.width)
+    enqueued = space.decode([0.25] * space.width)
     for each in (first, second, repeating):
-        each.enqueue(wished)
+        each.enqueue(enqueued)
     ended = False
     for number in range(_CONFIGS + 2):
         config = first.ask()
@@ -79,7 +79,9 @@ def _check(make: Callable[[], Searcher], space: Space, seed: int, where: str) ->
         with repeating.repeating(config):
             _require(repeating.ask() == config, f"does not repeat a config: {where}")
         _require(first.state_dict() == repeating.state_dict(), f"repeating leads to another state: {where}")
-        _require(number > 0 or config == wished, f"the config that was enqueued does not come first: {where}")
+        _require(
+            number > 0 or config == enqueued, f"the config that was enqueued does not come first: {where}"
+        )
         _require(config is None or not ended, f"proposes a config after it had no more: {where}")
         if config is None:
             ended = True

@@ -53,7 +53,7 @@ def check_store(make: Callable[[], Store], *, pass_time: Callable[[float], None]
     _check_snapshots(make())
 
 
-def _asked(trial: int, attempt: int = 0, owner: str = "a") -> Record:
+def _job_record(trial: int, attempt: int = 0, owner: str = "a") -> Record:
     config = {"x": 0.1, "word": "é"}
     return {
         "kind": "asked",
@@ -66,12 +66,12 @@ def _asked(trial: int, attempt: int = 0, owner: str = "a") -> Record:
     }
 
 
-def _told(trial: int, value: float, attempt: int = 0) -> Record:
+def _value_record(trial: int, value: float, attempt: int = 0) -> Record:
     return {"kind": "told", "trial": trial, "attempt": attempt, "resource": 3, "value": value}
 
 
-def _claimed(store: Store, trial: int, attempt: int = 0, owner: str = "a", lease: float = _LONG) -> Claim:
-    store.claim(owner, lease, after=0, decide=lambda _: _asked(trial, attempt, owner))
+def _claim(store: Store, trial: int, attempt: int = 0, owner: str = "a", lease: float = _LONG) -> Claim:
+    store.claim(owner, lease, after=0, decide=lambda _: _job_record(trial, attempt, owner))
     return Claim(trial, attempt, owner)
 
 
@@ -93,11 +93,11 @@ def _check_claims(store: Store) -> None:
 
     def decide(new: Sequence[Record]) -> Record | None:
         seen.append(len(new))
-        return _asked(0)
+        return _job_record(0)
 
     after = store.claim("a", _LONG, after=0, decide=decide)
     _require(seen == [1], "decide is called with all records after a version, once")
-    _require(list(after) == [_STUDY, _asked(0)], f"claim returns {after}")
+    _require(list(after) == [_STUDY, _job_record(0)], f"claim returns {after}")
     _require(list(store.load()) == list(after), "a claim is not in the log")
     _require(not store.claim("a", _LONG, after=2, decide=lambda _: None), "a record without a job")
     idle = {"kind": "idle"}
@@ -110,10 +110,12 @@ def _check_claims(store: Store) -> None:
     of_itself = again > 0 and list(store.load(again - 1)) == [reported]
     _require(again == 0 or of_itself, "a step that is reported again has the version of another record")
     version = len(store.load())
-    _require(store.commit(claim, _told(0, inf)) == version + 1, "commit does not return the version")
+    _require(store.commit(claim, _value_record(0, inf)) == version + 1, "commit does not return the version")
     committed = [each for each in store.load(3) if each["kind"] != "named"]
-    _require(committed[:1] + committed[-1:] == [reported, _told(0, inf)], "what was committed is changed")
-    _lost(store, lambda: store.commit(claim, _told(0, 2.0)), "told twice")
+    _require(
+        committed[:1] + committed[-1:] == [reported, _value_record(0, inf)], "what was committed is changed"
+    )
+    _check_lost(store, lambda: store.commit(claim, _value_record(0, 2.0)), "told twice")
 
     def fails(new: Sequence[Record]) -> Record | None:
         raise KeyError(len(new))
@@ -130,7 +132,7 @@ def _check_claims(store: Store) -> None:
 
 def _check_leases(store: Store, pass_time: Callable[[float], None]) -> None:
     store.begin(_STUDY)
-    short, renewed, failing = (_claimed(store, trial, lease=2.0) for trial in range(3))
+    short, renewed, failing = (_claim(store, trial, lease=2.0) for trial in range(3))
     pass_time(1.2)
     _require(list(store.heartbeat([renewed, short], 100.0)) == [], "a lease that holds is called lost")
     store.heartbeat([short], 2.0)
@@ -144,23 +146,27 @@ def _check_leases(store: Store, pass_time: Callable[[float], None]) -> None:
     _require(
         list(store.heartbeat([short, renewed], 100.0)) == [short], "heartbeat does not return lost claims"
     )
-    _lost(store, lambda: store.commit(short, _told(0, 1.0)), "told after the lease was lost")
-    _lost(store, lambda: store.fail(short, _told(0, 1.0)), "failed after the lease was lost")
-    again = _claimed(store, 0, attempt=1, owner="b")
-    _lost(store, lambda: store.commit(short, _told(0, 1.0)), "told while another one has the job")
-    _lost(store, lambda: store.commit(Claim(0, 1, "a"), _told(0, 1.0, 1)), "told by another owner")
-    store.commit(again, _told(0, 1.0, 1))
+    _check_lost(store, lambda: store.commit(short, _value_record(0, 1.0)), "told after the lease was lost")
+    _check_lost(store, lambda: store.fail(short, _value_record(0, 1.0)), "failed after the lease was lost")
+    again = _claim(store, 0, attempt=1, owner="b")
+    _check_lost(
+        store, lambda: store.commit(short, _value_record(0, 1.0)), "told while another one has the job"
+    )
+    _check_lost(
+        store, lambda: store.commit(Claim(0, 1, "a"), _value_record(0, 1.0, 1)), "told by another owner"
+    )
+    store.commit(again, _value_record(0, 1.0, 1))
 
 
-def _lost(store: Store, write: Callable[[], Any], what: str) -> None:
+def _check_lost(store: Store, write: Callable[[], Any], action: str) -> None:
     before = list(store.load())
     try:
         write()
     except LeaseLost:
         pass
     else:
-        raise AssertionError(f"no LeaseLost: {what}")
-    _require(list(store.load()) == before, f"something was written: {what}")
+        raise AssertionError(f"no LeaseLost: {action}")
+    _require(list(store.load()) == before, f"something was written: {action}")
 
 
 def _check_threads(store: Store, threads: int) -> None:
@@ -170,7 +176,7 @@ def _check_threads(store: Store, threads: int) -> None:
 
     def claim(owner: str) -> None:
         for _ in range(each):
-            store.claim(owner, _LONG, after=0, decide=lambda new: _asked(len(new), owner=owner))
+            store.claim(owner, _LONG, after=0, decide=lambda new: _job_record(len(new), owner=owner))
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(claim, [f"owner {number}" for number in range(threads)]))

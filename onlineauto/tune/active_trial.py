@@ -128,8 +128,8 @@ class ActiveTrial:
                 resource = max(at, 1) if self._is_free() else None
                 self._claims.tell(self._job, value, None, self._unproposed(), resource=resource)
             else:
-                why = f"it was pruned after step {self._last[0]}, where its scheduler has not stopped it"
-                self.fail(why, final=True)
+                reason = f"it was pruned after step {self._last[0]}, where its scheduler has not stopped it"
+                self.fail(reason, final=True)
 
     def fail(self, why: str, *, final: bool) -> None:
         """Record that the trial failed."""

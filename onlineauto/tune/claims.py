@@ -136,14 +136,14 @@ class Claims:
         try:
             self._commit(job, record, commit)
         except LeaseLost:
-            again = self._job(
+            next_job = self._job(
                 self._replica.reclaim(
                     lambda progress: progress.reclaimed(job, self.owner), self.owner, self.lease
                 )
             )
-            if again is None:
+            if next_job is None:
                 raise
-            self._commit(again, {**record, **_key(again)}, commit)
+            self._commit(next_job, {**record, **_key(next_job)}, commit)
 
     def _commit(self, job: Job, record: Record, commit: Callable[[Claim, Record], int]) -> None:
         claim = claim_of(job)

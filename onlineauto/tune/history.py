@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[str, Any]]:
-    """Return a row for each value that was reported or told, in order.
+    """Return a row for each value that was reported, intermediate or final, in order.
 
     Parameters
     ----------
@@ -37,7 +37,11 @@ def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[
             "value": each["value"],
             "told": each["kind"] == "told",
             **{f"config_{name}": value for name, value in configs[each["trial"]].items()},
-            **{name: what for name, what in each.get("details", {}).items() if not isinstance(what, list)},
+            **{
+                name: detail
+                for name, detail in each.get("details", {}).items()
+                if not isinstance(detail, list)
+            },
         }
         for each in records
         if each["kind"] in ("told", "reported") and each["trial"] in configs

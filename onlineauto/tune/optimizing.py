@@ -16,7 +16,7 @@ from onlineauto.tune.active_trial import ActiveTrial, TrialPruned
 from onlineauto.tune.plain import count, number
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.store import LeaseLost, MemoryStore
-from onlineauto.tune.study_view import StudyView, copied
+from onlineauto.tune.study_view import StudyView, copy_trial
 from onlineauto.tune.warm_start import added_trials
 from onlineauto.tune.workers.jobs import Reason
 from onlineauto.tune.workers.owners import free_jobs_of_dead
@@ -35,7 +35,7 @@ _PAUSE: Final = 0.05
 
 
 class Optimizing(StudyView):
-    """A study that calls objectives."""
+    """A study whose trials are calls of an objective function."""
 
     _claims: Claims
     _run: _Run | None = None
@@ -168,9 +168,9 @@ class Optimizing(StudyView):
             If a config is not in the space, or there is no trial with a value; nothing is added.
         """
         setting = self.settings.setting
-        found = added_trials(trials, setting.space, setting.max_resource)
+        added = added_trials(trials, setting.space, setting.max_resource)
         with self._lock:
-            record = {"kind": "added", "trials": found}
+            record = {"kind": "added", "trials": added}
             self._replica.follow(record, self._store.append(record))
 
     def _why_none(self) -> str:
@@ -247,8 +247,8 @@ class _Run:
         except StoreError:
             raise
         except Exception as error:
-            why = Reason(f"{type(error).__name__}: {error}", traceback.format_exc())
-            trial.fail(why, final=False)
+            reason = Reason(f"{type(error).__name__}: {error}", traceback.format_exc())
+            trial.fail(reason, final=False)
             if not isinstance(error, self._catch):
                 raise
         except BaseException:  # such as Ctrl-C: the next call continues with this trial
@@ -259,7 +259,7 @@ class _Run:
             with self._lock:
                 self._running -= 1
         with lock:
-            done = copied(replica.progress.trials[job.trial])
+            done = copy_trial(replica.progress.trials[job.trial])
         if done.error and done.state is State.ERRORED:
             _LOG.warning("trial %d failed: %s", job.trial, done.error)
         for callback in self._callbacks:

@@ -96,36 +96,36 @@ def count(name: str, value: Any, least: int) -> int:
     return result
 
 
-def as_json(value: Any, what: str, *, depth: int = 0) -> Any:
+def as_json(value: Any, noun: str, *, depth: int = 0) -> Any:
     """Return a value as plain JSON: text, numbers, booleans, None, and lists and mappings of these.
 
     Raises
     ------
     OptionError
-        The value has a part that JSON cannot store; `what` names the value.
+        The value has a part that JSON cannot store; `noun` names the value.
     """
     plain = scalar(value)
     if isinstance(plain, int) and plain.bit_length() > _LONGEST:
-        raise OptionError(f"{what} cannot be stored: a whole number has more than 300 digits")
+        raise OptionError(f"{noun} cannot be stored: a whole number has more than 300 digits")
     if type(plain) in _SCALARS:
         return plain
     if depth < _DEEPEST:
         if isinstance(plain, Mapping):
-            return {_key(name, what): as_json(each, what, depth=depth + 1) for name, each in plain.items()}
+            return {_key(name, noun): as_json(each, noun, depth=depth + 1) for name, each in plain.items()}
         if isinstance(plain, list | tuple):
-            return [as_json(each, what, depth=depth + 1) for each in plain]
+            return [as_json(each, noun, depth=depth + 1) for each in plain]
         if getattr(plain, "ndim", 0) and callable(getattr(plain, "tolist", None)):
-            return as_json(plain.tolist(), what, depth=depth + 1)
+            return as_json(plain.tolist(), noun, depth=depth + 1)
     raise OptionError(
-        f"{what} cannot be stored: a part is of type {type(plain).__name__}; JSON has text, numbers, "
+        f"{noun} cannot be stored: a part is of type {type(plain).__name__}; JSON has text, numbers, "
         "booleans, None, lists and mappings"
     )
 
 
-def _key(name: Any, what: str) -> str:
+def _key(name: Any, noun: str) -> str:
     plain = scalar(name)
     if isinstance(plain, str):
         return plain
     if isinstance(plain, int | float):
-        return str(as_json(plain, what))
-    raise OptionError(f"{what} cannot be stored: the key {shown(name)} is not text")
+        return str(as_json(plain, noun))
+    raise OptionError(f"{noun} cannot be stored: the key {shown(name)} is not text")

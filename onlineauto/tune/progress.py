@@ -19,7 +19,7 @@ from onlineauto.tune.schedulers import Decision, ResumeFrom, State
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.spaces import Space
 from onlineauto.tune.store.protocol import LOST
-from onlineauto.tune.trial import Trial, described, may_become, restored
+from onlineauto.tune.trial import Trial, describe_trial, may_become, trial_from_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -122,10 +122,12 @@ class Progress:
             trial = self.trials[self._waiting[0]]
             times, step = self._losses.get(trial.number, (0, 0))
             if times >= TRIES:
-                why = f"its process was lost {times} times after step {step}; it is not tried again"
-                return _failed(trial, why)
+                reason = f"its process was lost {times} times after step {step}; it is not tried again"
+                return _failed(trial, reason)
             resource, came_from = trial.job_resource, trial.resume_from
-            self._decided = _asked(trial.number, trial.attempt + 1, owner, trial.config, resource, came_from)
+            self._decided = _job_record(
+                trial.number, trial.attempt + 1, owner, trial.config, resource, came_from
+            )
             return self._decided
         refusals = self.searcher.refusals
         suggested = self._scheduled.suggest()
@@ -136,14 +138,14 @@ class Progress:
         known = self.trials.get(suggested.trial)
         attempt = 0 if known is None else known.attempt + 1
         trial_number, config, resource, came_from = suggested
-        self._check_suggested(trial_number, config, known=known is not None)
-        self._decided = _asked(trial_number, attempt, owner, config, resource, came_from)
+        self._check_suggested(trial_number, config, is_known=known is not None)
+        self._decided = _job_record(trial_number, attempt, owner, config, resource, came_from)
         check_record(self._decided, self.trials, has_gaps=self._scheduled.has_gaps)
         return self._decided
 
-    def _check_suggested(self, trial: int, config: Mapping[str, Any], *, known: bool) -> None:
+    def _check_suggested(self, trial: int, config: Mapping[str, Any], *, is_known: bool) -> None:
         try:
-            if not known:
+            if not is_known:
                 self.scheduler.setting.space.check(config)
         except OptionError as error:
             raise OptionError(
@@ -157,7 +159,7 @@ class Progress:
         if trial is None or trial.attempt != job.attempt or job.trial not in self._lapsed:
             return None
         resource, came_from = trial.job_resource, trial.resume_from
-        return _asked(trial.number, trial.attempt + 1, owner, trial.config, resource, came_from)
+        return _job_record(trial.number, trial.attempt + 1, owner, trial.config, resource, came_from)
 
     @property
     def unfinished(self) -> dict[int, tuple[int, str]]:
@@ -172,8 +174,8 @@ class Progress:
         """Return the record that ends an unfinished job: it fails, or waits if its end was lost."""
         if trial not in self._unfinished:
             return {"kind": "released", "trial": trial, "attempt": self.trials[trial].attempt}
-        why = [each.why for each in self.skipped if each.kind in ("told", "failed")][-1]
-        return _failed(self.trials[trial], f"its value could not be applied: {why}")
+        reason = [each.why for each in self.skipped if each.kind in ("told", "failed")][-1]
+        return _failed(self.trials[trial], f"its value could not be applied: {reason}")
 
     def skip(self, record: Record, why: str) -> None:
         """Count a record that cannot be applied, and change nothing else."""
@@ -236,7 +238,7 @@ class Progress:
     def goes_on_behind(self, trial: int) -> int:
         """Return the last step that need not be repeated.
 
-        The step at which a trial stops is repeated, because its value has to be told.
+        The step at which a trial stops is repeated, because its value has to be recorded.
         """
         step = self.trials[trial].step
         return min(step, self._stopped.get(trial, step + 1) - 1)
@@ -247,7 +249,7 @@ class Progress:
         return {resource for number, resource in beginnings if number == trial}
 
     def disposable(self) -> list[int]:
-        """Return the trials, each once, that ended early and whose checkpoints no job needs any more."""
+        """Return the trials, each once, that ended early and whose checkpoints no job needs."""
         most = self.scheduler.setting.max_resource
         self._ended -= {number for number in self._ended if self.trials[number].resource >= most}
         unneeded = [number for number in self._ended if number != self.best and not self.needed(number)]
@@ -397,10 +399,10 @@ class Progress:
             hook(*values)
         except Exception as error:
             level = logging.DEBUG if self._searcher_failed else logging.WARNING
-            name, place = hook.__name__, f"record {self.version + 1}"
+            name, where = hook.__name__, f"record {self.version + 1}"
             message = "searcher %r raised an error in %s of %s, and has not learned from it: %s: %s"
             kind = type(error).__name__
-            _LOG.log(level, message, self.searcher.name, name, place, kind, error, exc_info=True)
+            _LOG.log(level, message, self.searcher.name, name, where, kind, error, exc_info=True)
             self._searcher_failed = True
 
     def _note_best(self, trial: Trial) -> None:
@@ -469,8 +471,8 @@ class Progress:
             "searcher": self.searcher.state_dict(),
             "waiting": list(self._waiting),
             "stopped": {str(trial): step for trial, step in self._stopped.items()},
-            "trials": [described(trial) for trial in self.trials.values()],
-            "added": [described(trial) for trial in self.added.values()],
+            "trials": [describe_trial(trial) for trial in self.trials.values()],
+            "added": [describe_trial(trial) for trial in self.added.values()],
             "limits": [self.searcher.limit, self.scheduler.setting.max_resource, self._extended],
             "losses": {str(trial): list(each) for trial, each in self._losses.items()},
             "owners": {str(trial): self._owners[trial] for trial in self._running()},
@@ -495,8 +497,8 @@ class Progress:
         self.searcher.load_state_dict(state["searcher"])
         self._waiting = deque(state["waiting"])
         self._stopped = {int(trial): step for trial, step in state["stopped"].items()}
-        self.trials = {each["number"]: restored(each) for each in state["trials"]}
-        self.added = {each["number"]: restored(each) for each in state.get("added", ())}
+        self.trials = {each["number"]: trial_from_state(each) for each in state["trials"]}
+        self.added = {each["number"]: trial_from_state(each) for each in state.get("added", ())}
         self._losses = {int(trial): (times, step) for trial, (times, step) in state.get("losses", {}).items()}
         self._owners = {int(trial): owner for trial, owner in state.get("owners", {}).items()}
         self._unfinished = {int(trial): attempt for trial, attempt in state.get("unfinished", {}).items()}
@@ -514,7 +516,7 @@ class Progress:
                 self._origins[trial.number] = trial.resume_from
 
 
-def _asked(
+def _job_record(
     trial: int,
     attempt: int,
     owner: str,
@@ -533,5 +535,5 @@ def _asked(
     }
 
 
-def _failed(trial: Trial, why: str) -> Record:
-    return {"kind": "failed", "trial": trial.number, "attempt": trial.attempt, "why": why, "final": True}
+def _failed(trial: Trial, reason: str) -> Record:
+    return {"kind": "failed", "trial": trial.number, "attempt": trial.attempt, "why": reason, "final": True}

@@ -144,6 +144,6 @@ def _trial(record: Record, trials: Mapping[int, Trial]) -> Trial | None:
     return trials.get(trial)
 
 
-def _need(condition: Any, why: str) -> None:
+def _need(condition: Any, problem: str) -> None:
     if not condition:
-        raise UnfitRecord(why)
+        raise UnfitRecord(problem)

@@ -64,7 +64,7 @@ class Replica:
     def progress(self) -> Progress:
         """The state; at first and after an error, it is read from the newest snapshot and the log."""
         while self._progress is None:
-            progress = self._begun()
+            progress = self._snapshot_state()
             try:
                 self._apply_all(progress, self._store.load(progress.version))
             except _HalfAppliedError:
@@ -72,7 +72,7 @@ class Replica:
             self._progress = progress
         return self._progress
 
-    def _begun(self) -> Progress:
+    def _snapshot_state(self) -> Progress:
         """Return the state of the newest snapshot; that of no record if there is none, or it is damaged."""
         progress = self._settings.progress()
         try:
@@ -120,7 +120,7 @@ class Replica:
             A searcher or a scheduler proposes a config outside the space. Nothing is written then.
         """
         while True:
-            record = self._decided(owner, lease, lambda progress: progress.decide(owner))
+            record = self._append_decision(owner, lease, lambda progress: progress.decide(owner))
             if record is not None and record["kind"] == "failed":
                 continue  # this trial lost each of its processes; there may be another job
             if (record is None or record["kind"] == "idle") and self._end_unfinished(lease):
@@ -129,9 +129,9 @@ class Replica:
 
     def reclaim(self, decide: Callable[[Progress], Record | None], owner: str, lease: float) -> Record | None:
         """Record expired leases, then append the record that a function decides on, and return it."""
-        return self._decided(owner, lease, decide)
+        return self._append_decision(owner, lease, decide)
 
-    def _decided(
+    def _append_decision(
         self, owner: str, lease: float, decide: Callable[[Progress], Record | None]
     ) -> Record | None:
         """Append and apply the record that a function decides on, and return it."""
@@ -195,9 +195,9 @@ class Replica:
                 except UnfitRecord as error:
                     progress.skip(record, str(error))
                 except Exception as error:
-                    why = f"{type(error).__name__}: {error}"
+                    reason = f"{type(error).__name__}: {error}"
                     _LOG.debug("record %d raised an error", version, exc_info=True)
-                    (self._unfit if version in self._errors else self._errors)[version] = why
+                    (self._unfit if version in self._errors else self._errors)[version] = reason
                     raise _HalfAppliedError(version) from error
         self._report(progress)
 
@@ -207,9 +207,11 @@ class Replica:
         for each in reversed(new):
             self._reported.add(each.version)
             message = "record %d of study %r (%s) cannot be applied, and is skipped: %s"
-            again = each.kind not in LOST and each.why in self._reasons  # such as each report of a lost trial
+            is_repeated = (
+                each.kind not in LOST and each.why in self._reasons
+            )  # such as each report of a lost trial
             self._reasons.add(each.why)
-            level = logging.DEBUG if again else logging.WARNING
+            level = logging.DEBUG if is_repeated else logging.WARNING
             _LOG.log(level, message, each.version, self._name, each.kind, each.why)
 
     def _save(self) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.study import Study
 
 _NO_METRICS = {"trial", "attempt", "resource", "value", "told"}
-"""Columns of the history of a study that are no metrics."""
+"""Columns of the history of a study that are not metrics."""
 
 
 @dataclass(frozen=True)

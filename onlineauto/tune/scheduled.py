@@ -91,11 +91,14 @@ class ScheduledTrials:
         if self.has_gaps:
             self._repeat_after_gap(record)
             return
-        again = self._suggest_again(record)
-        if again is None or (again.trial, again.resource) != (record["trial"], record["resource"]):
+        suggestion = self._suggest_again(record)
+        if suggestion is None or (suggestion.trial, suggestion.resource) != (
+            record["trial"],
+            record["resource"],
+        ):
             raise ValueError(
                 f"record {version} is about trial {record['trial']} at {record['resource']}, and "
-                f"the scheduler suggests {again}: it is not the one that wrote this log"
+                f"the scheduler suggests {suggestion}: it is not the one that wrote this log"
             )
 
     def repeat_nothing(self) -> None:
@@ -126,17 +129,17 @@ class ScheduledTrials:
         """Repeat a suggestion; if there is another one, continue the trial without the scheduler."""
         number, trial = record["trial"], self._trials.get(record["trial"])
         origin = None if record["resume_from"] is None else ResumeFrom(*record["resume_from"])
-        wanted = record["resource"], origin
+        expected = record["resource"], origin
         job = None if trial is None else (trial.job_resource, trial.resume_from)
-        if trial is not None and trial.state is State.RUNNING and job == wanted:
+        if trial is not None and trial.state is State.RUNNING and job == expected:
             return  # the record that its process was lost is missing
         before = self._states()
         try:
-            again = self._suggest_again(record)
+            suggestion = self._suggest_again(record)
         except ValueError:  # the searcher has a config for a new trial
-            again = None
-        if again is not None and (again.resource, again.resume_from) == wanted:
-            fits = again.trial not in self._trials if trial is None else again.trial == number
+            suggestion = None
+        if suggestion is not None and (suggestion.resource, suggestion.resume_from) == expected:
+            fits = suggestion.trial not in self._trials if trial is None else suggestion.trial == number
             if fits:
                 self.begin(number)
                 return
@@ -144,9 +147,9 @@ class ScheduledTrials:
         if trial is None:
             self._searcher.take(record["config"])
             return
-        theirs = self._theirs.pop(number, None)
-        if theirs is not None and trial.state is State.RUNNING:
-            self._scheduler.on_error(theirs)  # the end of its last job is lost
+        their_number = self._theirs.pop(number, None)
+        if their_number is not None and trial.state is State.RUNNING:
+            self._scheduler.on_error(their_number)  # the end of its last job is lost
 
     def _states(self) -> list[Any]:
         """Return copies of the states of the scheduler and the searcher, for `_restore`."""
@@ -166,28 +169,28 @@ class ScheduledTrials:
         self, trial: int, resource: int, loss: float, details: Mapping[str, Any] | None
     ) -> Decision:
         """Pass an intermediate loss to the scheduler, and return whether the trial continues."""
-        theirs = self._number(trial)
-        if theirs is None:
+        their_number = self._number(trial)
+        if their_number is None:
             return Decision.CONTINUE
         if details is not None:
-            self._scheduler.on_details(theirs, details)
-        return self._scheduler.on_report(theirs, resource, loss)
+            self._scheduler.on_details(their_number, details)
+        return self._scheduler.on_report(their_number, resource, loss)
 
     def on_result(
         self, trial: int, resource: int, loss: float, details: Mapping[str, Any] | None
     ) -> dict[int, State]:
         """Pass the final loss of a job to the scheduler, and return the new states of trials."""
-        theirs = self._number(trial)
-        if theirs is None:
+        their_number = self._number(trial)
+        if their_number is None:
             return {trial: State.TERMINATED}
         if details is not None:
-            self._scheduler.on_details(theirs, details)
-        return self._changed(self._scheduler.on_result(theirs, resource, loss))
+            self._scheduler.on_details(their_number, details)
+        return self._changed(self._scheduler.on_result(their_number, resource, loss))
 
     def on_error(self, trial: int) -> dict[int, State]:
         """Report a failed job to the scheduler, and return the new states of other trials."""
-        theirs = self._number(trial)
-        return {} if theirs is None else self._changed(self._scheduler.on_error(theirs))
+        their_number = self._number(trial)
+        return {} if their_number is None else self._changed(self._scheduler.on_error(their_number))
 
     def resumable(self) -> list[ResumeFrom]:
         """Return the checkpoints, of trials that are not paused, from which later jobs may begin."""
@@ -198,16 +201,16 @@ class ScheduledTrials:
     def _number(self, trial: int) -> int | None:
         return self._theirs.get(trial) if self.has_gaps else trial
 
-    def _checkpoint(self, theirs: ResumeFrom | None) -> ResumeFrom | None:
-        if theirs is None or not self.has_gaps:
-            return theirs
-        return ResumeFrom(self._ours.get(theirs.trial, theirs.trial), theirs.resource)
+    def _checkpoint(self, resume_from: ResumeFrom | None) -> ResumeFrom | None:
+        if resume_from is None or not self.has_gaps:
+            return resume_from
+        return ResumeFrom(self._ours.get(resume_from.trial, resume_from.trial), resume_from.resource)
 
     def _changed(self, changed: dict[int, State]) -> dict[int, State]:
         if not self.has_gaps:
             return changed
-        ours = {self._ours[theirs]: state for theirs, state in changed.items()}
-        return {trial: state for trial, state in ours.items() if trial in self._theirs}
+        changed_here = {self._ours[their_number]: state for their_number, state in changed.items()}
+        return {trial: state for trial, state in changed_here.items() if trial in self._theirs}
 
     def state_dict(self) -> dict[str, Any] | None:
         """Return the numbers of trials as plain JSON; None if the log has no gaps."""

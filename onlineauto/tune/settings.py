@@ -94,17 +94,17 @@ class StudySettings:
 
     @classmethod
     def read(
-        cls, found: Mapping[str, Any], *, scheduler: Scheduler | None, searcher: Searcher | None
+        cls, stored: Mapping[str, Any], *, scheduler: Scheduler | None, searcher: Searcher | None
     ) -> StudySettings:
         """Return the settings of record 1."""
-        made: dict[str, Any] = {}
-        for what, own, registry in (("scheduler", scheduler, SCHEDULERS), ("searcher", searcher, SEARCHERS)):
-            name, options = found[what]["name"], found[what]["options"]
+        parts: dict[str, Any] = {}
+        for part, own, registry in (("scheduler", scheduler, SCHEDULERS), ("searcher", searcher, SEARCHERS)):
+            name, options = stored[part]["name"], stored[part]["options"]
             if own is None and name not in registry:
-                raise OptionError(f"the study has a custom {what} {name!r}: pass it as {what}=")
-            made[what] = own if own is not None else registry[name](**options)
-        rest = {key: value for key, value in found.items() if key not in ("space", "scheduler", "searcher")}
-        return cls.of(found["space"] or None, made["scheduler"], made["searcher"], **{"rules": 1, **rest})
+                raise OptionError(f"the study has a custom {part} {name!r}: pass it as {part}=")
+            parts[part] = own if own is not None else registry[name](**options)
+        rest = {key: value for key, value in stored.items() if key not in ("space", "scheduler", "searcher")}
+        return cls.of(stored["space"] or None, parts["scheduler"], parts["searcher"], **{"rules": 1, **rest})
 
     @property
     def sign(self) -> float:
@@ -141,18 +141,18 @@ class StudySettings:
         """Return these settings with the current limits of the study."""
         return replace(self, max_trials=max_trials, setting=setting)
 
-    def of_study(self, found: Mapping[str, Any]) -> StudySettings:
+    def of_study(self, stored: Mapping[str, Any]) -> StudySettings:
         """Return these settings with the limits, lease and default searcher of an existing, equal study."""
-        name, options = found["searcher"]["name"], found["searcher"]["options"]
+        name, options = stored["searcher"]["name"], stored["searcher"]["options"]
         searcher = self.searcher
         if not self.named and name != searcher[0] and name in SEARCHERS:
             searcher = _part("searcher", SEARCHERS[name](**options), SEARCHERS, Searcher)
-        setting = replace(self.setting, max_resource=found["max_resource"], rules=found.get("rules", 1))
+        setting = replace(self.setting, max_resource=stored["max_resource"], rules=stored.get("rules", 1))
         return replace(
             self,
             setting=setting,
-            max_trials=found["max_trials"],
-            lease=found.get("lease"),
+            max_trials=stored["max_trials"],
+            lease=stored.get("lease"),
             searcher=searcher,
         )
 
@@ -162,14 +162,14 @@ class StudySettings:
             fresh = self.progress(self.setting).scheduler
             fresh.extend(replace(self.setting, max_resource=max_resource))
 
-    def check_same(self, found: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
+    def check_same(self, stored: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
         """Raise `OptionError` if a study has other settings than these, except for the keys in `free`."""
-        ours = self.described()
+        own = self.described()
         skips = {"lease", "rules", *free, *(() if self.named else ("searcher",))}
-        if differ := [key for key in ours if key not in skips and ours[key] != found.get(key)]:
+        if differ := [key for key in own if key not in skips and own[key] != stored.get(key)]:
             key = differ[0]
             raise OptionError(
-                f"the study {name!r} exists already with {key} = {found.get(key)!r}, not {ours[key]!r}"
+                f"the study {name!r} exists already with {key} = {stored.get(key)!r}, not {own[key]!r}"
                 ": give another name, or open the study with Study.load"
             )
 
@@ -182,14 +182,14 @@ def seconds_of(lease: Any) -> float:
     return seconds
 
 
-def _part(what: str, given: Any, registry: Mapping[str, Any], kind: type[Any]) -> tuple[str, Any, Any]:
+def _part(part: str, value: Any, registry: Mapping[str, Any], kind: type[Any]) -> tuple[str, Any, Any]:
     """Return the name, the options and the factory of a scheduler or a searcher."""
-    if isinstance(given, kind):
-        options = as_json(given.options, f"options of {what} {given.name!r}")
-        return given.name, options, lambda: type(given)(**options)
-    if not isinstance(given, str) or given not in registry:
+    if isinstance(value, kind):
+        options = as_json(value.options, f"options of {part} {value.name!r}")
+        return value.name, options, lambda: type(value)(**options)
+    if not isinstance(value, str) or value not in registry:
         raise OptionError(
-            f"{what} = {given!r} is unknown; valid are {', '.join(registry)}, or your own {kind.__name__}"
+            f"{part} = {value!r} is unknown; valid are {', '.join(registry)}, or your own {kind.__name__}"
         )
-    made = registry[given]
-    return given, dict(made().options), made
+    factory = registry[value]
+    return value, dict(factory().options), factory

@@ -239,7 +239,7 @@ class Study(Optimizing):
         Raises
         ------
         LeaseLost
-            If the job is not its owner's any more.
+            If the job no longer belongs to its owner.
         OptionError
             If the step is not a whole number of at least 0, or a detail cannot be stored. Nothing is written.
         """
@@ -255,7 +255,7 @@ class Study(Optimizing):
         Raises
         ------
         LeaseLost
-            If the job is not its owner's any more. Nothing is written; ask for another job.
+            If the job no longer belongs to its owner. Nothing is written; ask for another job.
         OptionError
             If a detail cannot be stored. Nothing is written.
         """
@@ -272,7 +272,7 @@ class Study(Optimizing):
         Raises
         ------
         LeaseLost
-            If the job is not its owner's any more.
+            If the job no longer belongs to its owner.
         """
         with self._lock:
             self._claims.fail(job, why, final=False)
@@ -290,7 +290,7 @@ class Study(Optimizing):
         Raises
         ------
         LeaseLost
-            If the job is not its owner's any more.
+            If the job no longer belongs to its owner.
         """
         with self._lock:
             self._claims.release(job, early=early)
@@ -367,7 +367,7 @@ class Study(Optimizing):
     """The name of `enqueue` in Optuna."""
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
-        """Renew the leases of jobs and return the jobs that are not their owner's any more."""
+        """Renew the leases of jobs and return the jobs that no longer belong to their owners."""
         lost = set(self._store.heartbeat([claim_of(job) for job in jobs], self._claims.lease))
         return [job for job in jobs if claim_of(job) in lost]
 
@@ -423,9 +423,9 @@ class Study(Optimizing):
         jobs = None if jobs is None else count("jobs", jobs, 0)
         rounds = None if rounds is None else count("rounds", rounds, 0)
         checkpoint_every = count("checkpoint_every", checkpoint_every, 1)
-        for name, given, kind in (("stoppers", stoppers, Stopper), ("callbacks", callbacks, Callback)):
-            if not isinstance(given, list | tuple) or not all(isinstance(each, kind) for each in given):
-                raise OptionError(f"{name} = {given!r}: give a list of {kind.__name__} objects")
+        for name, plugins, kind in (("stoppers", stoppers, Stopper), ("callbacks", callbacks, Callback)):
+            if not isinstance(plugins, list | tuple) or not all(isinstance(each, kind) for each in plugins):
+                raise OptionError(f"{name} = {plugins!r}: give a list of {kind.__name__} objects")
         self.refresh()
         ends = self.settings.max_trials is not None or jobs is not None or stoppers
         progress = self._current()
@@ -437,13 +437,13 @@ class Study(Optimizing):
             raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
         for callback in callbacks:
             callback.on_begin(self)
-        what = self._trainable(trainable)
+        resolved = self._trainable(trainable)
         free_jobs_of_dead(self._store, self.trials)
         attempts = sum(trial.attempt + 1 for trial in self.trials)
         run_study(
             self,
             self._store,
-            what,
+            resolved,
             workers=workers,
             executor=executor,
             heartbeat=self._claims.heartbeat,
@@ -477,18 +477,18 @@ class Study(Optimizing):
 
     def _trainable(self, given: AnyTrainable | str | None) -> AnyTrainable:
         """Return the trainable of the study, and record its name if other processes can import it."""
-        noted = self._current().trainable
-        if given is None and (noted is None or noted.startswith(OF_STREAM)):
+        stored = self._current().trainable
+        if given is None and (stored is None or stored.startswith(OF_STREAM)):
             raise OptionError(
                 f"the study {self.name!r} has no trainable: pass one; or, if its trials learn a stream, "
                 "start it the same way as before"
             )
         trainable: AnyTrainable = (
-            import_trainable(given or noted or "") if given is None or isinstance(given, str) else given
+            import_trainable(given or stored or "") if given is None or isinstance(given, str) else given
         )
-        about = about_stream(trainable, noted, self.name)
+        about = about_stream(trainable, stored, self.name)
         name = about or (given if isinstance(given, str) else name_of_trainable(trainable))
-        if name is not None and name != noted:
+        if name is not None and name != stored:
             with self._lock:
                 record = {"kind": "named", "trainable": name}
                 self._replica.follow(record, self._store.append(record))

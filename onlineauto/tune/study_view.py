@@ -78,7 +78,7 @@ class StudyView:
         """Copies of all trials, by number; those of other studies, -1, -2, …, are at the end of the list."""
         with self._lock:
             trials, added = self._replica.progress.trials, self._replica.progress.added
-            return [copied(each[at]) for each in (trials, added) for at in sorted(each)]
+            return [copy_trial(each[at]) for each in (trials, added) for at in sorted(each)]
 
     @property
     def best(self) -> Trial | None:
@@ -87,7 +87,7 @@ class StudyView:
             progress = self._replica.progress
             if progress.best is None:
                 return None
-            return copied((progress.trials if progress.best >= 0 else progress.added)[progress.best])
+            return copy_trial((progress.trials if progress.best >= 0 else progress.added)[progress.best])
 
     @property
     def space(self) -> Space:
@@ -103,7 +103,7 @@ class StudyView:
             return self._replica.progress.needed(trial)
 
     def disposable(self) -> list[int]:
-        """Return the trials, each once, that ended early and whose checkpoints no job needs any more."""
+        """Return the trials, each once, that ended early and whose checkpoints no job needs."""
         with self._lock:
             return self._replica.progress.disposable()
 
@@ -122,7 +122,7 @@ class StudyView:
         OptionError
             There is no such trial.
         """
-        from onlineauto.tune.store.checkpoints import unpacked
+        from onlineauto.tune.store.checkpoints import unpack_checkpoint
         from onlineauto.tune.workers.running import checkpoints_of
 
         self.refresh()
@@ -132,10 +132,10 @@ class StudyView:
                 raise OptionError(f"there is no trial {trial!r}; the study {self.name!r} has {len(trials)}")
             most = trials[trial].job_resource
         newest = checkpoints_of(self._store, checkpoints).newest(trial, most=most)
-        return None if newest is None else unpacked(newest.saved)
+        return None if newest is None else unpack_checkpoint(newest.saved)
 
     def history(self, job: Job | None = None) -> list[dict[str, Any]]:
-        """Return a row for each value that was reported or told, in order, for `pandas.DataFrame`.
+        """Return a row for each reported value, intermediate or final, in order, for `pandas.DataFrame`.
 
         Parameters
         ----------
@@ -156,6 +156,6 @@ class StudyView:
         return rows(records if job is None else records[: job.version], skipped)
 
 
-def copied(trial: Trial) -> Trial:
+def copy_trial(trial: Trial) -> Trial:
     """Return a copy that later records do not change."""
     return replace(trial, config=dict(trial.config), values=dict(trial.values))

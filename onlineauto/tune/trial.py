@@ -100,7 +100,7 @@ class Trial:
     values : dict of int to float
         The values with which its jobs ended, by resource.
     step : int
-        The furthest step that was reported or told.
+        The furthest step that was reported, intermediate or final.
     failures, preemptions : int
         Number of jobs that failed, and number of jobs that were lost with their worker.
     error : str
@@ -138,7 +138,7 @@ class Trial:
         return self.config
 
 
-def described(trial: Trial) -> dict[str, Any]:
+def describe_trial(trial: Trial) -> dict[str, Any]:
     """Return a trial as plain JSON."""
     return {
         "number": trial.number,
@@ -156,8 +156,8 @@ def described(trial: Trial) -> dict[str, Any]:
     }
 
 
-def restored(state: Mapping[str, Any]) -> Trial:
-    """Return the trial from the output of `described`, also of an earlier version."""
+def trial_from_state(state: Mapping[str, Any]) -> Trial:
+    """Return the trial from the output of `describe_trial`, also of an earlier version."""
     came_from = state["resume_from"]
     return Trial(
         **{

@@ -64,8 +64,8 @@ MedianStoppingRule, FIFOScheduler = partial(TuneScheduler, "median"), partial(Tu
 class TuneConfig:
     """The metric and its mode, the number of trials, and how they are chosen.
 
-    With `max_concurrent_trials`, trials run in so many processes, which must be able to import the trainable;
-    by default they run in this process. The default of `search_alg` is ``tpe``.
+    With `max_concurrent_trials`, trials run in up to that number of processes, which must be able to import
+    the trainable; by default they run in this process. The default of `search_alg` is ``tpe``.
     """
 
     metric: str | None = None

@@ -36,20 +36,20 @@ def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str,
     """
     rows = [_row(each, space) for each in _trials(source)]
     last = {row["trial"] if row["trial"] is not None else -1 - at: row for at, row in enumerate(rows)}
-    found = [
+    matching = [
         row
         for row in last.values()
         if not (isnan(row["value"]) or (row["state"] in _UNFINISHED and not row["resource"]))
     ]
-    if not found:
+    if not matching:
         raise OptionError("add_trials: there is no trial with a value")
-    most = max(row["resource"] or 0 for row in found)
+    most = max(row["resource"] or 0 for row in matching)
     added = []
-    for at, row in enumerate(found):
+    for at, row in enumerate(matching):
         try:
             config = space.check(_with_none(row["config"], space))
         except OptionError as error:
-            raise OptionError(f"add_trials: trial {at} of {len(found)}: {error}") from error
+            raise OptionError(f"add_trials: trial {at} of {len(matching)}: {error}") from error
         resource = row["resource"] or most
         complete = resource == most or resource >= max_resource
         added.append(

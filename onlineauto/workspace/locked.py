@@ -27,11 +27,11 @@ class Locked:
 
     def __new__(cls, *_: object, **__: object) -> Self:
         """Create an object, or an empty one for a copy, with a separate lock."""
-        made = super().__new__(cls)
-        made._lock = RLock()
+        instance = super().__new__(cls)
+        instance._lock = RLock()
         with _FORK.listing:
-            _FORK.everyone.add(made)
-        return made
+            _FORK.everyone.add(instance)
+        return instance
 
     @property
     def lock(self) -> RLock:
@@ -40,18 +40,18 @@ class Locked:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a copy; no other thread changes this object at the same time."""
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
+        copy_ = type(self).__new__(type(self))
+        memo[id(self)] = copy_
         with self._lock:
-            vars(made).update(deepcopy(self._copied(), memo))
-        return made
+            vars(copy_).update(deepcopy(self._copied_attributes(), memo))
+        return copy_
 
     def __getstate__(self) -> dict[str, Any]:
         """Return copies of the attributes for `pickle`, which writes them after the lock is released."""
         with self._lock:
-            return deepcopy(self._copied(), {id(self): self})
+            return deepcopy(self._copied_attributes(), {id(self): self})
 
-    def _copied(self) -> dict[str, Any]:
+    def _copied_attributes(self) -> dict[str, Any]:
         """Return the attributes that a copy must contain."""
         return vars(self)
 
@@ -70,8 +70,8 @@ class _Fork:
         self._alone.acquire()
         while True:
             self.listing.acquire()
-            held = set(map(id, self._held))
-            others = [each for each in self.everyone if id(each) not in held]
+            held_ids = set(map(id, self._held))
+            others = [each for each in self.everyone if id(each) not in held_ids]
             if not others:
                 return  # `listing` stays acquired, so no new object can be created
             self.listing.release()  # The thread that holds a lock may have to create an object first.

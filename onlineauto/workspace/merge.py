@@ -100,35 +100,35 @@ def merged(
 
     Source: VW ``merge_models``.
     """
-    everyone = [*models, *([base] if base is not None else [])]
-    _check(models, everyone)
+    all_models = [*models, *([base] if base is not None else [])]
+    _check(models, all_models)
     if models[0].semantics.merges_as_vw:
-        _check_slots(everyone, based=base is not None)
-    made = type(models[0])(configuration=_configuration(models[0]))
-    rows = _rows(made, everyone)
-    counts = learnt or [labelled_weight(model) for model in everyone]
-    parts = [_part(model, rows, count) for model, count in zip(everyone, counts, strict=True)]
+        _check_slots(all_models, has_base=base is not None)
+    result = type(models[0])(configuration=_configuration(models[0]))
+    rows = _rows(result, all_models)
+    counts = learnt or [labelled_weight(model) for model in all_models]
+    parts = [_part(model, rows, count) for model, count in zip(all_models, counts, strict=True)]
     began = parts.pop() if base is not None else None
     if began is not None:
         parts = [part.minus(began) for part in parts]
-    adaptive = made.learner.rule.adaptive
-    part = reduce(_Part.plus, parts)._replace(cells=_averaged(parts, adaptive=adaptive))
-    part.times[0] += 0.0 if adaptive or made.learner.rule.normalized else 1.0  # like in VW
-    _fill(made, rows, part if began is None else began.plus(part), everyone)
-    return made
+    adaptive = result.learner.rule.adaptive
+    part = reduce(_Part.plus, parts)._replace(cells=_average_cells(parts, adaptive=adaptive))
+    part.times[0] += 0.0 if adaptive or result.learner.rule.normalized else 1.0  # like in VW
+    _fill(result, rows, part if began is None else began.plus(part), all_models)
+    return result
 
 
-def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
-    """Reject models that cannot be merged; `everyone` is the models and the base."""
+def _check(models: Sequence[Workspace], all_models: Sequence[Workspace]) -> None:
+    """Reject models that cannot be merged; `all_models` is the models and the base."""
     if len(models) < 2:
         raise OptionError("merge takes two models or more")
-    if any(model.predicts_only for model in everyone):
+    if any(model.predicts_only for model in all_models):
         raise OptionError("a model that was saved to predict only cannot be merged: it has no sums")
     if models[0].configuration[AutomlOptions].automl is not None:
         raise OptionError("models of --automl cannot be merged: each has its own search")
     if models[0].configuration[EpsilonDecayOptions].epsilon_decay:
         raise OptionError("models of --epsilon_decay cannot be merged: each has its own champion")
-    commands = [_configuration(model).command(kept=True) for model in everyone]
+    commands = [_configuration(model).command(kept=True) for model in all_models]
     for command in commands:
         if command != commands[0]:
             raise OptionError(
@@ -137,14 +137,14 @@ def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
             )
 
 
-def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
+def _check_slots(all_models: Sequence[Workspace], *, has_base: bool) -> None:
     """Reject models with slots whose interactions would differ in VW.
 
     VW adds the interactions of slots once slots have an index feature. Merging changes since a base, VW
     creates a model that has seen no slots.
     """
-    indexed = {bool(each) for each in _indexed(everyone)}
-    if based and True in indexed:
+    indexed = {bool(each) for each in _index_states(all_models)}
+    if has_base and True in indexed:
         raise OptionError(
             "models of --ccb_explore_adf with --vw_exact cannot be merged from a base, nor by Vowpal "
             "Wabbit; leave the base out, or learn without --vw_exact"
@@ -156,9 +156,9 @@ def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
         )
 
 
-def _indexed(everyone: Sequence[Workspace]) -> list[bool | None]:
+def _index_states(all_models: Sequence[Workspace]) -> list[bool | None]:
     """Return for each model whether slots have an index feature yet; None if they never get one."""
-    return [model.state(copy=False)["slots"]["told"] for model in everyone]
+    return [model.state(copy=False)["slots"]["told"] for model in all_models]
 
 
 def _configuration(model: Workspace) -> Configuration:
@@ -177,10 +177,10 @@ def labelled_weight(model: Workspace) -> float:
     return float(shared[T] - float(initial_t(model.configuration)) - others)
 
 
-def _rows(made: Workspace, everyone: Sequence[Workspace]) -> NDArray[np.int64]:
+def _rows(result: Workspace, all_models: Sequence[Workspace]) -> NDArray[np.int64]:
     """Return the cells to merge: those learnt by any model, or all if initial cells are not zero."""
-    touched = reduce(np.logical_or, [model.learner.model.touched for model in everyone])
-    return np.arange(len(touched)) if made.learner.unlearnt.any() else np.flatnonzero(touched)
+    touched = reduce(np.logical_or, [model.learner.model.touched for model in all_models])
+    return np.arange(len(touched)) if result.learner.unlearnt.any() else np.flatnonzero(touched)
 
 
 def _part(model: Workspace, rows: NDArray[np.int64], learnt: float) -> _Part:
@@ -189,20 +189,20 @@ def _part(model: Workspace, rows: NDArray[np.int64], learnt: float) -> _Part:
         model = copy.deepcopy(model)
         for lane in np.unique(model.learner.model.penalised):
             materialize(model.learner.model, int(lane))
-    of, exploration = model.learner.model, model.learner.task.exploration
-    cells = read_cells(of, rows)
+    stored, exploration = model.learner.model, model.learner.task.exploration
+    cells = read_cells(stored, rows)
     cells[:, RATE] = 0
     return _Part(
         cells=cells,
-        lanes=of.lanes[:, [NORM, WEIGHT]],
-        sums=of.sums,
-        times=of.shared[[T, UNLABELLED_WEIGHT]],
+        lanes=stored.lanes[:, [NORM, WEIGHT]],
+        sums=stored.sums,
+        times=stored.shared[[T, UNLABELLED_WEIGHT]],
         learnt=np.array([learnt]),
         explored=exploration.counts[[LEARNT]],
     )
 
 
-def _averaged(parts: Sequence[_Part], *, adaptive: bool) -> NDArray[np.float32]:
+def _average_cells(parts: Sequence[_Part], *, adaptive: bool) -> NDArray[np.float32]:
     """Return the weighted average of the cells of several models."""
     average = np.zeros_like(parts[0].cells)
     if not adaptive:
@@ -216,39 +216,39 @@ def _averaged(parts: Sequence[_Part], *, adaptive: bool) -> NDArray[np.float32]:
     total = np.zeros_like(average[:, A])
     for part in parts:
         total += part.cells[:, A]
-    seen = total > 0
+    has_weight = total > 0
     for part in parts:
-        share = np.divide(part.cells[:, A], total, where=seen, out=np.zeros_like(total))
+        share = np.divide(part.cells[:, A], total, where=has_weight, out=np.zeros_like(total))
         average[:, W] += part.cells[:, W] * share
         for field in (A, N):
-            average[:, field] += np.where(seen, part.cells[:, field] * share, part.cells[:, field])
+            average[:, field] += np.where(has_weight, part.cells[:, field] * share, part.cells[:, field])
     return average
 
 
-def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Sequence[Workspace]) -> None:
-    """Write the merged numbers into the new model `made`."""
-    of, exploration = made.learner.model, made.learner.task.exploration
-    write_cells(of, rows, part.cells)
-    of.touched[rows] = True
-    of.lanes[:, [NORM, WEIGHT]] = part.lanes
-    of.lanes[:, GRAVITY], of.lanes[:, CONTRACTION] = 0.0, 1.0
-    of.sums[:] = part.sums
-    adopt_sizes(of, [model.learner.model for model in everyone])
-    of.shared[[T, UNLABELLED_WEIGHT]] = part.times
-    shared = [model.learner.model.shared for model in everyone]
-    of.shared[MIN_LABEL] = min(each[MIN_LABEL] for each in shared)
-    of.shared[MAX_LABEL] = max(each[MAX_LABEL] for each in shared)
-    if not made.semantics.merges_as_vw:  # VW drops them
+def _fill(result: Workspace, rows: NDArray[np.int64], part: _Part, all_models: Sequence[Workspace]) -> None:
+    """Write the merged numbers into the new model `result`."""
+    target, exploration = result.learner.model, result.learner.task.exploration
+    write_cells(target, rows, part.cells)
+    target.touched[rows] = True
+    target.lanes[:, [NORM, WEIGHT]] = part.lanes
+    target.lanes[:, GRAVITY], target.lanes[:, CONTRACTION] = 0.0, 1.0
+    target.sums[:] = part.sums
+    adopt_sizes(target, [model.learner.model for model in all_models])
+    target.shared[[T, UNLABELLED_WEIGHT]] = part.times
+    shared = [model.learner.model.shared for model in all_models]
+    target.shared[MIN_LABEL] = min(each[MIN_LABEL] for each in shared)
+    target.shared[MAX_LABEL] = max(each[MAX_LABEL] for each in shared)
+    if not result.semantics.merges_as_vw:  # VW drops them
         exploration.counts[LEARNT] = part.explored[0]
-        costs = [model.learner.task.exploration.costs for model in everyone]
+        costs = [model.learner.task.exploration.costs for model in all_models]
         exploration.costs[:] = min(each[0] for each in costs), max(each[1] for each in costs)
-    layouts = [model.state(copy=False)["layout"] for model in everyone]
-    state = made.state(copy=False)
+    layouts = [model.state(copy=False)["layout"] for model in all_models]
+    state = result.state(copy=False)
     known, left_out = (
         {each for layout in layouts for each in layout[name]} for name in ("known", "left_out")
     )
     state |= {"layout": {"known": sorted(known), "left_out": sorted(left_out - known)}}
-    if not made.semantics.merges_as_vw:  # VW drops whether slots have an index feature
-        indexed = _indexed(everyone)
+    if not result.semantics.merges_as_vw:  # VW drops whether slots have an index feature
+        indexed = _index_states(all_models)
         state |= {"slots": {"told": next(filter(None, indexed), indexed[0])}}
-    made.restore(state)
+    result.restore(state)

@@ -57,7 +57,7 @@ _DTYPES = {"<f4", "<f8", "<i8", "<u4", "<u8", "|u1", "|b1"}
 """The types of arrays, in NumPy's spelling."""
 
 
-def encoded(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
+def encode_tree(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
     """Yield the bytes of a tree's file, in parts; arrays are not copied.
 
     The same tree gives the same bytes.
@@ -103,7 +103,7 @@ def _align(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
-def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
+def decode_tree(data: bytes | mmap.mmap, *, name: str) -> State:
     """Return the tree of a file; its arrays are read-only views of the same memory.
 
     Parameters
@@ -173,19 +173,19 @@ def read_file(path: str | os.PathLike[str]) -> State:
     Raises
     ------
     InputError
-        The file cannot be read, or `decoded` rejects it.
+        The file cannot be read, or `decode_tree` rejects it.
     """
     try:
         with Path(path).open("rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                return decoded(file.read(), name=os.fspath(path))
+                return decode_tree(file.read(), name=os.fspath(path))
             if not status.st_size:
                 raise InputError(f"{os.fspath(path)} is empty, so it is not a model file")
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise InputError(f"cannot read the model {os.fspath(path)}: {error.strerror}") from None
-    return decoded(data, name=os.fspath(path))
+    return decode_tree(data, name=os.fspath(path))
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

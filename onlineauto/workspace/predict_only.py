@@ -33,20 +33,20 @@ PredictOnly: TypeAlias = Literal["champion", "ensemble", "stack"] | bool
 means the champion, and "stack" is the older name of "ensemble"."""
 
 
-def predicting_configs(workspace: Workspace, what: PredictOnly = True) -> list[int]:
+def predicting_configs(workspace: Workspace, scope: PredictOnly = True) -> list[int]:
     """Return the live configs of a spin-off: the champion, and those with a weight in the prediction."""
     arrays = workspace.searching.live_configs.arrays
     weights = np.zeros(arrays.n)
-    if _predictor(workspace, what) == "ensemble":
+    if _predictor(workspace, scope) == "ensemble":
         levels = arrays.ensemble.weights[constant_of(arrays.ensemble) + 1 :][: arrays.n]
         weights += np.abs(arrays.ensemble.weights[: arrays.n])
         weights[: len(levels)] += np.abs(levels)
-    if _predictor(workspace, what) != "champion":
+    if _predictor(workspace, scope) != "champion":
         weights += arrays.mix[: arrays.n] * arrays.mixing
     return [0, *(int(live) for live in np.flatnonzero(weights) if live)]
 
 
-def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
+def spin_off(workspace: Workspace, scope: PredictOnly = True) -> State:
     """Return the state of a model that predicts with the champion, or with everything that predicts now.
 
     It has only the numbers needed to predict. "champion" predicts like `workspace` with ``--predict_with
@@ -56,12 +56,12 @@ def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
     Raises
     ------
     OptionError
-        `what` is not a valid value, or a journal is replayed.
+        `scope` is not a valid value, or a journal is replayed.
     """
-    if what not in (True, "champion", "ensemble", "stack"):
-        raise OptionError(f'predict_only is True, "champion" or "ensemble", and not {what!r}')
-    state, live = workspace.state(copy=False), predicting_configs(workspace, what)
-    predictor = _predictor(workspace, what)
+    if scope not in (True, "champion", "ensemble", "stack"):
+        raise OptionError(f'predict_only is True, "champion" or "ensemble", and not {scope!r}')
+    state, live = workspace.state(copy=False), predicting_configs(workspace, scope)
+    predictor = _predictor(workspace, scope)
     small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace, predictor, len(live))))
     _copy_configs(workspace, small, live)
     if workspace.semantics.spins_off_weights:
@@ -87,17 +87,17 @@ def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
     return tree | {"layout": state["layout"], "slots": state["slots"], "predicts_only": True}
 
 
-def spun_off(workspace: Workspace, what: PredictOnly = True) -> Workspace:
+def spun_off(workspace: Workspace, scope: PredictOnly = True) -> Workspace:
     """Return a workspace with the champion alone, or with everything that predicts now."""
-    predictor, live = _predictor(workspace, what), predicting_configs(workspace, what)
+    predictor, live = _predictor(workspace, scope), predicting_configs(workspace, scope)
     alone = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace, predictor, len(live))))
-    alone.restore(spin_off(workspace, what))
+    alone.restore(spin_off(workspace, scope))
     return alone
 
 
-def _predictor(workspace: Workspace, what: PredictOnly) -> str:
+def _predictor(workspace: Workspace, scope: PredictOnly) -> str:
     """Return the predictor of the spin-off: "champion", "mix" or "ensemble"."""
-    return workspace.searching.predicts[0] if what in ("ensemble", "stack") else "champion"
+    return workspace.searching.predicts[0] if scope in ("ensemble", "stack") else "champion"
 
 
 def _options(workspace: Workspace, predictor: str, live: int) -> dict[str, object]:
@@ -129,24 +129,26 @@ def _copy_configs(source: Workspace, target: Workspace, live: list[int]) -> None
     target.learner.take_after(source.learner)
     before = [lane for each in live for lane in source.learner.lanes_of(each)]
     after = [lane for each in range(len(live)) for lane in target.learner.lanes_of(each)]
-    mine, model = source.learner.model, target.learner.model
+    old_model, model = source.learner.model, target.learner.model
     fields = target.learner.fields
-    cells = read_cells(mine, lanes=before, fields=fields)
+    cells = read_cells(old_model, lanes=before, fields=fields)
     weights_only = source.semantics.spins_off_weights
     if weights_only:
-        cells[:, W] = materialised(cells[:, W], mine.lanes[mine.penalised[before]])
+        cells[:, W] = materialised(cells[:, W], old_model.lanes[old_model.penalised[before]])
     model.touched[:] = (cells != read_cells(model, lanes=after, fields=fields)).any(axis=(1, 2))
     write_cells(model, slice(None), cells, lanes=after)
-    model.sums[: len(live)] = mine.sums[live]
+    model.sums[: len(live)] = old_model.sums[live]
     if weights_only:
-        model.shared[[MIN_LABEL, MAX_LABEL]] = mine.shared[[MIN_LABEL, MAX_LABEL]]
+        model.shared[[MIN_LABEL, MAX_LABEL]] = old_model.shared[[MIN_LABEL, MAX_LABEL]]
     else:
-        model.lanes[after], model.shared[:] = mine.lanes[before], mine.shared
+        model.lanes[after], model.shared[:] = old_model.lanes[before], old_model.shared
 
 
 def _copy_predictor(source: Workspace, target: Workspace, live: list[int]) -> None:
     """Let `target` mix or ensemble the scores of its live configs like `source`."""
-    mine, arrays = (each.searching.live_configs.arrays for each in (source, target))
-    arrays.mix[:] = mine.mix[live]
+    source_arrays, arrays = (each.searching.live_configs.arrays for each in (source, target))
+    arrays.mix[:] = source_arrays.mix[live]
     if arrays.ensemble.on:
-        target.searching.live_configs.arrays = arrays._replace(ensemble=to_predict(mine.ensemble, live))
+        target.searching.live_configs.arrays = arrays._replace(
+            ensemble=to_predict(source_arrays.ensemble, live)
+        )

@@ -217,9 +217,11 @@ class Run:
                 sink.take(*taken)
         return taken
 
-    def _portions(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    def _portions(
+        self, source: Sources, configuration: Configuration, problems: Diagnostics
+    ) -> Iterator[Block]:
         """Yield the blocks of a source, none with more events than the step still needs."""
-        for block in self.read(source, configuration, found):
+        for block in self.read(source, configuration, problems):
             rest = block
             while self._events_left is not None and len(rest) > (wanted := self._events_left):
                 yield rest.head(wanted)

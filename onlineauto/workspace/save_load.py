@@ -10,7 +10,7 @@ from msgspec import ValidationError
 
 from onlineauto.errors import InputError, OptionError, shown
 from onlineauto.features.stored import Stored
-from onlineauto.workspace.model_file import decoded, encoded, read_file, replace_file
+from onlineauto.workspace.model_file import decode_tree, encode_tree, read_file, replace_file
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.stored_run import stored_run
@@ -61,7 +61,7 @@ def save_model(
             f"cannot save to {shown(target)}: give a path, or a binary file that is open for writing"
         )
     program = f"onlineauto {version('onlineauto')}"
-    parts = encoded({"program": program, "versions": SECTIONS, "model": state, "run": run or {}})
+    parts = encode_tree({"program": program, "versions": SECTIONS, "model": state, "run": run or {}})
     if isinstance(target, str | os.PathLike):
         replace_file(target, parts)
     else:
@@ -97,7 +97,7 @@ def _read(source: ModelSource) -> tuple[State, str]:
         raise OptionError(f"cannot load {shown(source)}: give a path, the bytes of a model, or a binary file")
     else:
         name = "the model" if isinstance(source, bytes) else str(getattr(source, "name", "the model"))
-        tree = decoded(source if isinstance(source, bytes) else source.read(), name=name)
+        tree = decode_tree(source if isinstance(source, bytes) else source.read(), name=name)
     if not isinstance(tree.get("model"), dict) or not isinstance(tree["model"].get("options"), str):
         raise InputError(f"{name} is not a model file that this program understands: it has no options")
     _check_versions(Stored(tree), name)
@@ -132,13 +132,13 @@ def _stored_options(configuration: Configuration, tree: State, *, name: str) -> 
         The stored options are not valid in this program.
     """
     try:
-        made = REGISTRY.parse_kept(tree["model"]["options"])
+        stored = REGISTRY.parse_kept(tree["model"]["options"])
     except OptionError as error:
         raise InputError(f"{name} is not a valid model: {_in_a_line(error)}") from None
-    return changed(made, configuration, name=name)
+    return with_changed_options(stored, configuration, name=name)
 
 
-def changed(made: Configuration, configuration: Configuration, *, name: str) -> Configuration:
+def with_changed_options(stored: Configuration, configuration: Configuration, *, name: str) -> Configuration:
     """Return the options of a model, replaced by those of `configuration` where they differ.
 
     Raises
@@ -147,15 +147,15 @@ def changed(made: Configuration, configuration: Configuration, *, name: str) -> 
         An option that the model stores has another value and cannot change; `name` is for the message.
     """
     supplied = {
-        option.name: made.get(option.name) for option in REGISTRY.options if option.name in made.supplied
+        option.name: stored.get(option.name) for option in REGISTRY.options if option.name in stored.supplied
     }
-    replaced = semantics_of(made).replaced_options
+    replaced = semantics_of(stored).replaced_options
     for option in REGISTRY.options:
         if option.name not in configuration.supplied:
             continue
-        value, before = configuration.get(option.name), made.get(option.name)
-        anew = option.override or option.name in replaced
-        if option.keep and value != before and not anew:
+        value, before = configuration.get(option.name), stored.get(option.name)
+        overridden = option.override or option.name in replaced
+        if option.keep and value != before and not overridden:
             nothing = before is None or before is False or before == ()
             made_with = "without it" if nothing else f"with {_flag_text(option.flag, before)}"
             raise OptionError(

@@ -39,7 +39,7 @@ from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY, given_options
 from onlineauto.workspace.predict_only import spin_off
 from onlineauto.workspace.predictor import ParsingPredictor, Predictor, snapshot
-from onlineauto.workspace.save_load import changed, check_options, load_model, save_model
+from onlineauto.workspace.save_load import check_options, load_model, save_model, with_changed_options
 
 if TYPE_CHECKING:
     import os
@@ -240,18 +240,18 @@ class Workspace(Locked):
         events = PositionedBlocks(source, self.configuration, read)
         if run.passes > 1 and not events.can_be_read_again:
             raise InputError("--passes needs a file: this input cannot be read a second time")
-        holdout, found = Holdout(run), self.diagnostics if diagnostics is None else diagnostics
+        holdout, diagnosed = Holdout(run), self.diagnostics if diagnostics is None else diagnostics
         self.position = start = start or Position()
         if start.held_out:
             holdout.recount(start.held_out)
         for number in range(start.passes, run.passes):
-            heard = found if number == 0 else Diagnostics()
+            part_problems = diagnosed if number == 0 else Diagnostics()
             events.seek(start.where() if number == start.passes else None)
-            blocks = events.blocks(heard)
+            blocks = events.blocks(part_problems)
             for block in blocks if every is None else split_every(every, blocks):
                 with self._lock:
-                    part, outcomes, problems = self._learn_part(block, holdout, heard)
-                locate_outliers(part, outcomes, heard)
+                    part, outcomes, problems = self._learn_part(block, holdout, part_problems)
+                locate_outliers(part, outcomes, part_problems)
                 yield part, outcomes
                 if problems:
                     raise problems.pop()
@@ -264,7 +264,7 @@ class Workspace(Locked):
                 return
 
     def _learn_part(
-        self, block: Block, holdout: Holdout, found: Diagnostics
+        self, block: Block, holdout: Holdout, problems: Diagnostics
     ) -> tuple[Block, Outcomes, list[InputError]]:
         """Learn a block up to its first invalid event; return that part, its outcomes, and the problem."""
         check_rules(block, self._rules)
@@ -272,10 +272,10 @@ class Workspace(Locked):
         part = block if valid == len(block) else block.head(valid)
         adf, by_line = self.learner.task.shape == Shape.CB_ADF, self.semantics.holds_out_by_line
         mask = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
-        part, outcomes, too_wide = self._runner.learn(part, mask, found)
+        part, outcomes, too_wide = self._runner.learn(part, mask, problems)
         holdout.add(outcomes)
         self.position = Position(self.position.passes, self.position.events + len(part), holdout.counts())
-        return part, outcomes, [*too_wide] or [InputError(f"{found.of_file}{message}")] * bool(message)
+        return part, outcomes, [*too_wide] or [InputError(f"{problems.of_file}{message}")] * bool(message)
 
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
@@ -366,10 +366,12 @@ class Workspace(Locked):
             An option that the model stores has another value and cannot change; or a journal is replayed.
         """
         options = REGISTRY.from_keywords(**overrides)
-        made = type(self)(configuration=changed(self.configuration, options, name="the workspace"))
+        copy_ = type(self)(
+            configuration=with_changed_options(self.configuration, options, name="the workspace")
+        )
         with self._lock:
-            made.restore(self.state(copy=False))
-        return made
+            copy_.restore(self.state(copy=False))
+        return copy_
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: PredictOnly = False) -> None:
         r"""Write this model to a file. An existing file is replaced atomically.

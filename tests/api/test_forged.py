@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from onlineauto import AutoML, InputError
-from onlineauto.workspace.model_file import decoded, encoded
+from onlineauto.workspace.model_file import decode_tree, encode_tree
 from tests.api.events import serve
 
 FORGERIES: list[tuple[str, Any]] = [
@@ -34,7 +34,7 @@ def _saved() -> dict[str, Any]:
     bandit, file = AutoML(hash_bits=8), io.BytesIO()
     serve(bandit, 20)
     bandit.save(file)
-    return decoded(file.getvalue(), name="the model")
+    return decode_tree(file.getvalue(), name="the model")
 
 
 @pytest.mark.parametrize(("place", "value"), FORGERIES)
@@ -46,8 +46,8 @@ def test_a_forged_file_is_refused(place: str, value: Any) -> None:
         part = part[name]
     part[last] = value
     with pytest.raises(InputError):
-        AutoML.load(b"".join(map(bytes, encoded(tree))))
+        AutoML.load(b"".join(map(bytes, encode_tree(tree))))
 
 
 def test_a_file_that_is_not_forged_is_loaded() -> None:
-    assert AutoML.load(b"".join(map(bytes, encoded(_saved())))).events == 20
+    assert AutoML.load(b"".join(map(bytes, encode_tree(_saved())))).events == 20

@@ -36,7 +36,7 @@ def test_an_id_as_label_is_an_error_after_100_classes_and_what_was_learnt_is_usa
     learn: Callable[[AutoMLClassifier, list[Any], Path], None], tmp_path: Path
 ) -> None:
     model, file = AutoMLClassifier(**SMALL), io.BytesIO()
-    with pytest.raises(InputError, match=r"label 1100 would be class 101, and max_labels is 100: .*merge"):
+    with pytest.raises(InputError, match=r"label 1100 would be class 101, but max_labels is 100: .*merge"):
         learn(model, [*range(1000, 1100), 1000, 1100, 1001, *range(1101, 1200)], tmp_path)
     assert model.labels == list(range(1000, 1100))
     assert model.events == 101
@@ -53,7 +53,7 @@ def test_an_id_as_label_is_an_error_after_100_classes_and_what_was_learnt_is_usa
 
 def test_the_event_of_a_label_beyond_the_limit_is_located() -> None:
     model = AutoMLClassifier(max_labels=2, **SMALL)
-    with pytest.raises(InputError, match=r"^event 3: the label 'c' would be class 3, and max_labels is 2"):
+    with pytest.raises(InputError, match=r"^event 3: the label 'c' would be class 3, but max_labels is 2"):
         model.fit([({"x": 1}, "a"), ({"x": 1}, "b"), ({"x": 1}, "a"), ({"x": 1}, "c"), ({"x": 1}, "a")])
     assert model.events == 3
 
@@ -61,7 +61,7 @@ def test_the_event_of_a_label_beyond_the_limit_is_located() -> None:
 def test_a_model_of_earlier_versions_has_at_least_its_own_number_of_labels() -> None:
     model, file = AutoMLClassifier(max_labels=150, **SMALL), io.BytesIO()
     one_by_one(model, list(range(120)), Path())
-    kept = model._kept()
+    kept = model._extra_state()
     del kept["max_labels"]
     model._restore(kept)
     assert model.max_labels == 120

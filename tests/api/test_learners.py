@@ -336,12 +336,12 @@ def test_bins_have_equal_shares() -> None:
         numbers.add({"x": draw.expovariate(1)})
     shares = [0] * 16
     for _ in range(4000):
-        shares[int(numbers.encoded({"x": draw.expovariate(1)})["x bins"]["bin"])] += 1
+        shares[int(numbers.encode_features({"x": draw.expovariate(1)})["x bins"]["bin"])] += 1
     assert min(shares) > 80
     assert max(shares) < 600
 
 
 def test_what_is_not_a_number_is_left_as_it_is() -> None:
     given = {"a": True, "b": "x", "c": None, "d": ["y"], "e": {"f": 2}, "g": math.nan, "h": np.True_}
-    assert NumberEncoder().encoded(given) == given
-    assert NumberEncoder().encoded({"x": np.float32(3)}) == {"x": {"x": 1.0}}
+    assert NumberEncoder().encode_features(given) == given
+    assert NumberEncoder().encode_features({"x": np.float32(3)}) == {"x": {"x": 1.0}}

@@ -28,14 +28,14 @@ def test_fair_orders_are_equally_likely() -> None:
 def test_the_incomplete_last_stretch_is_drawn_again() -> None:
     """Without it, the lowest third of so many numbers would come every other time."""
     draw = FairDraw(0)
-    low = sum(draw._below(3 * 2**62) < 2**62 for _ in range(3000))
+    low = sum(draw._draw_below(3 * 2**62) < 2**62 for _ in range(3000))
     assert 900 < low < 1100
 
 
 def test_fair_numbers_are_splitmix64() -> None:
     """The first numbers of seed 1234567, as the reference implementation gives them."""
     draw = FairDraw(1234567)
-    assert [draw._next() for _ in range(3)] == [
+    assert [draw._next_number() for _ in range(3)] == [
         6457827717110365317,
         3203168211198807973,
         9817491932198370423,

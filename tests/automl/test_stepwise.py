@@ -24,7 +24,7 @@ from onlineauto.automl.decisions import (
 )
 from onlineauto.automl.oracles.oracle import SearchSpace
 from onlineauto.automl.oracles.stepwise import Stepwise
-from onlineauto.automl.proposals import reviewed
+from onlineauto.automl.proposals import with_next_review
 from onlineauto.automl.random_draw import FairDraw
 from onlineauto.automl.search import ConfigState
 from onlineauto.errors import OptionError
@@ -240,7 +240,7 @@ def test_a_new_champion_keeps_the_challengers() -> None:
 def test_reviews_grow_rare_while_nothing_changes(since: int, learnt: int, gap: int) -> None:
     table = Table(Move("review", learnt=learnt), {}, 1)
     search = replace(start(RULES, random_seed=0), since=since)
-    assert reviewed(RULES, search, table).review == learnt + gap
+    assert with_next_review(RULES, search, table).review == learnt + gap
 
 
 def test_what_is_proved_worse_gives_its_place_to_the_next_until_there_is_drift() -> None:

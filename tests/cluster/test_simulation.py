@@ -18,7 +18,7 @@ from onlineauto.cluster.simulator import (
     draw_traces,
     run,
 )
-from onlineauto.cluster.simulator.comparison import paired
+from onlineauto.cluster.simulator.comparison import mean_ratio
 from onlineauto.errors import OptionError
 from tests.cluster.test_policies import Drawn
 
@@ -125,12 +125,12 @@ def test_an_unknown_policy_to_compare_with_is_refused() -> None:
 def test_the_interval_is_students() -> None:
     draw = np.random.default_rng(0)
     ratios = draw.normal(1, 0.1, (4000, 6))
-    covered = [low < 1 < high for _, low, high in (paired(each, np.ones(6)) for each in ratios)]
+    covered = [low < 1 < high for _, low, high in (mean_ratio(each, np.ones(6)) for each in ratios)]
     assert 0.935 < np.mean(covered) < 0.965
-    assert paired(np.ones(1), np.ones(1)) == (1, -np.inf, np.inf)
+    assert mean_ratio(np.ones(1), np.ones(1)) == (1, -np.inf, np.inf)
     for many, quantile in ((2, 12.706), (3, 4.303), (4, 3.182), (6, 2.571), (30, 2.045)):
         several = np.linspace(1, many, many)
-        mean, low, _ = paired(several, np.ones(many))
+        mean, low, _ = mean_ratio(several, np.ones(many))
         assert (mean - low) / several.std(ddof=1) * many**0.5 == pytest.approx(quantile, rel=0.003)
 
 

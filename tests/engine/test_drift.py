@@ -15,7 +15,7 @@ from river.drift import ADWIN
 from onlineauto.engine.search.drift import Drift
 from onlineauto.errors import InputError
 from onlineauto.features.stored import Stored
-from onlineauto.workspace.model_file import decoded, encoded
+from onlineauto.workspace.model_file import decode_tree, encode_tree
 from onlineauto.workspace.workspace import Workspace
 
 LEVELS = st.lists(st.tuples(st.integers(0, 200), st.floats(0, 100)), max_size=5)
@@ -97,11 +97,11 @@ def learnt() -> Workspace:
 def tree_of(workspace: Workspace) -> Any:
     file = io.BytesIO()
     workspace.save(file)
-    return decoded(file.getvalue(), name="the model")
+    return decode_tree(file.getvalue(), name="the model")
 
 
 def loaded(tree: Any) -> Workspace:
-    return Workspace.load(b"".join(encoded(tree)))
+    return Workspace.load(b"".join(encode_tree(tree)))
 
 
 def test_a_model_file_has_the_window_in_plain_arrays() -> None:

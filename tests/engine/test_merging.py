@@ -178,7 +178,7 @@ def test_cells_that_are_new_add_up() -> None:
     base = np.zeros((4, 1), np.float32), np.zeros((4, 1), np.float32)
     one = np.array([[0.5], [0.5], [0.0], [0.0]], np.float32), np.array([[0.05], [0.05], [0], [0]], np.float32)
     other = np.array([[0.3], [0], [0], [0]], np.float32), np.array([[0.05], [0], [0], [0]], np.float32)
-    weights, spread = merge_cells(base, [one, other], [5, 5], keeps=0.9995, between=(1e-7, 0.1))
+    weights, spread = merge_cells(base, [one, other], [5, 5], keeps=0.9995, bounds=(1e-7, 0.1))
     np.testing.assert_allclose(1 / spread[:2, 0], [30.0, 20.0], rtol=0.01)
     np.testing.assert_allclose(weights[:2, 0], [(0.5 + 0.3) * 20 / 30, 0.5], rtol=0.01)
     assert not spread[2:].any()

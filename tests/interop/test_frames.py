@@ -216,7 +216,7 @@ LOGS: dict[str, Any] = {"actions": "arm", "cost": "c", "probability": "p"}
     ("changes", "options", "message"),
     [
         ({}, {"context": ["v"]}, "there is no column 'v'; the columns are u, arm, c, p, id, when"),
-        ({}, {"context": "u"}, "context is a list of columns, or a dict of them: ['u']"),
+        ({}, {"context": "u"}, "context must be a list of columns or a dict of lists, not 'u': ['u']"),
         (
             {},
             {"context": ["when"]},

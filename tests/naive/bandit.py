@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features.options import decoded
+from onlineauto.features.options import unescape
 from tests.naive.features import Featurizer
 from tests.naive.learner import Learner, Regressor, apply_link
 from tests.naive.losses import make_loss
@@ -227,7 +227,7 @@ def _make_learner(options: Mapping[str, Any], *, lanes: int) -> Learner:
 
 def _letters(words: Sequence[str], *, exact: bool) -> tuple[bytes, ...]:
     """The bytes of words, or their characters in native mode, each with which a name may begin."""
-    data = b"".join(decoded(word) for word in words)
+    data = b"".join(unescape(word) for word in words)
     if exact:
         return tuple(data[i : i + 1] for i in range(len(data)))
     return tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.features.options import decoded
+from onlineauto.features.options import unescape
 from onlineauto.workspace.options import REGISTRY
 
 
@@ -181,4 +181,4 @@ def test_options_without_effect(words: str, warning: str) -> None:
     ],
 )
 def test_hexadecimal_bytes(text: str, expected: bytes) -> None:
-    assert decoded(text) == expected
+    assert unescape(text) == expected

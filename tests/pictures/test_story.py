@@ -65,7 +65,7 @@ def test_stretches() -> None:
     assert story.late == [(35, (b"b",))]
     assert story.namespaces == [b"Z", b"a", b"b"]
     assert story.events == 100
-    assert story.crossed() == [(b"Z", b"a"), (b"Z", b"b")]
+    assert story.champion_interactions() == [(b"Z", b"a"), (b"Z", b"b")]
     assert [(each.events, each.updates, each.low) for each in story.intervals] == [
         (20, 20, 0), (30, 30, 0.1), (30, 30, 0.1), (50, 50, 0.2)
     ]  # fmt: skip
@@ -82,7 +82,7 @@ def test_configs_that_leave_interactions_out() -> None:
     lines = [JOURNAL[0], JOURNAL[1], {"decision": "end", "events": 9}]
     story = story_of(lines)
     assert story.champion.kind is ConfigKind.EXCLUSION
-    assert story.crossed() == [(b"Z", b"Z"), (b"Z", b"a"), (b"a", b"a")]
+    assert story.champion_interactions() == [(b"Z", b"Z"), (b"Z", b"a"), (b"a", b"a")]
 
 
 def test_a_file_and_lines_without_the_first_tell_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.errors import InputError
-from onlineauto.pictures.studies import best_so_far, compared, importance
+from onlineauto.pictures.studies import best_so_far, importance, values_at_common_resource
 from onlineauto.tune import Categorical, Float, Int, Study
 from onlineauto.tune.drawing import draw_study
 
@@ -74,7 +74,7 @@ def test_one_value_is_enough() -> None:
 
 def test_what_explains_the_values() -> None:
     study = done(trials=200)
-    level, rows = compared([row for row in study.history() if row["told"]])
+    level, rows = values_at_common_resource([row for row in study.history() if row["told"]])
     shares = importance(rows, study.space.described())
     assert level == 1
     assert shares["rate"] > 0.7 > 0.1 > shares["depth"]

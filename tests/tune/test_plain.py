@@ -19,7 +19,7 @@ from onlineauto.cluster.jobs.job import check_demand
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune import Callback, Categorical, Float, Headcount, Int, Space, State, Study
 from onlineauto.tune.plain import as_int, as_json, number, scalar
-from onlineauto.tune.store.checkpoints import packed, unpacked
+from onlineauto.tune.store.checkpoints import pack_checkpoint, unpack_checkpoint
 from onlineauto.tune.store.urls import without_password
 
 if TYPE_CHECKING:
@@ -145,7 +145,10 @@ def test_details_that_cannot_be_stored_are_refused_before_they_are_written(url: 
 
 
 def test_a_checkpoint_may_have_numpys_numbers() -> None:
-    assert unpacked(packed({"a": np.float32(0.5), "b": np.arange(3)})) == {"a": 0.5, "b": [0, 1, 2]}
+    assert unpack_checkpoint(pack_checkpoint({"a": np.float32(0.5), "b": np.arange(3)})) == {
+        "a": 0.5,
+        "b": [0, 1, 2],
+    }
 
 
 def test_optunas_attributes_may_be_numpys_numbers(url: str) -> None:

@@ -14,7 +14,7 @@ from onlineauto import InputError, OptionError, Workspace
 from onlineauto.cli.main import main
 from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.workspace.inspection.inspection import inspection
-from onlineauto.workspace.model_file import decoded, encoded
+from onlineauto.workspace.model_file import decode_tree, encode_tree
 from tests.engine.ensemble_streams import bent, odd
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ def model() -> bytes:
 
 
 def forged(place: str, change: Callable[[Any], object]) -> bytes:
-    tree = decoded(model(), name="the model")
+    tree = decode_tree(model(), name="the model")
     *path, last = place.split(".")
     part = tree["model"]["search"]["slots"]["stack"]
     for name in path:
         part = part[name]
     value = part[last]
     part[last] = change(value.copy() if isinstance(value, np.ndarray) else value)
-    return b"".join(map(bytes, encoded(tree)))
+    return b"".join(map(bytes, encode_tree(tree)))
 
 
 def put(number: float, at: int = 0) -> Callable[[Any], object]:
@@ -116,20 +116,20 @@ def test_a_damaged_ensemble_is_refused_by_name(place: str, change: Callable[[Any
     ],
 )
 def test_a_damaged_table_of_screening_is_refused_by_name(name: str, value: object) -> None:
-    tree = decoded(model(), name="the model")
+    tree = decode_tree(model(), name="the model")
     screening = tree["model"]["search"]["screening"]
     assert 1 < len(screening["used"]) < screening["length"]
     screening[name] = value
     with pytest.raises(InputError, match=rf"screening\.({name}|rows)"):
-        Workspace.load(b"".join(map(bytes, encoded(tree))))
+        Workspace.load(b"".join(map(bytes, encode_tree(tree))))
 
 
 @pytest.mark.parametrize("name", ["weights", "members", "level", "tests", "serves"])
 def test_a_missing_part_of_an_ensemble_is_named(name: str) -> None:
-    tree = decoded(model(), name="the model")
+    tree = decode_tree(model(), name="the model")
     del tree["model"]["search"]["slots"]["stack"][name]
     with pytest.raises(InputError, match=f"stack.{name} is missing"):
-        Workspace.load(b"".join(map(bytes, encoded(tree))))
+        Workspace.load(b"".join(map(bytes, encode_tree(tree))))
 
 
 def test_what_is_not_damaged_is_loaded() -> None:

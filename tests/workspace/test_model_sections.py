@@ -11,7 +11,7 @@ import pytest
 
 from onlineauto import InputError, Workspace
 from onlineauto.workspace.inspection.inspection import inspection
-from onlineauto.workspace.model_file import decoded, encoded
+from onlineauto.workspace.model_file import decode_tree, encode_tree
 from tests.engine.ensemble_streams import odd
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def model(*, predict_only: bool = False) -> bytes:
 
 def changed(change: Callable[[dict[str, Any]], None], *, predict_only: bool = False) -> bytes:
     """The file after a change of its ensemble."""
-    tree = decoded(model(predict_only=predict_only), name="the model")
+    tree = decode_tree(model(predict_only=predict_only), name="the model")
     change(tree["model"]["search"]["slots"]["stack"])
-    return b"".join(map(bytes, encoded(tree)))
+    return b"".join(map(bytes, encode_tree(tree)))
 
 
 def ensemble_of(workspace: Workspace) -> Any:
@@ -133,7 +133,7 @@ def test_a_later_version_is_an_error_that_names_the_section() -> None:
         InputError, match=r"stack\.version is 3, and not at most 2: load the model with a later"
     ):
         Workspace.load(changed(change))
-    tree = decoded(model(), name="the model")
+    tree = decode_tree(model(), name="the model")
     tree["versions"]["layout"] = 2
     with pytest.raises(InputError, match=r"written by a later onlineauto: .* section layout"):
-        Workspace.load(b"".join(map(bytes, encoded(tree))))
+        Workspace.load(b"".join(map(bytes, encode_tree(tree))))

@@ -14,7 +14,7 @@ import pytest
 from onlineauto import InputError, OptionError, Workspace
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.cli.main import main
-from onlineauto.workspace.model_file import decoded, encoded
+from onlineauto.workspace.model_file import decode_tree, encode_tree
 from onlineauto.workspace.start.warm_start import challenge
 from tests.engine.ensemble_streams import bent, numbered, odd
 from tests.naive.native_search.streams import slots
@@ -127,7 +127,7 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
     ensemble.members.rests[:] = [name in resting for name in names]
     ensemble.weights[[1, ensemble.n_levels + 2]] = 0.0  # so live config 1 and its level have no say
     model = small(workspace)
-    tree = decoded(model, name="the model")["model"]
+    tree = decode_tree(model, name="the model")["model"]
     live = tree["search"]["slots"]
     assert tree["predicts_only"]
     assert tree["learner"]["model"]["shape"] == [1 << 12, 4, 4]
@@ -185,7 +185,7 @@ def test_a_run_that_only_predicts_leaves_the_search_as_it_is() -> None:
     before = saved(whole)
     for _ in whole.stream(LATE * 9):
         pass
-    tree, later = (decoded(each, name="the model")["model"]["search"] for each in (before, saved(whole)))
+    tree, later = (decode_tree(each, name="the model")["model"]["search"] for each in (before, saved(whole)))
     assert repr(tree) == repr(later)
 
 
@@ -236,7 +236,7 @@ FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
 
 @pytest.mark.parametrize(("place", "change"), FORGERIES)
 def test_a_damaged_one_is_refused_by_name(place: str, change: Callable[[Any], object]) -> None:
-    tree = decoded(small(learnt()), name="the model")
+    tree = decode_tree(small(learnt()), name="the model")
     *path, last = place.split(".")
     part = tree["model"]["search"]["slots"]
     for name in path:
@@ -244,14 +244,14 @@ def test_a_damaged_one_is_refused_by_name(place: str, change: Callable[[Any], ob
     value = part[last]
     part[last] = change(value.copy() if isinstance(value, np.ndarray) else value)
     with pytest.raises(InputError, match=re.escape(place)):
-        Workspace.load(b"".join(map(bytes, encoded(tree))), testonly=True)
+        Workspace.load(b"".join(map(bytes, encode_tree(tree))), testonly=True)
 
 
 def test_it_cannot_pose_as_a_whole_model() -> None:
-    tree = decoded(small(learnt()), name="the model")
+    tree = decode_tree(small(learnt()), name="the model")
     tree["model"]["predicts_only"] = False
     with pytest.raises(InputError, match="does not fit its own options"):
-        Workspace.load(b"".join(map(bytes, encoded(tree))), testonly=True)
+        Workspace.load(b"".join(map(bytes, encode_tree(tree))), testonly=True)
 
 
 # -- the command line ----------------------------------------------------------------------------------

@@ -145,25 +145,25 @@ class Decisions:
         }
 
     @classmethod
-    def restored(cls, kept: dict[str, Any], *, clock: Callable[[], float]) -> Decisions:
-        """Return decisions that continue from a result of `kept`.
+    def restored(cls, state: dict[str, Any], *, clock: Callable[[], float]) -> Decisions:
+        """Return decisions that continue from a result of `state`.
 
         Raises
         ------
         ValueError, TypeError
-            It is not a result of `kept`.
+            It is not a result of `state`.
         """
-        stored = msgspec.convert(kept, _Kept)
-        made = cls(
+        stored = msgspec.convert(state, _Kept)
+        decisions = cls(
             seed=0,
             limit=stored.limit,
             time_to_live=stored.time_to_live,
             default_cost=stored.default_cost,
             clock=clock,
         )
-        made._random.setstate(stored.random)
-        made.waiting.expired = stored.expired
-        return made
+        decisions._random.setstate(stored.random)
+        decisions.waiting.expired = stored.expired
+        return decisions
 
 
 class _Kept(msgspec.Struct):

@@ -23,7 +23,7 @@ Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 """The features of each action, in a list or by the action's id."""
 
 
-def copied(context: Features) -> dict[str, Any]:
+def copy_context(context: Features) -> dict[str, Any]:
     """Return a copy of a context, which the caller may change afterwards.
 
     Raises
@@ -36,7 +36,7 @@ def copied(context: Features) -> dict[str, Any]:
     return dict(context)
 
 
-def listed(actions: Any, *, where: str = "event") -> list[Features]:
+def list_features(actions: Any, *, where: str = "event") -> list[Features]:
     """Return the features of the actions as a new list.
 
     Raises
@@ -95,15 +95,15 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
     if (reward is None) == (cost is None):
         raise InputError(f"{where}: give either reward or cost" + (", not both" if cost is not None else ""))
     name, value = ("cost", cost) if reward is None else ("reward", reward)
-    own = plain(value)
-    if not isinstance(own, float | int) or not math.isfinite(number := as_float(own)):
+    builtin = plain(value)
+    if not isinstance(builtin, float | int) or not math.isfinite(number := as_float(builtin)):
         raise InputError(f"{where}: {name} {shown(value)} is not a finite number")
     if abs(number) > _MOST:
         raise InputError(f"{where}: {name} {shown(value)} is too large for a float32")
     return number if reward is None else -number
 
 
-def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
+def logged_event(event: object, number: int) -> tuple[Mapping[str, Any], str]:
     """Return an event of `AutoML.fit` as a mapping for `from_dicts`, and what its label lacks, or "".
 
     It may have ``reward`` in place of ``cost``, ``action`` in place of ``chosen``, and actions by id. If the
@@ -112,32 +112,32 @@ def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
     Raises
     ------
     InputError
-        It is not such a mapping; `place` is its number in the message.
+        It is not such a mapping; `number` is its number in the message.
     """
-    where = f"event {place}"
+    where = f"event {number}"
     if not isinstance(event, Mapping):
-        what = type(event).__name__
-        raise EventTypeError(f"{where}: an event is a mapping, a text or a Block, not {what}")
+        type_name = type(event).__name__
+        raise EventTypeError(f"{where}: an event is a mapping, a text or a Block, not {type_name}")
     if "actions" not in event:
         raise InputError(f"{where}: it has no actions, of which a decision takes one")
-    made = dict(event)
-    actions = made["actions"]
-    made["actions"] = listed(actions, where=where)
-    action = made.pop("action", made.get("chosen"))
+    mapping = dict(event)
+    actions = mapping["actions"]
+    mapping["actions"] = list_features(actions, where=where)
+    action = mapping.pop("action", mapping.get("chosen"))
     if not is_missing(action):
-        made["chosen"] = index_of(action, actions, where=where)
-    known = {name: made.pop(name) for name in ("reward", "cost") if name in made}
+        mapping["chosen"] = index_of(action, actions, where=where)
+    known = {name: mapping.pop(name) for name in ("reward", "cost") if name in mapping}
     present = {name: value for name, value in known.items() if not is_missing(value)}
     if not present:
-        return made | ({"cost": None} if known else {}), ", ".join(
+        return mapping | ({"cost": None} if known else {}), ", ".join(
             f"{k} {shown(v)}" for k, v in known.items()
         )
-    made["cost"] = cost_of(present.get("reward"), present.get("cost"), where=where)
-    lacking = [name for name in ("chosen", "probability") if is_missing(made.get(name))]
-    if lacking and "slots" not in made:
-        made["cost"] = None
-        return made, ", ".join(f"{name} {shown(made.get(name))}" for name in lacking)
-    return made, ""
+    mapping["cost"] = cost_of(present.get("reward"), present.get("cost"), where=where)
+    lacking = [name for name in ("chosen", "probability") if is_missing(mapping.get(name))]
+    if lacking and "slots" not in mapping:
+        mapping["cost"] = None
+        return mapping, ", ".join(f"{name} {shown(mapping.get(name))}" for name in lacking)
+    return mapping, ""
 
 
 def _first_ids(ids: list[Any]) -> str:

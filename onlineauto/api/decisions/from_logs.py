@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from onlineauto.api.base import AutoModel, shared
+from onlineauto.api.base import AutoModel, hide_class_name
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import count_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onlineauto.interop.frames import Names
 
 
-@shared
+@hide_class_name
 class FromLogs(AutoModel):
     """A contextual bandit that learns from logs."""
 
@@ -130,7 +130,7 @@ class FromLogs(AutoModel):
                 hash_seed=features.hash_seed,
             )
             n_events = source.shape[0] if event is None else None
-            self._fit(blocks, progress=progress, n_events=n_events, found=problems)
+            self._fit(blocks, progress=progress, n_events=n_events, problems=problems)
             return self
         named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
@@ -194,7 +194,7 @@ class FromLogs(AutoModel):
         default = self._default_reward if default_reward is None else default_reward
         joined = Joined(log, rewards, default_reward=default)
         before = self.events
-        self._fit(joined.file(), progress=progress, form="dsjson", found=joined.problems)
+        self._fit(joined.file(), progress=progress, text_format="dsjson", problems=joined.problems)
         if joined.unmatched:
             warnings.warn(
                 f"{count_of(joined.unmatched, 'reward')} without a decision in {os.fspath(log)}",
@@ -210,8 +210,8 @@ class FromLogs(AutoModel):
             )
         return self
 
-    def _event_of(self, item: Any, place: int, found: Diagnostics) -> Mapping[str, Any]:
-        event, lacking = logged_event(item, place)
+    def _event_of(self, item: Any, number: int, problems: Diagnostics) -> Mapping[str, Any]:
+        event, lacking = logged_event(item, number)
         if lacking:
-            found.locate(ProblemCode.NO_LABEL, place + 1, lacking)
+            problems.locate(ProblemCode.NO_LABEL, number + 1, lacking)
         return event

@@ -114,7 +114,7 @@ class Joined:
         """Yield the lines."""
         left, unrewarded = dict(self._costs), 0
         for number, text in enumerate(_lines(self._log), 1):
-            line = _decoded(text)
+            line = _decode_line(text)
             if line is None or line.cost is not None or not line.is_decision:
                 if line is not None and line.cost is None and line.ranked is not None:
                     self._add(ProblemCode.LOG_MEMBER, self._log, number, text)
@@ -156,7 +156,7 @@ class Joined:
                 return costs  # reading the decisions raises the error at the same position
             if b'"RewardValue"' not in text:
                 continue
-            line = _decoded(text)
+            line = _decode_line(text)
             if line is None and not _broke_off(text):
                 self._add(ProblemCode.LOG_REWARD, log, number, text)
             elif (
@@ -181,7 +181,7 @@ class Joined:
         )
 
 
-def _decoded(text: bytes) -> _Line | None:
+def _decode_line(text: bytes) -> _Line | None:
     """Return the members of a line; None if the line is not a JSON object."""
     try:
         return _DECODER.decode(text)

@@ -61,12 +61,12 @@ class Stepwise(Oracle):
         """
         crossed = _cross_with_actions(space)
         begins = crossed if len(crossed) <= _AT_ONCE or not space.grows else ()
-        return Config.of((*_singles(space), *begins), self.kind)
+        return Config.of((*_single_namespaces(space), *begins), self.kind)
 
     def screened(self, champion: Config, *, space: SearchSpace, turn: int) -> Sequence[Interaction]:
         """Return the champion's interactions, then those one step away: the best so far, others in turn."""
-        own = [each for each in champion.elements if _is_searched(each, space)]
-        if len(reached := _within_reach(own, space)) == _SCREENED:
+        of_champion = [each for each in champion.elements if _is_searched(each, space)]
+        if len(reached := _within_reach(of_champion, space)) == _SCREENED:
             return reached
         used = set(champion.elements)
         steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in used)
@@ -75,12 +75,12 @@ class Stepwise(Oracle):
         chosen = set(best)
         others = [each for each in steps if each not in chosen]
         start = turn * (_SCREENED // 2) % len(others) if len(others) > _SCREENED else 0
-        return _within_reach([*own, *best, *others[start:], *others[:start]], space)
+        return _within_reach([*of_champion, *best, *others[start:], *others[:start]], space)
 
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
         """Return the most promising challengers, best first."""
         if space.new:
-            offered = (*_singles(space), *_cross_with_actions(space))
+            offered = (*_single_namespaces(space), *_cross_with_actions(space))
             late = [each for each in offered if not space.new.isdisjoint(each)]
             proposals = [champion.crossing((*champion.elements, *late))]
         else:
@@ -117,36 +117,36 @@ def _interactions(champion: Config, space: SearchSpace) -> Iterator[Config]:
 
 def _steps(champion: Config, space: SearchSpace, turn: int) -> Iterator[Interaction]:
     """Yield the interactions one step away from a config within reach, the simplest first."""
-    yield from _singles(space)
+    yield from _single_namespaces(space)
     if "interactions" not in space.searched:
         return
     contexts, actions = _contexts(space), sorted(space.of_actions)
     if not contexts or not actions:
-        names = _in_turn(space.namespaces, space, turn, _CONTEXTS)
+        names = _names_of_turn(space.namespaces, space, turn, _CONTEXTS)
         yield from combinations_with_replacement(names, 2)
         for pair, name in product(champion.elements, names):
             if len(pair) == 2 and name not in pair:
-                yield _sorted((*pair, name))
+                yield _sorted_names((*pair, name))
         return
     yield from _cross_with_actions(space)
     yield from combinations_with_replacement(actions, 2)
     many = max(int(_CONTEXTS / math.sqrt(len(actions))), 1)
-    pairs = combinations_with_replacement(_in_turn(contexts, space, turn, many), 2)
-    yield from (_sorted((*pair, name)) for pair, name in product(pairs, actions))
+    pairs = combinations_with_replacement(_names_of_turn(contexts, space, turn, many), 2)
+    yield from (_sorted_names((*pair, name)) for pair, name in product(pairs, actions))
 
 
-def _in_turn(names: Sequence[bytes], space: SearchSpace, turn: int, many: int) -> list[bytes]:
-    """Return the namespaces to cross with one another now, ascending: all, or `many` twice."""
-    if len(names) <= 2 * many:
+def _names_of_turn(names: Sequence[bytes], space: SearchSpace, turn: int, count: int) -> list[bytes]:
+    """Return the namespaces to cross at this turn, ascending: all, or the `count` best and `count` others."""
+    if len(names) <= 2 * count:
         return list(names)
     gains: dict[bytes, float] = {}
     for interaction, gain in space.gains.items():
         for name in interaction:
             gains[name] = max(gains.get(name, 0.0), gain)
-    best = set(sorted(names, key=lambda name: (-gains.get(name, 0.0), name))[:many])
+    best = set(sorted(names, key=lambda name: (-gains.get(name, 0.0), name))[:count])
     others = [name for name in names if name not in best]
-    start = turn * many % len(others)
-    return sorted({*best, *(others[start:] + others[:start])[:many]})
+    start = turn * count % len(others)
+    return sorted({*best, *(others[start:] + others[:start])[:count]})
 
 
 def _family(space: SearchSpace) -> Iterable[Interaction]:
@@ -160,7 +160,7 @@ def _family(space: SearchSpace) -> Iterable[Interaction]:
             if len(space.namespaces) ** 2 > 2 * _FAMILY
             else combinations_with_replacement(space.namespaces, 2)
         )
-    deep = (_sorted((*pair, name)) for pair, name in product(combinations(contexts, 2), actions))
+    deep = (_sorted_names((*pair, name)) for pair, name in product(combinations(contexts, 2), actions))
     return chain(_cross_with_actions(space), deep)
 
 
@@ -168,14 +168,14 @@ def _is_searched(interaction: Interaction, space: SearchSpace) -> bool:
     return ("interactions" if len(interaction) > 1 else "namespaces") in space.searched
 
 
-def _singles(space: SearchSpace) -> tuple[Interaction, ...]:
+def _single_namespaces(space: SearchSpace) -> tuple[Interaction, ...]:
     """Return the single namespaces, if the search decides which of them to use."""
     return tuple((name,) for name in space.namespaces) if "namespaces" in space.searched else ()
 
 
 def _cross_with_actions(space: SearchSpace) -> tuple[Interaction, ...]:
     """Return every context crossed with every namespace of the action."""
-    return tuple(_sorted(names) for names in product(_contexts(space), sorted(space.of_actions)))
+    return tuple(_sorted_names(names) for names in product(_contexts(space), sorted(space.of_actions)))
 
 
 def _within_reach(interactions: Iterable[Interaction], space: SearchSpace) -> list[Interaction]:
@@ -198,5 +198,5 @@ def _contexts(space: SearchSpace) -> tuple[bytes, ...]:
     return tuple(name for name in space.namespaces if name not in space.of_actions)
 
 
-def _sorted(names: Iterable[bytes]) -> Interaction:
+def _sorted_names(names: Iterable[bytes]) -> Interaction:
     return tuple(sorted(names))

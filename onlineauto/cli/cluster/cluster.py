@@ -108,16 +108,16 @@ def run(argv: Sequence[str]) -> int:
     if subject != "run" or len(options.file) != 1:
         raise OptionError("cluster needs a command and a file of jobs: onlineauto cluster run jobs.toml")
     from onlineauto.cli.cluster.job_file import JobFile
-    from onlineauto.cli.tuning.running import ending_well
+    from onlineauto.cli.tuning.running import returning_jobs
 
     jobs, code = JobFile(options.file[0]), 0
-    cluster = jobs.cluster(**_supplied(options))
-    with ending_well():
+    cluster = jobs.cluster(**_supplied_options(options))
+    with returning_jobs():
         jobs.submit(cluster)
         for warning in jobs.warnings():
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
     try:
-        with ending_well(), _progress_line(quiet=options.quiet) as watch:
+        with returning_jobs(), _progress_line(quiet=options.quiet) as watch:
             cluster.run(watch=watch)
     except KeyboardInterrupt:
         print(_GOES_ON, file=sys.stderr)
@@ -135,7 +135,7 @@ def run(argv: Sequence[str]) -> int:
     return code or int(failed > 0)
 
 
-def _supplied(options: ClusterOptions) -> dict[str, Any]:
+def _supplied_options(options: ClusterOptions) -> dict[str, Any]:
     """Return the supplied options."""
     supplied: dict[str, Any] = {"capacity": _amounts(options.capacity), "slot": options.slot}
     supplied |= {name: getattr(options, name) or None for name in ("policy", "learned", "backend", "history")}
@@ -184,10 +184,10 @@ def _line(cluster: Cluster) -> str:
     return "; ".join(parts)
 
 
-def _outcome(each: Submitted, cluster: Cluster) -> str:
+def _outcome(job: Submitted, cluster: Cluster) -> str:
     """Return the outcome of a job as one line."""
-    text = f"{each.name}: {each.state}, {each.done:,.0f} of {each.total:,.0f}"
-    took = cluster.history().completion_times().get(each.name)
-    if each.error:
-        return f"{text}: {each.error}"
-    return text if took is None else f"{text} in {took * cluster.slot:.1f} s"
+    text = f"{job.name}: {job.state}, {job.done:,.0f} of {job.total:,.0f}"
+    times = cluster.history().completion_times().get(job.name)
+    if job.error:
+        return f"{text}: {job.error}"
+    return text if times is None else f"{text} in {times * cluster.slot:.1f} s"

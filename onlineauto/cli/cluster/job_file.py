@@ -141,7 +141,7 @@ class JobFile:
         """
         described = {name: each for name, each in self._cluster.items() if name not in options}
         for name in {"history", "learned"} & described.keys():
-            described[name] = self._beside(described[name])
+            described[name] = self._relative_path(described[name])
         if "history" in described:
             self._check_target("history", described["history"])
         if options.get("policy", Learned.name) != Learned.name:
@@ -153,7 +153,7 @@ class JobFile:
         except OnlineautoError as error:
             if _named_in(error, [*self._cluster, *options]) in options:
                 raise  # the error is about the command, not about the file
-            raise self._placed(error, 0, self._cluster) from None
+            raise self._error_at_line(error, 0, self._cluster) from None
 
     def submit(self, cluster: Cluster) -> None:
         """Submit all jobs.
@@ -165,22 +165,22 @@ class JobFile:
         """
         for number, described in enumerate(self._jobs, 1):
             if "stream" in described:
-                self._check_stream(described, number, elsewhere=cluster.backend == "ray")
+                self._check_stream(described, number, is_remote=cluster.backend == "ray")
             try:
-                made = self._stream if "stream" in described else self._study
-                job = made(described)
+                make_job = self._stream if "stream" in described else self._study
+                job = make_job(described)
                 name = described.get("name") or Path(described.get("stream", f"job {number}")).stem
                 cluster.submit(job, name=name, kind=described.get("kind"))
             except OnlineautoError as error:
-                raise self._placed(error, number, described.keys()) from None
+                raise self._error_at_line(error, number, described.keys()) from None
             if "model" in described:
-                self._models[id(job)] = self._beside(described["model"])
+                self._models[id(job)] = self._relative_path(described["model"])
 
     def warnings(self) -> list[str]:
         """Return a warning for each stream whose model is not saved."""
         lost = [n for n, job in enumerate(self._jobs, 1) if "stream" in job and "model" not in job]
-        why = "the model of this stream is not saved: add a model = FILE"
-        return [f"{self._path}:{self._line(number, 'stream')}: {why}" for number in lost]
+        reason = "the model of this stream is not saved: add a model = FILE"
+        return [f"{self._path}:{self._line(number, 'stream')}: {reason}" for number in lost]
 
     def save(self, cluster: Cluster) -> list[str]:
         """Save the models of completed sharded streams; return a line for each model."""
@@ -202,9 +202,13 @@ class JobFile:
         name, storage = job.get("name", "study"), job.get("study")
         if storage is not None:
             storage = self._store(storage)
-        with _about("space"):
-            found = job.get("space")
-            space = Space.from_toml(self._beside(found)) if isinstance(found, str) else found and Space(found)
+        with _name_key_in_errors("space"):
+            space_table = job.get("space")
+            space = (
+                Space.from_toml(self._relative_path(space_table))
+                if isinstance(space_table, str)
+                else space_table and Space(space_table)
+            )
         options = {key: job[key] for key in (*OF_STUDY, "retries", "lease") if key in job}
         try:
             if space is not None:
@@ -217,7 +221,7 @@ class JobFile:
             raise InputError(f"study: {error}") from None
         options = {key: job[key] for key in (*RUNS, "worker") if key in job}
         if "checkpoints" in options:
-            options["checkpoints"] = self._beside(options["checkpoints"])
+            options["checkpoints"] = self._relative_path(options["checkpoints"])
         if "trainable" in job:
             _check_trainable(job["trainable"])
         elif storage is None:
@@ -226,32 +230,32 @@ class JobFile:
 
     def _stream(self, job: Mapping[str, Any]) -> Any:
         """Return a stream, from its beginning or from its checkpoint."""
-        with _about("flags"):
+        with _name_key_in_errors("flags"):
             configuration = given_options(job.get("flags", ""))
-        source = self._beside(job["stream"])
+        source = self._relative_path(job["stream"])
         sharded = job.get("sharded", False)
         options = {key: job[key] for key in ("worker", "server") if key in job}
         if sharded:
-            with _about("sharded"):
+            with _name_key_in_errors("sharded"):
                 learner = ShardedLearner(configuration=configuration, **_shard_options(sharded))
             return StreamJob(learner, source, **options)
         options |= {key: job[key] for key in ("events", "save_every") if key in job}
         if "model" not in job:
             return RunJob(Run(Workspace(configuration=configuration), Path(source)), **options)
-        options["model"] = model = self._beside(job["model"])
+        options["model"] = model = self._relative_path(job["model"])
         return RunJob(_run_of(model, configuration, Path(source)), **options)
 
-    def _check_stream(self, job: Mapping[str, Any], number: int, *, elsewhere: bool) -> None:
+    def _check_stream(self, job: Mapping[str, Any], number: int, *, is_remote: bool) -> None:
         """Reject a missing stream, and a model that cannot be written or belongs to another job."""
         stream, model = job["stream"], job.get("model")
-        if not (elsewhere and job.get("sharded")) and not Path(self._beside(stream)).exists():
+        if not (is_remote and job.get("sharded")) and not Path(self._relative_path(stream)).exists():
             self._refuse("stream", f"stream = {stream!r}: there is no such file", number)
         if model is None:
             return
-        path = self._beside(model)
+        path = self._relative_path(model)
         if path in self._models.values():
             self._refuse("model", f"model = {model!r} is that of another job", number)
-        streams = [self._beside(each["stream"]) for each in self._jobs if "stream" in each]
+        streams = [self._relative_path(each["stream"]) for each in self._jobs if "stream" in each]
         if Path(path).resolve() in [Path(each).resolve() for each in (self._path, *streams)]:
             self._refuse("model", f"model = {model!r} is a file that is read here: name another one", number)
         self._check_target("model", path, number)
@@ -267,9 +271,9 @@ class JobFile:
         before, scheme, path = url.partition("sqlite:///")
         if before or not scheme or not path or path.startswith(("/", ":")):
             return url
-        return scheme + self._beside(path)
+        return scheme + self._relative_path(path)
 
-    def _beside(self, path: str) -> str:
+    def _relative_path(self, path: str) -> str:
         """Return a path, relative to this file's folder."""
         return str(Path(self._path).parent / path)
 
@@ -291,10 +295,10 @@ class JobFile:
         if wrong := wrong_in(table):
             self._refuse(*wrong, number)
 
-    def _refuse(self, key: str, why: str, number: int = 0) -> None:
-        raise OptionError(f"{self._path}:{self._line(number, key)}: {why}")
+    def _refuse(self, key: str, reason: str, number: int = 0) -> None:
+        raise OptionError(f"{self._path}:{self._line(number, key)}: {reason}")
 
-    def _placed(self, error: OnlineautoError, number: int, keys: Any) -> OnlineautoError:
+    def _error_at_line(self, error: OnlineautoError, number: int, keys: Any) -> OnlineautoError:
         """Return an error with its line: that of a key that it names, or that of the table."""
         named = _named_in(error, keys)
         kind = type(error) if type(error) in (OptionError, InputError) else OptionError
@@ -303,11 +307,11 @@ class JobFile:
     def _line(self, number: int, key: str | None = None) -> int:
         """Return the line of a key in the table of a job or of the cluster; by default that of the table."""
         header = re.compile(r"\s*\[\[\s*jobs\s*\]\]" if number else r"\s*\[\s*cluster\s*\]")
-        lines, seen, begin = self._text.splitlines(), 0, 0
+        lines, n_lines, begin = self._text.splitlines(), 0, 0
         for at, line in enumerate(lines, 1):
             if header.match(line):
-                seen += 1
-                if seen == max(number, 1):
+                n_lines += 1
+                if n_lines == max(number, 1):
                     begin = at
                     break
         if key is not None:
@@ -318,7 +322,7 @@ class JobFile:
 
 
 @contextmanager
-def _about(key: str) -> Iterator[None]:
+def _name_key_in_errors(key: str) -> Iterator[None]:
     """Add the key to errors within the context."""
     try:
         yield
@@ -334,8 +338,8 @@ def _check_trainable(name: str) -> None:
     except OnlineautoError:
         raise
     except Exception as error:  # a module may raise anything
-        why = f"{type(error).__name__}: {error}"
-        raise OptionError(f"trainable = {name!r} cannot be imported: {why}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise OptionError(f"trainable = {name!r} cannot be imported: {reason}") from error
 
 
 def _shard_options(sharded: bool | dict[str, int]) -> dict[str, int]:
@@ -363,11 +367,11 @@ def _named_in(error: OnlineautoError, keys: Iterable[str]) -> str | None:
     return min(places, key=places.__getitem__, default=None)
 
 
-def _cluster(*, policy: str = "", learned: str | None = None, **options: Any) -> Cluster:
+def _cluster(*, policy: str = "", policy_file: str | None = None, **options: Any) -> Cluster:
     """Return a cluster; with a file of a learned policy, the policy is ``learned``."""
-    if learned is not None:
+    if policy_file is not None:
         try:
-            options["policy"] = policy_named(policy or Learned.name, learned=learned)
+            options["policy"] = policy_named(policy or Learned.name, policy_file=policy_file)
         except InputError as error:
             raise InputError(f"learned = {error}") from None
         return Cluster(**options)

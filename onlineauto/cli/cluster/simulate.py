@@ -101,10 +101,10 @@ def run(argv: Sequence[str]) -> int:
     if len(options.file) > 1:
         raise OptionError("simulate takes one log: onlineauto simulate log.jsonl")
     if options.file:
-        rows, by, note = _compare_on_log(options)
+        rows, baseline, note = _compare_on_log(options)
     else:
-        rows, by, note = _made_up(options)
-    for line in (note, *_table(rows, by)):
+        rows, baseline, note = _made_up(options)
+    for line in (note, *_table(rows, baseline)):
         print(line)
     return 0
 
@@ -124,7 +124,7 @@ def _compare_on_log(options: SimulateOptions) -> tuple[list[Compared], str, str]
             file=sys.stderr,
         )
     policies = _compared_policies(options, simulated.workload, learned=bool(options.learned))
-    by = _by(options, policies, simulated.policy)
+    baseline = _baseline_name(options, policies, simulated.policy)
     seeds = range(options.seed, options.seed + options.traces)
     jobs = int((simulated.replay.work > 0).sum())
     kinds = len(simulated.workload.kinds)
@@ -133,7 +133,7 @@ def _compare_on_log(options: SimulateOptions) -> tuple[list[Compared], str, str]
     if not math.isnan(error):
         more = "more" if error > 0 else "less"
         note += f"; its own jobs, simulated, take {abs(error):.1%} {more} time than they did"
-    return _compare(policies, simulated.traces(seeds), by), by, note
+    return _compare(policies, simulated.traces(seeds), baseline), baseline, note
 
 
 def _made_up(options: SimulateOptions) -> tuple[list[Compared], str, str]:
@@ -142,20 +142,20 @@ def _made_up(options: SimulateOptions) -> tuple[list[Compared], str, str]:
 
     workload = Workload(rate=options.rate)
     policies = _compared_policies(options, workload, learned=True)
-    by = _by(options, policies, "fair")
+    baseline = _baseline_name(options, policies, "fair")
     seeds = range(options.seed, options.seed + options.traces)
     traces = draw_traces(workload, seeds, jobs=options.jobs)
     if options.record:
         check_target(options.record)
-        record(policies[by], traces).save(options.record)
+        record(policies[baseline], traces).save(options.record)
     note = f"{options.traces} made-up traces of {options.jobs} jobs, {options.rate:g} a slot"
-    return _compare(policies, traces, by), by, note
+    return _compare(policies, traces, baseline), baseline, note
 
 
-def _compare(policies: dict[str, ClusterPolicy], traces: Traces, by: str) -> list[Compared]:
+def _compare(policies: dict[str, ClusterPolicy], traces: Traces, baseline: str) -> list[Compared]:
     from onlineauto.cluster.simulator import compare
 
-    return sorted(compare(policies, traces, by=by), key=lambda row: row.ratio)
+    return sorted(compare(policies, traces, by=baseline), key=lambda row: row.ratio)
 
 
 def _compared_policies(
@@ -173,32 +173,33 @@ def _compared_policies(
             raise OptionError(f"there is no policy {name!r}; valid are {', '.join(valid)}")
     if "learned" in (*names, options.by) or (learned and not names):
         known["learned"] = Learned.load(options.learned) if options.learned else Learned.load()
-    wanted = {*names, options.by or "fair"} if names else {*known}
-    return {name: policy for name, policy in known.items() if name in wanted}
+    names_to_compare = {*names, options.by or "fair"} if names else {*known}
+    return {name: policy for name, policy in known.items() if name in names_to_compare}
 
 
-def _by(options: SimulateOptions, policies: dict[str, ClusterPolicy], decided: str) -> str:
+def _baseline_name(options: SimulateOptions, policies: dict[str, ClusterPolicy], decided: str) -> str:
     return options.by or (decided if decided in policies else "fair")
 
 
-def _table(rows: Sequence[Compared], by: str) -> Iterator[str]:
+def _table(rows: Sequence[Compared], baseline: str) -> Iterator[str]:
     """Yield the lines of the table."""
     yield ""
-    yield f"{'policy':<15}{f'time / {by}':>20}{'95 % interval':>18}{'mean':>9}{'p95':>8}{'finished':>10}"
+    title = f"time / {baseline}"
+    yield f"{'policy':<15}{title:>20}{'95 % interval':>18}{'mean':>9}{'p95':>8}{'finished':>10}"
     for row in rows:
-        interval = f"{row.low:.3f} to {row.high:.3f}" if row.name != by else ""
+        interval = f"{row.low:.3f} to {row.high:.3f}" if row.name != baseline else ""
         yield (
             f"{row.name:<15}{row.ratio:>20.3f}{interval:>18}{row.mean:>9.2f}{row.late:>8.1f}{row.finished:>10.1%}"
         )
     yield ""
-    yield _verdict(rows, by)
+    yield _verdict(rows, baseline)
 
 
-def _verdict(rows: Sequence[Compared], by: str) -> str:
+def _verdict(rows: Sequence[Compared], baseline: str) -> str:
     """Return the result of the table as a sentence."""
-    best = min((row for row in rows if row.name != by), key=lambda row: row.ratio, default=None)
+    best = min((row for row in rows if row.name != baseline), key=lambda row: row.ratio, default=None)
     if best is None:
-        return f"there is nothing to compare {by} with"
+        return f"there is nothing to compare {baseline} with"
     if best.high < 1 and best.finished == 1:
         return f"{best.name} would have been faster: jobs take {1 - best.ratio:.0%} less time on average"
-    return f"no policy is proved faster than {by}"
+    return f"no policy is proved faster than {baseline}"

@@ -118,9 +118,9 @@ def _arguments(options: Sequence[Option], *, verbs: bool = False) -> Iterator[st
 
 def _fish() -> Iterator[str]:
     yield f"complete -c onlineauto -n __fish_use_subcommand -a '{' '.join(VERBS)}'"
-    own = " ".join(_OWN)
+    paths = " ".join(_OWN)
     for condition, options in (
-        (f"not __fish_seen_subcommand_from {own}", REGISTRY.options),
+        (f"not __fish_seen_subcommand_from {paths}", REGISTRY.options),
         *((f"__fish_seen_subcommand_from {verb}", registry.options) for verb, registry in _OWN.items()),
     ):
         for option in options:

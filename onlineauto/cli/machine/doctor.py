@@ -75,12 +75,12 @@ def _versions() -> Iterator[_Finding]:
     yield _Finding("onlineauto", _version("onlineauto") or "not installed as a package")
     yield _Finding("Python", f"{platform.python_version()}, {sys.executable}")
     for name in _REQUIRED:
-        yield _imported(name, "")
+        yield _check_import(name, "")
     for name, use, extra in _OPTIONAL:
         if _version(name) is None:
             yield _Finding(name, f"not installed; {use}: {install_hint(extra)}")
         else:
-            yield _imported(name, f", for {use}" if use else "")
+            yield _check_import(name, f", for {use}" if use else "")
 
 
 def _version(name: str) -> str | None:
@@ -90,7 +90,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _imported(name: str, use: str) -> _Finding:
+def _check_import(name: str, use: str) -> _Finding:
     """Return the version of a package, and whether it can be imported."""
     if name == "numba":  # the self-test imports it if needed; the import alone takes a second
         return _Finding(name, f"{_version(name)}{use}")
@@ -124,10 +124,10 @@ def _kernels() -> Iterator[_Finding]:
             )
     paths = [path for path in directory.glob("*.o") if path.is_file()] if directory.is_dir() else []
     size = sum(path.stat().st_size for path in paths)
-    what = f"{len(paths)} kernels, {size / 1e6:.1f} MB"
+    description = f"{len(paths)} kernels, {size / 1e6:.1f} MB"
     nearest = next((each for each in (directory, *directory.parents) if each.exists()), directory)
     if os.access(nearest, os.W_OK | os.X_OK):
-        yield _Finding("cache", f"{directory}, {what}")
+        yield _Finding("cache", f"{directory}, {description}")
         return
     problem = ""
     if library is None:
@@ -135,7 +135,7 @@ def _kernels() -> Iterator[_Finding]:
             f"{directory} cannot be written, so each process compiles again; name another folder in "
             "ONLINEAUTO_CACHE_DIR"
         )
-    yield _Finding("cache", f"{directory}, not writable, {what}", problem)
+    yield _Finding("cache", f"{directory}, not writable, {description}", problem)
 
 
 def _self_test() -> Iterator[_Finding]:
@@ -147,7 +147,7 @@ def _self_test() -> Iterator[_Finding]:
             first = time.perf_counter() - begin
             begin = time.perf_counter()
             equal = learnt() == _learn()()
-            again = time.perf_counter() - begin
+            warm_seconds = time.perf_counter() - begin
     except (OnlineautoError, OSError, ImportError) as error:
         yield _Finding("self-test", "failed", f"learning fails: {error}")
         return
@@ -156,8 +156,10 @@ def _self_test() -> Iterator[_Finding]:
             "self-test", "failed", "the same events have different predictions: please report this"
         )
         return
-    speed = 2 * len(_EVENTS.split(b"\n\n")) / again
-    loading = f", after {first - again / 2:.1f} s of loading or compiling" if first > again else ""
+    speed = 2 * len(_EVENTS.split(b"\n\n")) / warm_seconds
+    loading = (
+        f", after {first - warm_seconds / 2:.1f} s of loading or compiling" if first > warm_seconds else ""
+    )
     yield _Finding("self-test", f"learns and predicts, {speed:,.0f} events a second{loading}")
 
 

@@ -48,13 +48,13 @@ def run(configuration: Configuration) -> int:
     names = {int(number): name for number, name in run.get("names", ())}
     names |= _names_in(workspace, events)
     options = configuration[InspectOptions]
-    theirs = is_vw_model(model)
+    is_vw = is_vw_model(model)
     content: dict[str, Any] = {
         "file": {
             "path": model,
             "bytes": Path(model).stat().st_size,
-            "program": "Vowpal Wabbit" if theirs else read_file(model).get("program", "unknown"),
-            "layout": None if theirs else VERSION,
+            "program": "Vowpal Wabbit" if is_vw else read_file(model).get("program", "unknown"),
+            "layout": None if is_vw else VERSION,
         }
     }
     content |= inspection(workspace, names=names, top=options.largest)
@@ -80,5 +80,5 @@ def _names_in(workspace: Workspace, events: Sequence[str]) -> dict[int, str]:
     examples = NamedExamples(workspace, names)
     for path in events:
         for block in named_blocks(path, workspace.configuration, Diagnostics(), names=names):
-            inverse.note(inverse.named(examples.of(block)))
+            inverse.note(inverse.names_of_weights(examples.of(block)))
     return inverse.names

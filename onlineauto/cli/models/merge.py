@@ -45,14 +45,14 @@ def run(configuration: Configuration) -> int:
     loaded = [load_model(Workspace, path, configuration) for path in (*paths, *based)]
     models = [model for model, _ in loaded]
     runs = [its_run.get("progress") for _, its_run in loaded]
-    learnt = [_labelled(model, counts) for model, counts in zip(models, runs, strict=True)]
+    learnt = [_labelled_weight(model, counts) for model, counts in zip(models, runs, strict=True)]
     base = models.pop() if based else None
-    made = merged(models, base=base, learnt=learnt)
+    merged_model = merged(models, base=base, learnt=learnt)
     counted = [counts for counts in runs if counts is not None]
     its_run = {}
     if len(counted) == len(runs):
-        its_run["progress"] = _counts(made, counted, learnt, based=base is not None)
-    save_model(made.state(copy=False), options.final_regressor, run=its_run)
+        its_run["progress"] = _counts(merged_model, counted, learnt, has_base=base is not None)
+    save_model(merged_model.state(copy=False), options.final_regressor, run=its_run)
     if not configuration[OutputOptions].quiet:
         size = Path(options.final_regressor).stat().st_size
         print(
@@ -62,7 +62,7 @@ def run(configuration: Configuration) -> int:
     return 0
 
 
-def _labelled(model: Workspace, counts: Mapping[str, Count] | None) -> float:
+def _labelled_weight(model: Workspace, counts: Mapping[str, Count] | None) -> float:
     """Return the weight of a model's labelled events; in exact mode, of those that its run counted."""
     if counts is None or not model.semantics.merges_as_vw:
         return labelled_weight(model)
@@ -70,22 +70,22 @@ def _labelled(model: Workspace, counts: Mapping[str, Count] | None) -> float:
 
 
 def _counts(
-    made: Workspace, counted: Sequence[Mapping[str, Count]], learnt: Sequence[float], *, based: bool
+    model: Workspace, counted: Sequence[Mapping[str, Count]], learnt: Sequence[float], *, has_base: bool
 ) -> dict[str, Count]:
     """Return the counters of all runs together; a model from which all of them continued counts once.
 
     A run's counters include that base model if its labels weigh as much as everything that its model has
     learnt.
     """
-    progress = ProgressTable(made.configuration, kind=made.kind)
-    progress.min_label, progress.max_label = made.label_range
+    progress = ProgressTable(model.configuration, kind=model.kind)
+    progress.min_label, progress.max_label = model.label_range
     last = len(counted) - 1
-    whole = [
+    totals = [
         float(counts["weighted_labelled"] or 0) >= all_ for counts, all_ in zip(counted, learnt, strict=True)
     ]
     for name in _SUMS:
         numbers = [counts[name] or 0 for counts in counted]
-        base = numbers[last] if based else 0
-        own = zip(numbers[:last] if based else numbers, whole, strict=False)
-        setattr(progress, name, base + sum(number - (base if too else 0) for number, too in own))
+        base = numbers[last] if has_base else 0
+        new_numbers = zip(numbers[:last] if has_base else numbers, totals, strict=False)
+        setattr(progress, name, base + sum(number - (base if too else 0) for number, too in new_numbers))
     return progress.counts()

@@ -29,28 +29,30 @@ class Table:
     rows: list[tuple[str, ...]]
 
 
-def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
+def tables_of(inspection: Mapping[str, Any]) -> Iterator[Table]:
     """Yield the nonempty tables of an inspection."""
     tables = (
-        Table("Model", ("what", "is"), list(_summary(found))),
+        Table("Model", ("what", "is"), list(_summary(inspection))),
         Table(
             "Champion's interactions",
             ("interaction",),
-            [(each,) for each in found["champion"]["interactions"]],
+            [(each,) for each in inspection["champion"]["interactions"]],
         ),
-        Table("History", ("what happened",), [(line.strip(),) for line in found["history"]]),
+        Table("History", ("what happened",), [(line.strip(),) for line in inspection["history"]]),
         Table(
             "Namespaces",
             ("name", "actions", "features"),
             [
                 (each["name"], _count(each.get("actions")), _count(each.get("features")))
-                for each in found["namespaces"]
+                for each in inspection["namespaces"]
             ],
         ),
-        Table("Live configs", _LIVE_COLUMNS, [_live(each) for each in found["live_configs"]]),
-        Table("Ensemble", _MEMBER_COLUMNS, [_member(each) for each in found["stack"]]),
+        Table("Live configs", _LIVE_COLUMNS, [_live_config_row(each) for each in inspection["live_configs"]]),
+        Table("Ensemble", _MEMBER_COLUMNS, [_member_row(each) for each in inspection["stack"]]),
         Table(
-            "Largest weights", ("name", "number", "weight"), [_weight(each) for each in found["top_weights"]]
+            "Largest weights",
+            ("name", "number", "weight"),
+            [_weight_row(each) for each in inspection["top_weights"]],
         ),
     )
     return (table for table in tables if table.rows)
@@ -73,15 +75,19 @@ _LIVE_COLUMNS = (
 )
 
 
-def _summary(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    file, learnt = found["file"], found["learnt"]
+def _summary(inspection: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    file, learnt = inspection["file"], inspection["learnt"]
     yield "file", f"{file['path']}, {file['bytes']} bytes"
     layout = "" if file["layout"] is None else f" (layout {file['layout']})"
     yield "written by", f"{file['program']}{layout}"
-    yield "options", found["options"] or "none"
-    if found["predicts_only"]:
-        by = found["predicted_by"]
-        alone = "the champion alone" if by is None or by["who"] == "champion" else _PREDICTORS[by["who"]]
+    yield "options", inspection["options"] or "none"
+    if inspection["predicts_only"]:
+        predictor = inspection["predicted_by"]
+        alone = (
+            "the champion alone"
+            if predictor is None or predictor["who"] == "champion"
+            else _PREDICTORS[predictor["who"]]
+        )
         yield "kind", f"{alone}, to predict with"
     passes = learnt["passes"]
     yield (
@@ -92,29 +98,32 @@ def _summary(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "labels", "from {:g} to {:g}".format(*learnt["label_range"])
     if origin := learnt["cost_origin"]:
         yield "origin of costs", f"{origin:g}"
-    for name, value in found["champion"]["settings"].items():
+    for name, value in inspection["champion"]["settings"].items():
         yield f"champion's {name}", str(value)
-    if found["predicted_by"]:
-        who, since = found["predicted_by"]["who"], found["predicted_by"]["since"]
-        yield "predicted by", _PREDICTORS[who] + (f" since event {since:,}" if since else "")
+    if inspection["predicted_by"]:
+        predictor_name, since = inspection["predicted_by"]["who"], inspection["predicted_by"]["since"]
+        yield "predicted by", _PREDICTORS[predictor_name] + (f" since event {since:,}" if since else "")
 
 
 def _count(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _live(each: Mapping[str, Any]) -> tuple[str, ...]:
-    differs = [*each["differs_by"], *(f"{name}={value}" for name, value in each["settings"].items())]
+def _live_config_row(live_config: Mapping[str, Any]) -> tuple[str, ...]:
+    differs = [
+        *live_config["differs_by"],
+        *(f"{name}={value}" for name, value in live_config["settings"].items()),
+    ]
     text = ", ".join(differs[:6]) + (f" and {len(differs) - 6} more" if len(differs) > 6 else "")
     return (
-        str(each["index"]),
-        str(each["interactions"]),
-        text if each["index"] else "is the champion",
-        _count(each.get("events")),
-        _count(each.get("lease")),
-        _bounds(each.get("reward")),
-        _bounds(each.get("champion_reward")),
-        f"{each['evidence']:.4g}" if "evidence" in each else "",
+        str(live_config["index"]),
+        str(live_config["interactions"]),
+        text if live_config["index"] else "is the champion",
+        _count(live_config.get("events")),
+        _count(live_config.get("lease")),
+        _bounds(live_config.get("reward")),
+        _bounds(live_config.get("champion_reward")),
+        f"{live_config['evidence']:.4g}" if "evidence" in live_config else "",
     )
 
 
@@ -122,14 +131,14 @@ def _bounds(bounds: Sequence[float] | None) -> str:
     return "" if bounds is None else f"{bounds[0]:.4g} to {bounds[1]:.4g}"
 
 
-def _member(each: Mapping[str, Any]) -> tuple[str, ...]:
-    idle = "rests" if each.get("rests") else "has no score"
-    price = f"{each['price']:.1f}" if "price" in each else ""
-    return each["who"], idle if each["weight"] is None else f"{each['weight']:.3f}", price
+def _member_row(member: Mapping[str, Any]) -> tuple[str, ...]:
+    idle = "rests" if member.get("rests") else "has no score"
+    price = f"{member['price']:.1f}" if "price" in member else ""
+    return member["who"], idle if member["weight"] is None else f"{member['weight']:.3f}", price
 
 
-def _weight(each: Mapping[str, Any]) -> tuple[str, ...]:
-    return each["name"] or "", str(each["number"]), f"{each['weight']:.6g}"
+def _weight_row(member: Mapping[str, Any]) -> tuple[str, ...]:
+    return member["name"] or "", str(member["number"]), f"{member['weight']:.6g}"
 
 
 def markdown(tables: Iterable[Table]) -> str:
@@ -146,7 +155,7 @@ def _escape(cell: str) -> str:
     return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
-def plain(tables: Iterable[Table]) -> str:
+def plain_text(tables: Iterable[Table]) -> str:
     """Return tables as plain text, with columns as wide as their longest text."""
     parts = []
     for table in tables:
@@ -170,7 +179,7 @@ def print_tables(tables: Iterable[Table]) -> None:
         else:
             console = Console()
     if console is None:
-        sys.stdout.write(plain(tables))
+        sys.stdout.write(plain_text(tables))
         return
     from rich.table import Table as Drawn
     from rich.text import Text

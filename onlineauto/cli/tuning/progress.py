@@ -108,15 +108,15 @@ class _Progress(Callback):
         self._draw_soon()
 
     def on_result(self, job: TrialJob, value: float) -> None:  # noqa: ARG002
-        self._ended(job)
+        self._record_end(job)
 
     def on_error(self, job: TrialJob, why: str) -> None:  # noqa: ARG002
-        self._ended(job)
+        self._record_end(job)
 
     def on_lost(self, job: TrialJob, why: str) -> None:  # noqa: ARG002
-        self._ended(job)
+        self._record_end(job)
 
-    def _ended(self, job: TrialJob) -> None:
+    def _record_end(self, job: TrialJob) -> None:
         self.running.pop(job.trial, None)
         self._draw_soon()
 
@@ -133,7 +133,7 @@ def _write_line(stream: TextIO, text: str) -> None:
     stream.flush()
 
 
-def _table(study: Study, shown: _Progress) -> Any:
+def _table(study: Study, progress: _Progress) -> Any:
     """Return the table for rich."""
     from rich.console import Group
     from rich.table import Table
@@ -143,18 +143,18 @@ def _table(study: Study, shown: _Progress) -> Any:
     for column in ("trial", "", "at", "of", "value"):
         table.add_column(column, justify="right", style="dim" if not column else None)
     table.add_column("config", overflow="ellipsis", no_wrap=True)
-    for job, step, value in [*shown.running.values()][:_MOST]:
+    for job, step, value in [*progress.running.values()][:_MOST]:
         number = "" if value is None else f"{value:.6g}"
         table.add_row(f"{job.trial}", "runs", f"{step}", f"{job.resource}", number, config_text(job.config))
     for trial in _best(study):
         at, number = f"{trial.resource}", f"{trial.value:.6g}"
         table.add_row(f"{trial.number}", "best", at, "", number, config_text(trial.config))
-    return Group(Text(line_of(study, shown.seconds)), table)
+    return Group(Text(line_of(study, progress.seconds)), table)
 
 
 def _best(study: Study) -> list[Trial]:
     """Return the best trials among those with the largest resource, the best first."""
     sign = -1.0 if study.mode == "max" else 1.0
-    valued = [trial for trial in study.trials if trial.value is not None]
-    valued.sort(key=lambda trial: (-trial.resource, sign * (trial.value or 0.0)))
-    return valued[:_BEST]
+    with_value = [trial for trial in study.trials if trial.value is not None]
+    with_value.sort(key=lambda trial: (-trial.resource, sign * (trial.value or 0.0)))
+    return with_value[:_BEST]

@@ -21,8 +21,8 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def ending_well() -> Iterator[None]:
-    """Let modules of this folder be imported, and return jobs to the study if this process is terminated.
+def returning_jobs() -> Iterator[None]:
+    """Return jobs to the study if this process is terminated; make modules of the current folder importable.
 
     Raises
     ------

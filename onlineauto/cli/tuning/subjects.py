@@ -203,5 +203,5 @@ def _best_of(study: Study) -> str:
         text = f"{best.value:.6g}, of trial {best.number} at {best.resource}"
         return f"best of {len(study.trials)} trials: {text}"
     failed = [trial for trial in study.trials if trial.error]
-    why = f"; trial {failed[-1].number} failed: {failed[-1].error}" if failed else ""
-    return f"no trial of {study.name} has a value{why}"
+    failure = f"; trial {failed[-1].number} failed: {failed[-1].error}" if failed else ""
+    return f"no trial of {study.name} has a value{failure}"

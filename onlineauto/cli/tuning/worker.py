@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.cli.help import Page, help_text
-from onlineauto.cli.tuning.running import ending_well, only_name
+from onlineauto.cli.tuning.running import only_name, returning_jobs
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
-from onlineauto.tune.store.patience import patiently
+from onlineauto.tune.store.patience import retry_call
 from onlineauto.tune.workers.running import EXECUTORS
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ def run(argv: Sequence[str]) -> int:
         name = options.name or only_name(options.study)
         return Study.load(name, storage=options.study, lease=options.lease)
 
-    study = patiently(opened, 0 if options.study.startswith("sqlite") else _PATIENCE)
-    with ending_well():
+    study = retry_call(opened, 0 if options.study.startswith("sqlite") else _PATIENCE)
+    with returning_jobs():
         study.run(
             options.trainable or None,
             workers=options.workers,

@@ -44,5 +44,5 @@ def check_shardable(configuration: Configuration) -> None:
         _refuse(f"--{name}", "its state is more than weights")
 
 
-def _refuse(what: str, why: str) -> None:
-    raise OptionError(f"a sharded learner has no {what}: {why}")
+def _refuse(what: str, reason: str) -> None:
+    raise OptionError(f"a sharded learner has no {what}: {reason}")

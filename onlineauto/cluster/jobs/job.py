@@ -81,16 +81,16 @@ def check_demand(demand: Demand) -> Demand:
     except AttributeError:
         raise OptionError(f"demand = {demand!r}: give a Demand") from None
     amounts: list[dict[str, float]] = []
-    for what, takes in demands:
+    for kind, takes in demands:
         if not isinstance(takes, Mapping):
             raise OptionError(
-                f"the demand of a {what} is {takes!r}: give amounts by name, as in {{'CPU': 1}}"
+                f"the demand of a {kind} is {takes!r}: give amounts by name, as in {{'CPU': 1}}"
             )
         numbers = {name: _number(amount) for name, amount in takes.items()}
         for name, amount in numbers.items():
             if amount is None:
                 raise OptionError(
-                    f"the demand of a {what} has {name} = {takes[name]!r}: give a number, 0 or more"
+                    f"the demand of a {kind} has {name} = {takes[name]!r}: give a number, 0 or more"
                 )
         amounts.append({name: amount for name, amount in numbers.items() if amount is not None})
     if not any(amounts[0].values()):

@@ -129,7 +129,7 @@ class RunJob:
                 events = self.run.step(_STEP)
                 self._learnt += events
                 if events == 0 or self._learnt - self._saved >= self._save_every:
-                    self._save(ended=events == 0)
+                    self._save(is_final=events == 0)
                 self._ended = events == 0
             self._save()
         except InputError as error:  # saves the events before the error
@@ -141,8 +141,8 @@ class RunJob:
             self._steps = False
             self._works.clear()
 
-    def _save(self, *, ended: bool = False) -> None:
+    def _save(self, *, is_final: bool = False) -> None:
         """Save the run if it has a file and has learned more events since the last save."""
-        if self._model is not None and (ended or self._learnt != self._saved):
+        if self._model is not None and (is_final or self._learnt != self._saved):
             self.run.checkpoint(self._model)
             self._saved = self._learnt

@@ -70,11 +70,11 @@ class StreamJob:
     @property
     def resources_in_use(self) -> tuple[int, int]:
         """The resources in use: the larger numbers of the current and of the requested layout."""
-        run, given = self._run, self._applied
+        run, applied = self._run, self._applied
         if run is None or run.ended:
-            return given
+            return applied
         workers, servers = run.layout
-        return max(workers, given[0]), max(servers, given[1])
+        return max(workers, applied[0]), max(servers, applied[1])
 
     def progress(self) -> tuple[float, float]:
         """Return the number of learned events, and the total number as far as it is known.
@@ -143,12 +143,12 @@ class StreamJob:
             while True:
                 with self._changed:
                     self._changed.wait_for(lambda: self._stops or self._requested != self._applied)
-                    wanted = self._requested
+                    requested = self._requested
                     if self._stops:
                         return
-                    if any(wanted):
-                        self._applied = wanted
-                self._bring_to(*wanted)
+                    if any(requested):
+                        self._applied = requested
+                self._bring_to(*requested)
         except BaseException as error:
             if not self._stops:  # stop() itself makes the run raise an error
                 self._error = error

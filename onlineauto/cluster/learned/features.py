@@ -43,18 +43,18 @@ def features(situation: Situation, kinds: tuple[str, ...], scales: Floats) -> Ne
         Number of slots of a unit of work with one bundle, for each kind; the last entry is for other kinds.
     """
     numbers = {name: number for number, name in enumerate(kinds)}
-    of = np.array([numbers.get(name, len(kinds)) for name in situation.kinds])[situation.kind]
-    known = (of[..., None] == np.arange(len(kinds))).astype(np.float64)
+    kind_number = np.array([numbers.get(name, len(kinds)) for name in situation.kinds])[situation.kind]
+    known = (kind_number[..., None] == np.arange(len(kinds))).astype(np.float64)
     workers, servers = situation.workers.astype(np.float64), situation.servers.astype(np.float64)
     share, worker, server = situation.shares(), situation.parts(1, 0), situation.parts(0, 1)
-    remaining = situation.remaining * scales[of]
+    remaining = situation.remaining * scales[kind_number]
     total = situation.done + situation.remaining
     free = situation.free_parts
     jobs = np.stack(
         [
             np.log1p(np.maximum(situation.age, 0)) / 3,
             np.log1p(remaining) / 3,
-            np.log1p(total * scales[of]) / 3,
+            np.log1p(total * scales[kind_number]) / 3,
             situation.remaining / np.maximum(total, 1e-12),
             1 / (1 + remaining),
             share,

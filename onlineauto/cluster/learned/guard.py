@@ -68,9 +68,9 @@ class Guarded(ClusterPolicy):
         """Compare both policies in simulated clusters; return whether `policy` decides from now on."""
         return self._judge(workload, self.policy, self.by)
 
-    def _judge(self, workload: Workload, policy: ClusterPolicy, by: ClusterPolicy) -> bool:
+    def _judge(self, workload: Workload, policy: ClusterPolicy, baseline: ClusterPolicy) -> bool:
         traces = draw_traces(workload, range(_SEED, _SEED + _TRACES))
-        compared = compare({"policy": policy, "by": by}, traces, by="by")
+        compared = compare({"policy": policy, "by": baseline}, traces, by="by")
         self.found = found = next(each for each in compared if each.name == "policy")
         self.trusted = found.high < 1 and found.finished == 1
         return self.trusted
@@ -104,8 +104,8 @@ class Guarded(ClusterPolicy):
         )
         self._thread.start()
 
-    def _judge_by(self, history: History, policy: ClusterPolicy, by: ClusterPolicy) -> None:
+    def _judge_by(self, history: History, policy: ClusterPolicy, baseline: ClusterPolicy) -> None:
         from onlineauto.cluster.simulator.fitting import fit_workload
 
         with suppress(InputError):  # too few jobs have worked
-            self._judge(fit_workload(history), policy, by)
+            self._judge(fit_workload(history), policy, baseline)

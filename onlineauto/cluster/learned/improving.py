@@ -14,7 +14,7 @@ from onlineauto.cluster.learned.replay import Replay, Sample
 from onlineauto.cluster.learned.torch_net import as_tensors, as_weights, log_probabilities, require_torch
 from onlineauto.cluster.policies.baselines import Fair
 from onlineauto.cluster.policies.policy import ClusterPolicy, allocate
-from onlineauto.cluster.simulator.comparison import paired
+from onlineauto.cluster.simulator.comparison import mean_ratio
 from onlineauto.cluster.simulator.simulation import Simulation, run
 from onlineauto.cluster.simulator.traces import Traces, draw_traces
 
@@ -140,7 +140,7 @@ class _Judge:
     def ratio(self, policy: ClusterPolicy) -> float:
         """Return the mean completion time relative to `Fair`, averaged over rates."""
         ratios = [
-            paired(run(policy, traces, most_slots=1000).mean, fair)[0]
+            mean_ratio(run(policy, traces, most_slots=1000).mean, fair)[0]
             for traces, fair in zip(self._traces, self._fair, strict=True)
         ]
         return float(np.mean(ratios))
@@ -169,8 +169,8 @@ class _Training:
         settings = self._settings
         sampling = _Sampling(self.policy(), settings.explore, self._draw)
         decisions = _Slot(sampling, len(simulation.traces))
-        given = allocate(sampling, simulation.situation(), watch=decisions.watch)
-        done = simulation.advance(given)
+        allocation = allocate(sampling, simulation.situation(), watch=decisions.watch)
+        done = simulation.advance(allocation)
         reward = done.progress / np.maximum(done.total, 1e-12)
         if settings.permuted:
             reward = self._permute(reward)
@@ -204,9 +204,9 @@ class _Training:
         for at in range(many - 1, -1, -1):
             if at + 1 < many:
                 # If the slot of a cluster has ended by then, the reward is the value.
-                goes_on = acts[at + 1][:, None]
+                active = acts[at + 1][:, None]
                 mixed = trace * later + (1 - trace) * values[at + 1]
-                later = np.where(goes_on, mixed, reward)
+                later = np.where(active, mixed, reward)
             targets[at] = later
         gain = (targets - values).sum(2)
         chose = acts & (np.stack(decisions.choices).sum(2) > 1)

@@ -67,9 +67,9 @@ class Replay:
         """Drop all decisions."""
         self._parts, self._all = [], None
 
-    def sample(self, many: int) -> Sample:
-        """Draw `many` decisions with replacement."""
+    def sample(self, count: int) -> Sample:
+        """Draw `count` decisions with replacement."""
         if self._all is None:
             self._all = Sample(*(np.concatenate(each) for each in zip(*self._parts, strict=True)))
-        at = self._draw.integers(len(self._all.actions), size=many)
+        at = self._draw.integers(len(self._all.actions), size=count)
         return Sample._make(each[at] for each in self._all)

@@ -87,7 +87,7 @@ def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
             raise ValueError("its format is unknown")
         kinds = about.get("kinds")
         if not isinstance(kinds, list) or not all(isinstance(each, str) for each in kinds):
-            raise ValueError("it does not name its kinds of jobs")
+            raise ValueError("its list of kinds of jobs is missing or damaged")
         if len(kinds) > _MOST_KINDS or len({*kinds}) < len(kinds):
             raise ValueError("a kind of jobs is repeated, or there are too many kinds")
         scales = _array(arrays, "scales", np.float32, (len(kinds) + 1,))

@@ -98,9 +98,9 @@ class Tetris(_ModelledBundles):
 
     def score(self, situation: Situation) -> Floats:
         """Return alignment minus remaining time, each relative to the mean of all jobs."""
-        has = np.maximum(situation.capacity, 1e-12)[:, None, :]
-        demand = (situation.worker_demand + situation.server_demand) / has
-        fits = (demand * situation.free[:, None, :] / has).sum(2)
+        capacity = np.maximum(situation.capacity, 1e-12)[:, None, :]
+        demand = (situation.worker_demand + situation.server_demand) / capacity
+        fits = (demand * situation.free[:, None, :] / capacity).sum(2)
         time = _time_asked(situation, self.speeds, self.asked)
         score = _relative(fits, situation) - _relative(time, situation)
         return _score_asked(situation, score, self.asked)

@@ -99,13 +99,13 @@ def allocate(
     """
     situation = situation.without_allocations()
     nothing = 3 * situation.places
-    goes_on = np.ones(len(situation.valid), np.bool_)
+    active = np.ones(len(situation.valid), np.bool_)
     while True:
         choices = situation.choices()
-        actions = np.where(goes_on, best(policy.score(situation), choices), nothing)
+        actions = np.where(active, best(policy.score(situation), choices), nothing)
         if watch is not None:
             watch(situation, choices, actions)
-        goes_on &= actions != nothing
-        if not goes_on.any():
+        active &= actions != nothing
+        if not active.any():
             return situation
         situation = situation.after(actions)

@@ -139,24 +139,24 @@ class Situation:
             wrong = [each for each in (*row.worker.values(), *row.server.values()) if not each >= 0]
             if wrong:
                 raise OptionError(f"a job of kind {row.kind} takes {wrong[0]} of a resource: give 0 or more")
-        shown = [*rows[:places], *[_EMPTY] * (places - len(rows))]
+        visible = [*rows[:places], *[_EMPTY] * (places - len(rows))]
         kinds = tuple(sorted({row.kind for row in rows[:places]})) or ("",)
-        has = np.array([[capacity[name] for name in names]], np.float64)
+        capacities = np.array([[capacity[name] for name in names]], np.float64)
         return cls(
             kinds=kinds,
-            valid=np.array([[row is not _EMPTY for row in shown]]),
-            kind=np.array([[kinds.index(row.kind) if row.kind in kinds else 0 for row in shown]]),
-            age=np.array([[row.age for row in shown]], np.float64),
-            done=np.array([[row.done for row in shown]], np.float64),
-            remaining=np.array([[row.remaining for row in shown]], np.float64),
+            valid=np.array([[row is not _EMPTY for row in visible]]),
+            kind=np.array([[kinds.index(row.kind) if row.kind in kinds else 0 for row in visible]]),
+            age=np.array([[row.age for row in visible]], np.float64),
+            done=np.array([[row.done for row in visible]], np.float64),
+            remaining=np.array([[row.remaining for row in visible]], np.float64),
             workers=np.zeros((1, places), np.int64),
             servers=np.zeros((1, places), np.int64),
-            most_workers=np.array([[row.most_workers for row in shown]]),
-            most_servers=np.array([[row.most_servers if row.server else 0 for row in shown]]),
-            worker_demand=_demands([row.worker for row in shown], names),
-            server_demand=_demands([row.server for row in shown], names),
-            capacity=has,
-            free=has,
+            most_workers=np.array([[row.most_workers for row in visible]]),
+            most_servers=np.array([[row.most_servers if row.server else 0 for row in visible]]),
+            worker_demand=_demands([row.worker for row in visible], names),
+            server_demand=_demands([row.server for row in visible], names),
+            capacity=capacities,
+            free=capacities,
             backlog=np.array([backlog + max(0, len(rows) - places)]),
         )
 
@@ -173,8 +173,8 @@ class Situation:
     @property
     def free_parts(self) -> Floats:
         """float64[B, R]: the free part of each resource; 1 for a resource that the cluster does not have."""
-        has = self.capacity > 0
-        return np.where(has, self.free / np.where(has, self.capacity, 1.0), 1.0)
+        exists = self.capacity > 0
+        return np.where(exists, self.free / np.where(exists, self.capacity, 1.0), 1.0)
 
     def without_allocations(self) -> Situation:
         """Return the situation with nothing allocated."""
@@ -192,9 +192,9 @@ class Situation:
         places = self.places
         rows = actions % places
         acts = actions < 3 * places
-        what = actions // places
-        more_workers = (acts & (what != 1)).astype(np.int64)
-        more_servers = (acts & (what != 0)).astype(np.int64)
+        kinds = actions // places
+        more_workers = (acts & (kinds != 1)).astype(np.int64)
+        more_servers = (acts & (kinds != 0)).astype(np.int64)
         batch = np.arange(len(actions))
         workers, servers = self.workers.copy(), self.servers.copy()
         workers[batch, rows] += more_workers
@@ -212,13 +212,13 @@ class Situation:
         """
         begun = self.workers > 0
         takes = self.takes_servers
-        room = (self.free + _ROUNDING * self.capacity)[:, None, :]
+        free = (self.free + _ROUNDING * self.capacity)[:, None, :]
         hires = self.valid & (self.workers < self.most_workers)
         serves = self.valid & takes & (self.servers < self.most_servers)
-        worker = hires & (begun | ~takes) & (self.worker_demand <= room).all(2)
-        server = serves & begun & (self.server_demand <= room).all(2)
-        both = hires & serves & (self.worker_demand + self.server_demand <= room).all(2)
-        nothing = np.ones((len(room), 1), np.bool_)
+        worker = hires & (begun | ~takes) & (self.worker_demand <= free).all(2)
+        server = serves & begun & (self.server_demand <= free).all(2)
+        both = hires & serves & (self.worker_demand + self.server_demand <= free).all(2)
+        nothing = np.ones((len(free), 1), np.bool_)
         return np.concatenate([worker, server, both, nothing], 1)
 
     def choices(self) -> Bools:

@@ -84,11 +84,13 @@ def fit_slowness(rows: Floats, slowness: Floats, weights: Floats | None = None) 
     squares, products = scaled.T @ scaled, scaled.T @ target
     answer, least = np.zeros(TERMS), 0.0  # the error of all zeros, except for a constant
     for support in map(list, _SUPPORTS):
-        found = np.linalg.lstsq(squares[np.ix_(support, support)], products[support], rcond=1e-12)[0]
-        error = float(found @ squares[np.ix_(support, support)] @ found - 2 * found @ products[support])
-        if found.min() >= 0 and error < least - 1e-12:
+        solution = np.linalg.lstsq(squares[np.ix_(support, support)], products[support], rcond=1e-12)[0]
+        error = float(
+            solution @ squares[np.ix_(support, support)] @ solution - 2 * solution @ products[support]
+        )
+        if solution.min() >= 0 and error < least - 1e-12:
             answer, least = np.zeros(TERMS), error
-            answer[support] = found
+            answer[support] = solution
     ratio = float((scaled @ answer) @ target / (target @ target))
     return answer / ratio if ratio > 0 else answer
 
@@ -123,22 +125,22 @@ class Speeds:
         take longer than a slot.
         """
         for each in records:
-            made = each.done - each.before
+            progress = each.done - each.before
             kept_up = each.endless and each.done >= each.total
             if each.kind in self._given or each.workers == 0 or each.used <= 0 or kept_up:
                 continue
             worked = each.used * np.array([1.0, each.workers, each.servers])
             worked = worked + self._waiting.pop(each.job, 0.0)
-            if made <= 0:
+            if progress <= 0:
                 self._waiting[each.job] = worked
                 continue
             time, workers, servers = worked.tolist()
-            observed = workers / time, servers / time, time / made
+            observed = workers / time, servers / time, time / progress
             if not (all(map(isfinite, observed)) and 1 / _EXTREME < observed[2] < _EXTREME):
                 continue
-            seen = self._seen.setdefault(each.kind, [])
-            seen.append(observed)
-            del seen[:-_KEPT]
+            observations = self._seen.setdefault(each.kind, [])
+            observations.append(observed)
+            del observations[:-_KEPT]
             self._fitted.pop(each.kind, None)
 
     @property
@@ -155,17 +157,17 @@ class Speeds:
         return self._fitted[kind]
 
     def _fit(self, kind: str) -> Floats:
-        seen = np.array(self._seen.get(kind, []), np.float64).reshape(-1, 3)
+        observations = np.array(self._seen.get(kind, []), np.float64).reshape(-1, 3)
         unknown = np.array(_UNKNOWN)
-        if not len(seen):
+        if not len(observations):
             return unknown
-        rows = terms(seen[:, 0], seen[:, 1])
-        scale = float(np.median(seen[:, 2] / (rows @ unknown)))
+        rows = terms(observations[:, 0], observations[:, 1])
+        scale = float(np.median(observations[:, 2] / (rows @ unknown)))
         # The fit works with times near 1, whose squares do not overflow. A power of two rounds nothing.
         unit = float(2.0 ** np.round(np.log2(scale)))
-        times = np.clip(seen[:, 2] / unit, 1 / _WILD, _WILD)
+        times = np.clip(observations[:, 2] / unit, 1 / _WILD, _WILD)
         spread = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
-        guessed = terms(spread, spread if seen[:, 1].any() else 0 * spread)
+        guessed = terms(spread, spread if observations[:, 1].any() else 0 * spread)
         # The prior has a small weight: it decides only where there are no observations.
         weights = np.repeat([1.0, _PRIOR / len(spread)], [len(rows), len(spread)])
         times = np.concatenate([times, scale / unit * (guessed @ unknown)])

@@ -47,7 +47,7 @@ class Compared:
     finished: float
 
 
-def paired(times: Floats, others: Floats) -> tuple[float, float, float]:
+def mean_ratio(times: Floats, others: Floats) -> tuple[float, float, float]:
     """Return the mean ratio of two runs over the same traces, and the 95 % interval of this mean.
 
     Parameters
@@ -63,12 +63,12 @@ def paired(times: Floats, others: Floats) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def _quantile(many: int) -> float:
-    """Return the 97.5 % quantile of Student's distribution for a mean of `many` numbers, to 0.3 %.
+def _quantile(count: int) -> float:
+    """Return the 97.5 % quantile of Student's distribution for a mean of `count` numbers, to 0.3 %.
 
     Source: Abramowitz and Stegun, *Handbook of mathematical functions*, 26.7.5; the last terms are fitted.
     """
-    free = many - 1
+    free = count - 1
     return _NORMAL + 2.372 / free + 2.823 / free**2 + 2.556 / free**3 + 1.59 / free**4 + 1.41 / free**5
 
 
@@ -96,15 +96,15 @@ def compare(policies: Mapping[str, ClusterPolicy], traces: Traces, *, by: str) -
     return [_compare_runs(name, each, ran[by]) for name, each in ran.items()]
 
 
-def _compare_runs(name: str, ran: Ran, other: Ran) -> Compared:
-    ratio, low, high = paired(ran.mean, other.mean)
-    exists = ~np.isnan(ran.times)
+def _compare_runs(name: str, result: Ran, other: Ran) -> Compared:
+    ratio, low, high = mean_ratio(result.mean, other.mean)
+    exists = ~np.isnan(result.times)
     return Compared(
         name=name,
         ratio=ratio,
         low=low,
         high=high,
-        mean=float(ran.mean.mean()),
-        late=float(np.nanquantile(ran.times, 0.95)),
-        finished=float(ran.finished[exists].mean()),
+        mean=float(result.mean.mean()),
+        late=float(np.nanquantile(result.times, 0.95)),
+        finished=float(result.finished[exists].mean()),
     )

@@ -179,9 +179,9 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
     jobs = [job for job in finite if job.kind in speeds.kinds]
     if len(jobs) < _FEWEST:
         never = sorted({job.kind for job in finite} - {*speeds.kinds})
-        why = f"; jobs of kind {', '.join(never)} never made progress" if never else ""
+        note = f"; jobs of kind {', '.join(never)} never made progress" if never else ""
         raise InputError(
-            f"{len(jobs)} jobs of the history made progress, but a workload needs {_FEWEST} or more{why}"
+            f"{len(jobs)} jobs of the history made progress, but a workload needs {_FEWEST} or more{note}"
         )
     ended = [each for each in ended if each.kind in speeds.kinds]
     last = {each.kind: each for each in ended}
@@ -261,18 +261,18 @@ def _capacity(history: History, kinds: Sequence[JobKind]) -> dict[str, float]:
                 used[name] = used.get(name, 0.0) + many * amount
                 if each.endless:
                     streams[name] = streams.get(name, 0.0) + many * amount
-    has = history.head.capacity or {
+    capacity = history.head.capacity or {
         name: max(used.get(name, 0.0) for used in slots.values())
         for name in sorted({name for used in slots.values() for name in used})
     }
-    free = {name: amount - streams.get(name, 0.0) / max(len(slots), 1) for name, amount in has.items()}
+    free = {name: amount - streams.get(name, 0.0) / max(len(slots), 1) for name, amount in capacity.items()}
     for kind in kinds:
         for name, left in free.items():
             bundle = kind.worker.get(name, 0.0) + kind.server.get(name, 0.0)
-            if bundle > has[name]:
+            if bundle > capacity[name]:
                 raise InputError(
                     f"jobs of kind {kind.name} take {bundle:g} {name}, but the cluster of this history has "
-                    f"{has[name]:g}"
+                    f"{capacity[name]:g}"
                 )
             free[name] = max(left, bundle)
     return free

@@ -38,19 +38,24 @@ def record(policy: ClusterPolicy, traces: Traces, *, learns: bool = False) -> Hi
     history = History(Head(capacity=dict(traces.workload.capacity), policy=policy.name))
     simulation = Simulation(traces)
     while not simulation.is_done:
-        given = allocate(policy, simulation.situation())
+        allocation = allocate(policy, simulation.situation())
         now, jobs = simulation.now, simulation.jobs[0]
-        slot = simulation.advance(given)
-        rows = [_record(traces, given, slot, now, at, int(jobs[at])) for at in given.valid[0].nonzero()[0]]
+        slot = simulation.advance(allocation)
+        rows = [
+            _record(traces, allocation, slot, now, at, int(jobs[at]))
+            for at in allocation.valid[0].nonzero()[0]
+        ]
         history.records.extend(rows)
         if learns:
             policy.observe(rows)
     return history
 
 
-def _record(traces: Traces, given: Situation, slot: SimulatedSlot, now: int, row: int, job: int) -> Record:
+def _record(
+    traces: Traces, situation: Situation, slot: SimulatedSlot, now: int, row: int, job: int
+) -> Record:
     kind = traces.workload.kinds[int(traces.kind[0, job])]
-    before = float(given.done[0, row])
+    before = float(situation.done[0, row])
     done = before + float(slot.progress[0, row])
     total = float(slot.total[0, row])
     finished = bool(slot.used[0, row] < 1) or done >= total
@@ -59,8 +64,8 @@ def _record(traces: Traces, given: Situation, slot: SimulatedSlot, now: int, row
         job=f"job-{job}",
         kind=kind.name,
         arrived=float(traces.arrival[0, job]),
-        workers=int(given.workers[0, row]),
-        servers=int(given.servers[0, row]),
+        workers=int(situation.workers[0, row]),
+        servers=int(situation.servers[0, row]),
         before=before,
         done=total if finished else done,
         total=total,

@@ -101,8 +101,8 @@ class Simulation:
         self._coefficients = workload.speeds().table(workload.names)
         self._worker, self._server = workload.demands()
         self._most = workload.most_tasks()
-        has = np.array(list(workload.capacity.values()), np.float64)
-        self._capacity = np.tile(has, (len(traces), 1))
+        capacity = np.array(list(workload.capacity.values()), np.float64)
+        self._capacity = np.tile(capacity, (len(traces), 1))
         self._left = traces.work.copy()
         self._end = np.full(traces.work.shape, np.nan)
         self._waiting = np.zeros(len(traces))
@@ -123,7 +123,7 @@ class Simulation:
         """Return the current situation for a policy, before any allocation."""
         workload, rows = self.traces.workload, self._rows
         kind = np.take_along_axis(self.traces.kind, rows, 1)
-        left = np.take_along_axis(self._left, rows, 1)
+        remaining = np.take_along_axis(self._left, rows, 1)
         work = np.take_along_axis(self.traces.work, rows, 1)
         arrival = np.take_along_axis(self.traces.arrival, rows, 1)
         nothing = np.zeros_like(rows)
@@ -132,8 +132,8 @@ class Simulation:
             valid=self._valid,
             kind=kind,
             age=np.where(self._valid, self.now - arrival, 0).astype(np.float64),
-            done=work - left,
-            remaining=left,
+            done=work - remaining,
+            remaining=remaining,
             workers=nothing,
             servers=nothing,
             most_workers=self._most[0][kind],
@@ -145,21 +145,21 @@ class Simulation:
             backlog=self._present().sum(1) - self._valid.sum(1),
         )
 
-    def advance(self, given: Situation) -> SimulatedSlot:
+    def advance(self, situation: Situation) -> SimulatedSlot:
         """Simulate a slot with the workers and servers of an allocation, and return its results."""
         rows, traces = self._rows, self.traces
         noise = traces.noise[:, self.now % traces.noise.shape[1], :]
-        speed = self._speed(given) * np.take_along_axis(noise, rows, 1)
-        left = np.take_along_axis(self._left, rows, 1)
-        ends = self._valid & (speed >= left) & (speed > 0)
-        progress = np.where(ends, left, np.where(self._valid, speed, 0.0))
-        used = np.where(ends, left / np.maximum(speed, 1e-300), np.where(self._valid, 1.0, 0.0))
+        speed = self._speed(situation) * np.take_along_axis(noise, rows, 1)
+        remaining = np.take_along_axis(self._left, rows, 1)
+        ends = self._valid & (speed >= remaining) & (speed > 0)
+        progress = np.where(ends, remaining, np.where(self._valid, speed, 0.0))
+        used = np.where(ends, remaining / np.maximum(speed, 1e-300), np.where(self._valid, 1.0, 0.0))
         present = self._present()
         waiting = present.sum(1) - (ends * (1 - used)).sum(1)
         self._waiting += waiting
         self._slots += present.any(1)
         cluster, row = np.nonzero(self._valid)  # excludes empty rows, which may repeat a job
-        self._left[cluster, rows[cluster, row]] = np.where(ends, 0.0, left - progress)[cluster, row]
+        self._left[cluster, rows[cluster, row]] = np.where(ends, 0.0, remaining - progress)[cluster, row]
         cluster, row = np.nonzero(ends)
         self._end[cluster, rows[cluster, row]] = self.now + used[cluster, row]
         self.now += 1
@@ -189,12 +189,14 @@ class Simulation:
         valid = np.arange(places) < present.sum(1, keepdims=True)
         return order, valid
 
-    def _speed(self, given: Situation) -> Floats:
+    def _speed(self, situation: Situation) -> Floats:
         """Return the speed of each job, including the interference that policies do not know."""
-        works = (given.workers > 0) & (~given.takes_servers | (given.servers > 0))
-        slowness = self._coefficients[given.kind] * terms(np.maximum(given.workers, 1), given.servers)
-        full = 1 - given.free_parts.min(1, keepdims=True)
-        large = np.minimum(given.workers / _LARGE, 1)
+        works = (situation.workers > 0) & (~situation.takes_servers | (situation.servers > 0))
+        slowness = self._coefficients[situation.kind] * terms(
+            np.maximum(situation.workers, 1), situation.servers
+        )
+        full = 1 - situation.free_parts.min(1, keepdims=True)
+        large = np.minimum(situation.workers / _LARGE, 1)
         lost = self.traces.workload.interference * np.clip(full, 0, 1) ** 2 * large
         return np.where(works, (1 - lost) / np.maximum(slowness.sum(-1), 1e-12), 0.0)
 

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
-    """Describe a kind of job.
+    """A kind of job: its speed, its work and its demands.
 
     Attributes
     ----------
     name : str
-        Name of the kind, like in a history.
+        Name of the kind; jobs of a history have the same name in the field `kind`.
     coefficients : tuple of float
-        Coefficients of the time of a unit of work; see `onlineauto.cluster.policies.speeds.terms`.
+        Coefficients of the time that a unit of work takes; see `onlineauto.cluster.policies.speeds.terms`.
     work : float
-        Mean units of work of a job.
+        Mean number of units of work of a job.
     worker, server : mapping
         The demand of one worker and of one server by resource; `server` is empty for a kind without servers.
     most_workers, most_servers : int
@@ -153,6 +153,6 @@ class Workload:
         workers = np.array([kind.most_workers for kind in self.kinds])
         return workers, np.array([kind.most_servers if kind.server else 0 for kind in self.kinds])
 
-    def _demands(self, what: str) -> Floats:
-        table = [[getattr(kind, what).get(name, 0.0) for name in self.capacity] for kind in self.kinds]
+    def _demands(self, field_name: str) -> Floats:
+        table = [[getattr(kind, field_name).get(name, 0.0) for name in self.capacity] for kind in self.kinds]
         return np.array(table, np.float64)

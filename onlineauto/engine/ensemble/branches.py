@@ -116,20 +116,20 @@ def sums_of(weights: NDArray[np.float64], spread: NDArray[np.float64]) -> Sums:
 
 
 def merge_squares(
-    base: Sums, ends: Sequence[Sums], parts: NDArray[np.float64], unsure: float
+    base: Sums, ends: Sequence[Sums], parts: NDArray[np.float64], initial_variance: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weights merged by least squares, and their covariance, symmetric to the last bit.
 
-    No variance exceeds `unsure`. If rounding leaves less information about a direction than before the first
-    event, the weights have no component in it.
+    No variance exceeds `initial_variance`. If rounding leaves less information about a direction than before
+    the first event, the weights have no component in that direction.
     """
     information = merged(base.information, [each.information for each in ends], parts)
     products = merged(base.products, [each.products for each in ends], parts)
     known, basis = np.linalg.eigh(0.5 * (information + information.T))
-    least = 0.5 / (len(known) * unsure)
+    least = 0.5 / (len(known) * initial_variance)
     weights = basis @ np.where(known > least, (basis.T @ products) / np.maximum(known, least), 0.0)
     spread = (basis / np.maximum(known, least)) @ basis.T
-    factors = np.minimum(1.0, np.sqrt(unsure / spread.diagonal()))
+    factors = np.minimum(1.0, np.sqrt(initial_variance / spread.diagonal()))
     spread = factors[:, None] * spread * factors
     return weights, 0.5 * (spread + spread.T)
 
@@ -140,7 +140,7 @@ def merge_cells(
     learnt: Sequence[int],
     *,
     keeps: float,
-    between: tuple[float, float],
+    bounds: tuple[float, float],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return a table of weights and variances merged cell by cell, by precisions 1 / variance.
 
@@ -157,17 +157,20 @@ def merge_cells(
         Events that each branch has learnt since the base.
     keeps : float
         The factor by which a precision is multiplied when the cell is learnt.
-    between : (float, float)
+    bounds : (float, float)
         The smallest variance, and the variance before the first event.
     """
-    least, unsure = between
+    least, initial_variance = bounds
     weights, spread = base[0].copy(), base[1].copy()
     changes = [(end[0] != base[0]) | (end[1] != base[1]) for end in ends]
     rows = np.flatnonzero(np.logical_or.reduce(changes).any(axis=1))
     if not len(rows):
         return weights, spread
     tables = [(each[0][rows], each[1][rows]) for each in (base, *ends)]
-    sure = [1.0 / np.where(of > 0.0, of, unsure).astype(np.float64) for _, of in tables]
+    sure = [
+        1.0 / np.where(variance > 0.0, variance, initial_variance).astype(np.float64)
+        for _, variance in tables
+    ]
     times = []
     limit = max(float(each.max()) for each in sure)
     for own, n, changed in zip(sure[1:], learnt, changes, strict=True):
@@ -175,9 +178,9 @@ def merge_cells(
             since = np.minimum(np.log1p(-own / limit) / math.log(keeps), float(n))
         times.append(np.where(changed[rows], since, 0.0))
     parts = shares(times, forgetting(keeps))
-    precision = np.maximum(merged(sure[0], sure[1:], parts), 1.0 / unsure)
-    products = [one * of[0] for one, of in zip(sure, tables, strict=True)]
+    precision = np.maximum(merged(sure[0], sure[1:], parts), 1.0 / initial_variance)
+    products = [one * variance[0] for one, variance in zip(sure, tables, strict=True)]
     weights[rows] = merged(products[0], products[1:], parts) / precision
-    known = np.logical_or.reduce([of > 0.0 for _, of in tables])
-    spread[rows] = np.where(known, np.clip(1.0 / precision, least, unsure), 0.0)
+    known = np.logical_or.reduce([variance > 0.0 for _, variance in tables])
+    spread[rows] = np.where(known, np.clip(1.0 / precision, least, initial_variance), 0.0)
     return weights, spread

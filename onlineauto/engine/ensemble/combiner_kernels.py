@@ -107,8 +107,8 @@ def _origin(run: LoopRun) -> np.float32:
 @inline_kernel
 def _on_scale(ensemble: Ensemble, cost: float) -> np.float64:
     """Return a cost scaled by the range of costs so far to [0, 1], clipped to [-1, 2]; -1 for NaN."""
-    place = (np.float64(cost) - ensemble.range[0]) / (ensemble.range[1] - ensemble.range[0])
-    return min(place, np.float64(2.0)) if place >= -1.0 else np.float64(-1.0)
+    position = (np.float64(cost) - ensemble.range[0]) / (ensemble.range[1] - ensemble.range[0])
+    return min(position, np.float64(2.0)) if position >= -1.0 else np.float64(-1.0)
 
 
 @inline_kernel
@@ -155,7 +155,7 @@ def _scores_all(live: Live) -> bool:
 
 @inline_kernel
 def _score_members(context: Context, stream: Stream, actions: Actions, begin: int, end: int) -> None:
-    """Let the members fill their columns of the scores of the actions [begin, end).
+    """Compute the columns of the members in the scores of the actions [begin, end).
 
     Columns of members contain scores less the origin of costs, because members learn costs less the origin.
     An action that a member cannot score gets the champion's score. `buffers.members.known` receives the index
@@ -185,9 +185,9 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
         take_inputs(run, actions, -1, buffers)
     for member in range(len(members.states)):
         short_loop()
-        of = members.begins[member]
+        first_score = members.begins[member]
         any_scored = False
-        for at in range(of, members.begins[member + 1]):
+        for at in range(first_score, members.begins[member + 1]):
             short_loop()
             any_scored = any_scored or scored[at]
         if any_scored:
@@ -197,7 +197,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
                     context,
                     stream,
                     actions,
-                    Part(begin, end, of, first + of),
+                    Part(begin, end, first_score, first + first_score),
                     members.states[member],
                     buffers.members.scratch[member],
                 ),
@@ -206,7 +206,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
 
 @inline_kernel
 def _grow_members(context: Context) -> None:
-    """Let the members prepare for new features, bins and actions."""
+    """Prepare the members for new features, bins and actions."""
     members = context.live.ensemble.members
     for member in range(len(members.states)):
         short_loop()
@@ -215,7 +215,7 @@ def _grow_members(context: Context) -> None:
 
 @inline_kernel
 def _learn_members(context: Context, stream: Stream, actions: Actions, label: Label, cost: float) -> None:
-    """Let the members learn an event from the inputs by which it was scored.
+    """Update the members with an event, from the inputs by which it was scored.
 
     `cost` is the label's cost, clipped.
     """
@@ -227,10 +227,10 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
         return
     features, known = inputs.tally[Known.FEATURES], inputs.tally[Known.ACTIONS]
     new, joined = meet_event(run, actions, buffers.members.known), joins(inputs)
-    again = new or joined
+    repeats = new or joined
     if new:
         forget_products(buffers, action, action + 1)
-    if again:
+    if repeats:
         take_inputs(run, actions, action if joined else -1, buffers)
     if features != inputs.tally[Known.FEATURES] or known != inputs.tally[Known.ACTIONS]:
         _grow_members(context)
@@ -243,15 +243,15 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
     origin = np.float64(_origin(run))
     for member in range(len(members.states)):
         short_loop()
-        of = members.begins[member]
-        if not all_rest(members, of, members.begins[member + 1]):
+        score = members.begins[member]
+        if not all_rest(members, score, members.begins[member + 1]):
             call_at(
                 context.units.learn_members[member],
                 (
                     context,
                     stream,
                     actions,
-                    Lesson(action, index, cost - origin, weight, of, first + of, again),
+                    Lesson(action, index, cost - origin, weight, score, first + score, repeats),
                     members.states[member],
                     buffers.members.scratch[member],
                 ),
@@ -292,8 +292,8 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
             short_loop()
             if context.buffers.members.scored[at]:
                 weight = ensemble.weights[2 * last + 1 - members + at]
-                of = column - members + at
-                constant += weight * _level(ensemble, score, actions.n, of, origin)
+                score_index = column - members + at
+                constant += weight * _level(ensemble, score, actions.n, score_index, origin)
     for action in range(begin, end):
         short_loop()
         if not width > 0.0:
@@ -377,17 +377,17 @@ def _test_rewards(run: LoopRun, score: NDArray[np.float32], n: int, column: int,
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
     weight = min(weight, _LARGEST_WEIGHT)
     sign = 1.0 if live.tests.cost_is_reward else -1.0
-    earned = sign * np.float64(label.cost)
+    reward = sign * np.float64(label.cost)
     champion, choice = best_action(score, 0, n), best_action(score, column, n)
     w1 = np.float64(weight if choice == label.action else _ZERO)
     w0 = np.float64(weight if champion == label.action else _ZERO)
-    observe_policy(test.policies[RewardOwner.SELF], statistics.scale, w1, earned)
-    observe_policy(test.policies[RewardOwner.CHAMPION], statistics.scale, w0, earned)
+    observe_policy(test.policies[RewardOwner.SELF], statistics.scale, w1, reward)
+    observe_policy(test.policies[RewardOwner.CHAMPION], statistics.scale, w0, reward)
     if choice != champion:
         low, high = np.float64(statistics.scale[LOW]), np.float64(statistics.scale[HIGH])
         q1 = min(max(sign * np.float64(score[choice, 0]), low), high)
         q0 = min(max(sign * np.float64(score[champion, 0]), low), high)
-        observe_predicted(test.pair, statistics.scale, w1, w0, earned, (q1, q0), 0.0)
+        observe_predicted(test.pair, statistics.scale, w1, w0, reward, (q1, q0), 0.0)
 
 
 @inline_kernel
@@ -496,7 +496,7 @@ def learn_ensemble(
 
 
 @inline_kernel
-def _unexplained(ensemble: Ensemble, cost: float, noise: float) -> np.float64:
+def _unexplained_variance(ensemble: Ensemble, cost: float, noise: float) -> np.float64:
     """Return the part of the variance of costs that is not explained, once the variance includes `cost`."""
     costs = ensemble.costs
     costs[CostSoFar.EVENTS] = min(costs[CostSoFar.EVENTS] + 1.0, LATEST)
@@ -526,10 +526,10 @@ def _learn_weights(
     for at in range(members):
         short_loop()
         if buffers.members.scored[at]:
-            index, of = last - members + at, column - members + at
-            inputs[index] = _on_scale(ensemble, origin + score[action, of])
+            index, score_index = last - members + at, column - members + at
+            inputs[index] = _on_scale(ensemble, origin + score[action, score_index])
             if levels:
-                inputs[last + 1 + index] = _level(ensemble, score, actions.n, of, origin)
+                inputs[last + 1 + index] = _level(ensemble, score, actions.n, score_index, origin)
     inputs[last] = 1.0
     noise = np.float64(_rank(score, action, actions.n, ranking) + 1)
     noise /= math.sqrt(_fairness(label, actions.n)) * np.float64(label.weight)
@@ -540,7 +540,7 @@ def _learn_weights(
     ensemble.error[1] = min(ensemble.error[1] + 1.0, LATEST)
     ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]
     if ensemble.n_levels > 0:
-        noise *= max(_unexplained(ensemble, cost, noise), _YOUNG / ensemble.error[1])
+        noise *= max(_unexplained_variance(ensemble, cost, noise), _YOUNG / ensemble.error[1])
     learn_squares(
         ensemble.weights, ensemble.spread, inputs, ensemble.scratch[1], Observed(cost, noise, KEEPS, 1)
     )

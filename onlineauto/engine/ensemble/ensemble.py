@@ -128,7 +128,7 @@ def names_of(ensemble: Ensemble) -> tuple[str, ...]:
 
 def weight_of(ensemble: Ensemble, score: str) -> int:
     """Return the index of the weight of a member's score."""
-    return _first(ensemble) + names_of(ensemble).index(score)
+    return _first_weight(ensemble) + names_of(ensemble).index(score)
 
 
 def _needs_by_name(ensemble: Ensemble) -> Iterator[tuple[str, Needs]]:
@@ -139,18 +139,18 @@ def _needs_by_name(ensemble: Ensemble) -> Iterator[tuple[str, Needs]]:
 def able_scores(ensemble: Ensemble) -> dict[str, bool]:
     """Return, by name, whether each score has all inputs that it needs; resting scores are included."""
     tally, learnt = ensemble.members.inputs.tally.tolist(), int(ensemble.members.inputs.seen[-1])
-    able: dict[str, bool] = {}
+    can_work: dict[str, bool] = {}
     for name, needs in _needs_by_name(ensemble):
-        able[name] = (
+        can_work[name] = (
             needs.least_actions <= tally[Known.ACTIONS] <= needs.most_actions
             and tally[Known.FEATURES] <= needs.most_features
             and tally[Known.NUMBERS] <= needs.most_numbers
             and (not needs.numbers or tally[Known.NUMBERS] > 0 or tally[Known.ACTIONS] > MOST_ACTIONS)
             and learnt >= needs.events
             and tally[Known.WIDEST] <= needs.width
-            and able.get(needs.upon, True)
+            and can_work.get(needs.upon, True)
         )
-    return able
+    return can_work
 
 
 def begin(ensemble: Ensemble) -> None:
@@ -162,21 +162,21 @@ def begin(ensemble: Ensemble) -> None:
 
 def begin_again(ensemble: Ensemble, fresh: Ensemble) -> None:
     """Reset the ensemble and its members to a `fresh` one, except for the level and which members rest."""
-    mine, theirs = _arrays_of(ensemble), _arrays_of(fresh)
+    current, initial = _arrays_of(ensemble), _arrays_of(fresh)
     for name in (*_PREDICTS, *_LEARNS):
         if name != "level":
-            mine[name][...] = theirs[name]
+            current[name][...] = initial[name]
     _copy(fresh.members.inputs, ensemble.members.inputs)
     _copy(states_of(fresh).records, states_of(ensemble).records)
 
 
 def _copy(source: tuple[Any, ...], target: tuple[Any, ...]) -> None:
     """Copy all arrays of a record, and of the records in it, into another record."""
-    for theirs, mine in zip(source, target, strict=True):
-        if isinstance(mine, np.ndarray):
-            mine[...] = theirs
-        elif isinstance(mine, tuple):
-            _copy(theirs, mine)
+    for source_array, target_array in zip(source, target, strict=True):
+        if isinstance(target_array, np.ndarray):
+            target_array[...] = source_array
+        elif isinstance(target_array, tuple):
+            _copy(source_array, target_array)
 
 
 def join(ensemble: Ensemble, live: int) -> None:
@@ -216,18 +216,18 @@ def promote(ensemble: Ensemble, live: int, n: int) -> None:
 
 
 def rest(ensemble: Ensemble, names: Collection[str]) -> None:
-    """Let the scores in `names` rest and all others work, and remove resting scores from the weights.
+    """Make the scores in `names` rest and all others active; remove resting scores from the weights.
 
     A score that works again begins with weight 0.
     """
     names = _with_those_upon(ensemble, names)
     for at, name in enumerate(names_of(ensemble)):
         if name in names and not ensemble.members.rests[at]:
-            _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, _first(ensemble) + at))
+            _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, _first_weight(ensemble) + at))
         ensemble.members.rests[at] = name in names
 
 
-def _first(ensemble: Ensemble) -> int:
+def _first_weight(ensemble: Ensemble) -> int:
     """Return the index of the first weight of a member."""
     return constant_of(ensemble) - len(ensemble.members.rests)
 
@@ -255,9 +255,9 @@ def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], *indic
 def without_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
     """Return an ensemble with copied weights, without those of scores that `inputs` are too many for."""
     copy = ensemble._replace(weights=ensemble.weights.copy(), spread=ensemble.spread.copy())
-    able = able_scores(ensemble._replace(members=ensemble.members._replace(inputs=inputs)))
-    for at, name in enumerate(names_of(ensemble), _first(ensemble)):
-        if not able[name]:
+    can_work = able_scores(ensemble._replace(members=ensemble.members._replace(inputs=inputs)))
+    for at, name in enumerate(names_of(ensemble), _first_weight(ensemble)):
+        if not can_work[name]:
             _leave_out(copy.weights, copy.spread, *_indices(ensemble, at))
     return copy
 
@@ -269,16 +269,16 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
     """
     resting = _with_those_upon(ensemble, resting)
     weights, spread = ensemble.weights.copy(), ensemble.spread.copy()
-    indices = {name: at for at, name in enumerate(names_of(ensemble), _first(ensemble))}
+    indices = {name: at for at, name in enumerate(names_of(ensemble), _first_weight(ensemble))}
     for name, at in indices.items():  # the last bits depend on this order
         if name in resting:
             _leave_out(weights, spread, *_indices(ensemble, at))
     # The noise of bandits is in units of the variance of costs, and so is the covariance.
-    able, error = able_scores(ensemble), float(max(ensemble.error[0], ensemble.costs[CostSoFar.VARIANCE]))
+    can_work, error = able_scores(ensemble), float(max(ensemble.error[0], ensemble.costs[CostSoFar.VARIANCE]))
     result = {
         name: float(weights[at] ** 2 / (spread[at, at] * error)) if error > 0 else 0.0
         for name, at in indices.items()
-        if able[name] and name not in resting
+        if can_work[name] and name not in resting
     }
     for name, needs in _needs_by_name(ensemble):
         if name in result and needs.upon in result:
@@ -302,12 +302,12 @@ def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str
         visits=n_actions + LEARNT,
         joined=bool(tally[Known.ACTIONS] > MOST_ACTIONS),
     )
-    able = able_scores(ensemble)
+    can_work = able_scores(ensemble)
     return {
         name: float(price)
         for member in states_of(ensemble).members
         for name, price in zip(member.names, member.prices(work), strict=True)
-        if able[name]
+        if can_work[name]
     }
 
 
@@ -333,12 +333,12 @@ def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
     Arrays that only learning needs are empty.
     """
     constant, states = constant_of(ensemble), states_of(ensemble)
-    kept = [*live, *range(_first(ensemble), constant)]
-    levels = [constant + 1 + at for at in kept] if ensemble.n_levels else []
+    retained = [*live, *range(_first_weight(ensemble), constant)]
+    levels = [constant + 1 + at for at in retained] if ensemble.n_levels else []
     small = [member.to_predict(state) for member, state in zip(states.members, states.records, strict=True)]
     return ensemble._replace(
         n_levels=len(levels),
-        weights=ensemble.weights[[*kept, constant, *levels]] if ensemble.on else ensemble.weights,
+        weights=ensemble.weights[[*retained, constant, *levels]] if ensemble.on else ensemble.weights,
         spread=np.zeros((0, 0)),
         error=np.zeros(0),
         costs=np.zeros(0),
@@ -377,10 +377,10 @@ def ensemble_state(ensemble: Ensemble, *, tests: int) -> dict[str, Any]:
 
 def _sections(ensemble: Ensemble) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the section of each member."""
-    able, learns, states = able_scores(ensemble), len(ensemble.spread) > 0, states_of(ensemble)
+    can_work, learns, states = able_scores(ensemble), len(ensemble.spread) > 0, states_of(ensemble)
     rests = dict(zip(names_of(ensemble), ensemble.members.rests.tolist(), strict=True))
     for member, state in zip(states.members, states.records, strict=True):
-        working = [able[name] and (learns or not rests[name]) for name in member.names]
+        working = [can_work[name] and (learns or not rests[name]) for name in member.names]
         yield (
             member.name,
             {"version": member.version} | member.state(state, ensemble.members.inputs, working=working),
@@ -452,7 +452,7 @@ def _of_v0_1(ensemble: dict[str, Any]) -> dict[str, Any]:
 
 def _sections_of_v0_1(members: dict[str, Any]) -> dict[str, Any]:
     """Return the sections of members that release 0.1 wrote: all in one map, without versions."""
-    parts = {each: members[of] for each, of in _PARTS_OF_V0_1.items()}
+    parts = {each: members[member] for each, member in _PARTS_OF_V0_1.items()}
     parts["layer"] = {**parts["layer"], "measure": members["measure"]}
     shared = {name: array for name, array in members.items() if name not in _PARTS_OF_V0_1.values()}
     return {
@@ -466,30 +466,30 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
 
     The weights of a stored score that the ensemble does not have are removed by least squares.
     """
-    live, mine, learns = _first(ensemble), names_of(ensemble), len(ensemble.spread) > 0
+    live, score_names, learns = _first_weight(ensemble), names_of(ensemble), len(ensemble.spread) > 0
     last, constant = live + len(names), constant_of(ensemble)
     n = last + 1 + (last if ensemble.n_levels else 0)
     known = last + 1 if stored["version"].count() < 2 else n
     weights, spread = np.zeros(n), np.eye(n) * UNSURE
     weights[:known] = stored["weights"].finite(np.float64, (known,))
     if learns:
-        found = stored["spread"].finite(np.float64, (known, known))
-        if not (np.array_equal(found, found.T) and (found.diagonal() > 0.0).all()):
+        stored_spread = stored["spread"].finite(np.float64, (known, known))
+        if not (np.array_equal(stored_spread, stored_spread.T) and (stored_spread.diagonal() > 0.0).all()):
             raise stored["spread"].fail("a covariance, which is symmetric and has variances above 0")
-        spread[:known, :known] = found
+        spread[:known, :known] = stored_spread
     pairs = [(at, at) for at in range(live)]
     for at, name in enumerate(names, live):
-        if name in mine:
-            pairs.append((at, live + mine.index(name)))
+        if name in score_names:
+            pairs.append((at, live + score_names.index(name)))
         else:
             _leave_out(weights, spread, *([at, last + 1 + at] if ensemble.n_levels else [at]))
     pairs += [(last + 1 + at, constant + 1 + to) for at, to in pairs] if ensemble.n_levels else []
-    theirs, ours = map(list, zip((last, constant), *pairs, strict=True))
+    stored_indices, indices = map(list, zip((last, constant), *pairs, strict=True))
     ensemble.weights[:] = 0.0
-    ensemble.weights[ours] = weights[theirs]
+    ensemble.weights[indices] = weights[stored_indices]
     if learns:
         ensemble.spread[:] = np.eye(len(ensemble.weights)) * UNSURE
-        ensemble.spread[np.ix_(ours, ours)] = spread[np.ix_(theirs, theirs)]
+        ensemble.spread[np.ix_(indices, indices)] = spread[np.ix_(stored_indices, stored_indices)]
 
 
 def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> None:
@@ -523,7 +523,7 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
                 "cannot learn: save a predict-only model again, from the model that learns"
             )
         member.begin(state, ensemble.members.inputs)
-        for at, name in enumerate(names_of(ensemble), _first(ensemble)):
+        for at, name in enumerate(names_of(ensemble), _first_weight(ensemble)):
             if name in member.names:
                 _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, at))
         if not is_new:

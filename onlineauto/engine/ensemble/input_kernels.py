@@ -58,14 +58,14 @@ def joins(inputs: Inputs) -> bool:
 
 
 @inline_kernel
-def place_of(inputs: Inputs, feature: np.uint64) -> int:
+def slot_of(inputs: Inputs, feature: np.uint64) -> int:
     """Return the table index of a feature, or of a stem: where it is, or where it would be inserted."""
     mask = len(inputs.feature) - 1
     key = feature + np.uint64(1)
-    place = int((key * _MIX) >> np.uint64(40)) & mask
-    while inputs.feature[place] != 0 and inputs.feature[place] != key:
-        place = (place + 1) & mask
-    return place
+    slot = int((key * _MIX) >> np.uint64(40)) & mask
+    while inputs.feature[slot] != 0 and inputs.feature[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
 
 
 @inline_kernel
@@ -102,12 +102,12 @@ def copy_numbers(source: NDArray[Any], target: NDArray[Any], n: int) -> None:
 def deviations(value: float, mean: float, variance: float) -> float:
     """Return the distance of a value from a mean in standard deviations, clipped."""
     spread = math.sqrt(variance)
-    away = (value - mean) / spread if spread > 0.0 else 0.0
-    return min(max(away, -_FAR), _FAR)
+    distance = (value - mean) / spread if spread > 0.0 else 0.0
+    return min(max(distance, -_FAR), _FAR)
 
 
 @inline_kernel
-def standardised(inputs: Inputs, number: int, value: float) -> float:
+def standardise(inputs: Inputs, number: int, value: float) -> float:
     """Return the distance of a number's value from its mean in standard deviations, clipped."""
     return deviations(value, inputs.numbers.mean[number], inputs.numbers.variance[number])
 
@@ -126,9 +126,9 @@ def _take_line(run: LoopRun, line: int, words: int, buffers: Buffers) -> int:
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
             if not math.isfinite(value):
                 continue
-            place, number = place_of(known, np.uint64(feature)), InputKind.WORD
-            if known.feature[place] != 0:
-                at = known.input[place]
+            slot, number = slot_of(known, np.uint64(feature)), InputKind.WORD
+            if known.feature[slot] != 0:
+                at = known.input[slot]
                 values[at] += value
                 number = known.number[at]
                 if is_named(known, at, value):
@@ -160,7 +160,7 @@ def take_inputs(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -
         taken.raw[k] = raw
         if numbers.bins[k] > 0:
             values[numbers.of_bin[k, bin_of(known, k, raw)]] = 1
-        values[at] = standardised(known, k, raw)
+        values[at] = standardise(known, k, raw)
 
 
 @inline_kernel
@@ -172,9 +172,9 @@ def take_feature(
     Returns three values: the feature's input, -1 for numbers and unknown features; the index of the number,
     or `InputKind.WORD` if it is none; and the previous value of that number.
     """
-    place, own, number, before = place_of(inputs, np.uint64(feature)), -1, InputKind.WORD, 0.0
-    if inputs.feature[place] != 0:
-        at = inputs.input[place]
+    slot, own, number, before = slot_of(inputs, np.uint64(feature)), -1, InputKind.WORD, 0.0
+    if inputs.feature[slot] != 0:
+        at = inputs.input[slot]
         number = inputs.number[at]
         if number < 0:
             own = at
@@ -200,7 +200,7 @@ def action_key(run: LoopRun, actions: Actions, action: int) -> np.uint64:
         for i in range(stream.spans[span].start, stream.spans[span + 1].start):
             short_loop()
             value = np.float64(stream.features[i].value) * 65536.0
-            whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN is no whole number either
+            whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN becomes 0, too
             part = (np.uint64(stream.features[i].hash) ^ (np.uint64(whole) << np.uint64(32))) * _MIX
             key += (part ^ (part >> _SHIFT)) * _MIX
     return key
@@ -221,15 +221,15 @@ def index_of(inputs: Inputs, key: np.uint64) -> int:
 @kernel
 def _register_feature(inputs: Inputs, feature: np.uint64, is_number: bool) -> bool:
     """Register a feature of a learnt event, unless there are too many; return whether it is new."""
-    tally, place = inputs.tally, place_of(inputs, feature)
-    new = inputs.feature[place] == 0
+    tally, slot = inputs.tally, slot_of(inputs, feature)
+    new = inputs.feature[slot] == 0
     if new:
         if tally[Known.FEATURES] > MOST_FEATURES - 1:
             tally[Known.FEATURES] = MOST_FEATURES + 1
             return False
-        inputs.feature[place] = feature + np.uint64(1)
-        inputs.input[place] = add_input(inputs, InputKind.WORD)
-    at = inputs.input[place]
+        inputs.feature[slot] = feature + np.uint64(1)
+        inputs.input[slot] = add_input(inputs, InputKind.WORD)
+    at = inputs.input[slot]
     if is_number and inputs.number[at] < 0 and tally[Known.NUMBERS] <= MOST_NUMBERS:
         if tally[Known.NUMBERS] < MOST_NUMBERS:
             inputs.number[at] = tally[Known.NUMBERS]
@@ -244,14 +244,14 @@ def _register_name(inputs: Inputs, word: np.uint32, seed: np.uint32) -> None:
     stem, amount = numbered_name(word, seed)
     if stem == NO_STEM:
         return
-    tally, place = inputs.tally, place_of(inputs, stem)
-    if inputs.feature[place] == 0:
+    tally, slot = inputs.tally, slot_of(inputs, stem)
+    if inputs.feature[slot] == 0:
         if tally[Known.NUMBERS] >= MOST_NUMBERS or tally[Known.FEATURES] >= MOST_FEATURES:
             return
         inputs.numbers.named[tally[Known.NUMBERS]] = True
         _register_feature(inputs, stem, True)
-    at = inputs.input[place_of(inputs, np.uint64(word))]
-    inputs.names[at], inputs.amount[at] = inputs.number[inputs.input[place]], amount
+    at = inputs.input[slot_of(inputs, np.uint64(word))]
+    inputs.names[at], inputs.amount[at] = inputs.number[inputs.input[slot]], amount
 
 
 @kernel
@@ -328,11 +328,11 @@ def _new_of_line(run: LoopRun, line: int) -> tuple[int, int]:
             is_word = value == np.float32(1)
             if value == np.float32(0) or not math.isfinite(value) or (is_word and not has_room):
                 continue
-            place = place_of(inputs, np.uint64(stream.features[i].hash))
-            known = inputs.feature[place] != 0
+            slot = slot_of(inputs, np.uint64(stream.features[i].hash))
+            known = inputs.feature[slot] != 0
             features += has_room and not known
             is_number = not is_word and (known or has_room)
-            numbers += is_number and not (known and inputs.number[inputs.input[place]] >= 0)
+            numbers += is_number and not (known and inputs.number[inputs.input[slot]] >= 0)
     return features, numbers
 
 

@@ -74,12 +74,12 @@ def leave_out(
     weights: NDArray[np.float64],
     spread: NDArray[np.float64],
     at: int,
-    unsure: float,
+    initial_variance: float,
     others: NDArray[np.float64],
 ) -> None:
     """Remove a weight: set it to 0, and the others to the least squares solution without its input.
 
-    `unsure` is its variance afterwards, and `others` is scratch memory.
+    `initial_variance` is its variance afterwards, and `others` is scratch memory.
     """
     root = math.sqrt(spread[at, at])
     share = weights[at] / root
@@ -92,29 +92,29 @@ def leave_out(
     weights[at] = 0.0
     spread[at, :] = 0.0
     spread[:, at] = 0.0
-    spread[at, at] = unsure
+    spread[at, at] = initial_variance
 
 
 @kernel
-def dot(one: NDArray[np.float32], other: NDArray[np.float32], n: int) -> float:
+def dot(a_values: NDArray[np.float32], b_values: NDArray[np.float32], n: int) -> float:
     """Return the product of the first `n` numbers of two arrays.
 
     It is added up in sixteen sums, since each addition to a single sum would wait for the previous one.
     """
     zero = np.float32(0)
     a, b, c, d = splat(zero), splat(zero), splat(zero), splat(zero)
-    whole, fours = n - n % 16, n - n % 4
-    for i in range(0, whole, 16):
-        a = a + load_from(one, i) * load_from(other, i)
-        b = b + load_from(one, i + 4) * load_from(other, i + 4)
-        c = c + load_from(one, i + 8) * load_from(other, i + 8)
-        d = d + load_from(one, i + 12) * load_from(other, i + 12)
-    for i in range(whole, fours, 4):
-        a = a + load_from(one, i) * load_from(other, i)
+    n_sixteen, n_four = n - n % 16, n - n % 4
+    for i in range(0, n_sixteen, 16):
+        a = a + load_from(a_values, i) * load_from(b_values, i)
+        b = b + load_from(a_values, i + 4) * load_from(b_values, i + 4)
+        c = c + load_from(a_values, i + 8) * load_from(b_values, i + 8)
+        d = d + load_from(a_values, i + 12) * load_from(b_values, i + 12)
+    for i in range(n_sixteen, n_four, 4):
+        a = a + load_from(a_values, i) * load_from(b_values, i)
     total = (a + b) + (c + d)
     result = np.float64((element(total, 0) + element(total, 1)) + (element(total, 2) + element(total, 3)))
-    for i in range(fours, n):
-        result += one[i] * other[i]
+    for i in range(n_four, n):
+        result += a_values[i] * b_values[i]
     return result
 
 
@@ -204,25 +204,30 @@ def _multiply(
 
 @inline_kernel
 def _learn_weights(
-    weights: NDArray[Any], gains: NDArray[Any], error: float, known: float, observed: Observed, least: float
+    weights: NDArray[Any],
+    gains: NDArray[Any],
+    error: float,
+    variance: float,
+    observed: Observed,
+    least: float,
 ) -> tuple[float, float]:
-    """Let the weights learn an event from its gains, its error and the variance `known` of its prediction.
+    """Update the weights with an event from its gains, its error and the `variance` of its prediction.
 
     At least the part `least` of that variance remains. An event that float32 cannot hold is not learnt.
     Returns two values: the variance of the event for the covariance, 0 if the covariance does not learn it;
     and the part of the information that is retained.
     """
-    keeps, unsure = 1.0, observed.keeps * max(observed.noise, least * known) + known
-    if not unsure > 0.0 or not math.isfinite(unsure) or not math.isfinite(error):
+    keeps, initial_variance = 1.0, observed.keeps * max(observed.noise, least * variance) + variance
+    if not initial_variance > 0.0 or not math.isfinite(initial_variance) or not math.isfinite(error):
         return 0.0, 1.0
-    step = gains.dtype.type(error / unsure)
+    step = gains.dtype.type(error / initial_variance)
     for i in range(len(gains)):
         weights[i] += gains[i] * step
     if observed.times == 0:
         return 0.0, 1.0
     for _ in range(observed.times):
         keeps *= observed.keeps
-    return keeps * max(observed.noise / observed.times, least * known) + known, keeps
+    return keeps * max(observed.noise / observed.times, least * variance) + variance, keeps
 
 
 @kernel
@@ -252,7 +257,7 @@ def learn_lately(
 def _learn_waiting(
     regression: Regression, action: int, n: int, gains: NDArray[np.float32], keeps: float
 ) -> None:
-    """Let an action's `n` weights learn the waiting events; the covariance follows later."""
+    """Update an action's `n` weights with the waiting events; the covariance follows later."""
     waits, late, taken = regression.n_waiting[action], regression.late[action], 0
     spread, waiting = regression.spread[action], regression.waiting[action, :waits]
     for event in range(waits):
@@ -275,12 +280,12 @@ def _learn_waiting(
             own[i] *= factor
         observed = Observed(known[0], known[1], keeps, int(known[2]))
         error = observed.target - dot(regression.weights[action], inputs, n)
-        unsure, remains = _learn_weights(
+        initial_variance, remains = _learn_weights(
             regression.weights[action], own, error, dot(own, inputs, n), observed, SURE_32
         )
-        if not unsure > 0.0:
+        if not initial_variance > 0.0:
             continue
-        part, row = np.float32(1.0 / math.sqrt(scale * unsure)), late[n_late]
+        part, row = np.float32(1.0 / math.sqrt(scale * initial_variance)), late[n_late]
         for i in range(n):
             row[i] = own[i] * part
         regression.scale[action] = scale / remains
@@ -289,9 +294,9 @@ def _learn_waiting(
 
 
 @inline_kernel
-def begin_weight(regression: Regression, action: int, at: int, unsure: float) -> None:
+def begin_weight(regression: Regression, action: int, at: int, initial_variance: float) -> None:
     """Set the variance of an action's new weight, even if updates of the covariance are pending."""
-    regression.spread[action, at, at] = unsure / regression.scale[action]
+    regression.spread[action, at, at] = initial_variance / regression.scale[action]
 
 
 @kernel
@@ -336,11 +341,11 @@ def learn_squares(
     for i in range(n):
         error -= weights[i] * inputs[i]
         known += gains[i] * inputs[i]
-    unsure, keeps = _learn_weights(weights, gains[:n], error, known, observed, SURE)
-    if not unsure > 0.0:
+    initial_variance, keeps = _learn_weights(weights, gains[:n], error, known, observed, SURE)
+    if not initial_variance > 0.0:
         return
     scale = 1.0 / keeps
-    part = math.sqrt(scale / unsure)
+    part = math.sqrt(scale / initial_variance)
     for i in range(n):
         gains[i] *= part
     for i in range(n):

@@ -102,12 +102,12 @@ class Sizes(NamedTuple):
 class Work(NamedTuple):
     """Sizes of an event, which determine the price of a member."""
 
-    inputs: int  # known features and bins
-    unbinned: int  # known features
-    widest: int  # features of a context that may be crossed
-    features: float  # features of an action, including those of the context
+    inputs: int  # number of known features and bins
+    unbinned: int  # number of known features
+    widest: int  # number of features of the context that may be crossed
+    features: float  # mean number of features of an action, including those of the context
     n_actions: float
-    visits: float  # actions of an event, plus the additional count of learning
+    visits: float  # number of actions of an event, plus the additional ones for learning
     joined: bool  # there are too many actions for separate regressions
 
 

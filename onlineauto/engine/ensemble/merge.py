@@ -75,11 +75,11 @@ def merge_ensembles(
         changed whether it predicts, which members rest, or its tests.
     """
     _check(base, ends)
-    inputs, (whole, *branches) = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
+    inputs, (base_branch, *branches) = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
     members = states_of(base).members
     states = [
         member.merge(
-            whole._replace(state=state),
+            base_branch._replace(state=state),
             [
                 branch._replace(state=states_of(end).records[at])
                 for branch, end in zip(branches, ends, strict=True)
@@ -187,22 +187,22 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
     New inputs are added in the order of the branches while the capacity lasts. A number has the bins of the
     branch with the most bins for it. A bin of another branch is mapped to the bin that contains its middle.
     """
-    inputs, everyone = copy.deepcopy(base), [base, *ends]
+    inputs, all_inputs = copy.deepcopy(base), [base, *ends]
     known = max(int(base.tally[Known.FEATURES]), 1)
     for end in ends:
         _add_features(inputs, end)
         _add_actions(inputs, end)
-    inputs.tally[Known.WIDEST] = max(each.tally[Known.WIDEST] for each in everyone)
+    inputs.tally[Known.WIDEST] = max(each.tally[Known.WIDEST] for each in all_inputs)
     inputs.wide[:] = np.maximum(base.wide + sum(end.wide - base.wide for end in ends), 0)
-    numbers = [_numbers_of(inputs, each) for each in everyone]
+    numbers = [_numbers_of(inputs, each) for each in all_inputs]
     for number in range(min(int(inputs.tally[Known.NUMBERS]), MOST_NUMBERS)):
         _merge_number(inputs, base, number, list(zip(ends, numbers[1:], strict=True)), known)
-    actions = [_actions_of(inputs, each) for each in everyone]
-    counts = [_event_counts(each, of) for each, of in zip(everyone, actions, strict=True)]
+    actions = [_actions_of(inputs, each) for each in all_inputs]
+    counts = [_event_counts(each, of) for each, of in zip(all_inputs, actions, strict=True)]
     inputs.seen[:] = counts[0] + sum(count - counts[0] for count in counts[1:])
     branches = [
         Branch(None, _inputs_of(inputs, each, of, known), of, action, np.stack([counts[0], count], axis=1))
-        for each, of, action, count in zip(everyone, numbers, actions, counts, strict=True)
+        for each, of, action, count in zip(all_inputs, numbers, actions, counts, strict=True)
     ]
     return inputs, branches
 
@@ -230,15 +230,15 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
     inputs.tally[Known.FEATURES] = max(
         inputs.tally[Known.FEATURES], min(end.tally[Known.FEATURES], 1)
     )  # the constant
-    theirs = _features_of(end)
+    indices = _features_of(end)
     mask = len(inputs.feature) - 1
-    for key in theirs:
+    for key in indices:
         if key not in known and (at := _new_input(inputs, InputKind.WORD)) >= 0:
-            place = (key * _MIX % 2**64 >> 40) & mask
-            while inputs.feature[place]:
-                place = (place + 1) & mask
-            inputs.feature[place], inputs.input[place], known[key] = key, at, at
-    keys = {own: key for key, own in theirs.items()}
+            slot = (key * _MIX % 2**64 >> 40) & mask
+            while inputs.feature[slot]:
+                slot = (slot + 1) & mask
+            inputs.feature[slot], inputs.input[slot], known[key] = key, at, at
+    keys = {own: key for key, own in indices.items()}
     for own in end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)].tolist():
         at, number = known.get(keys[own], -1), int(inputs.tally[Known.NUMBERS])
         if at >= 0 and inputs.number[at] < 0 and number < MOST_NUMBERS:
@@ -249,7 +249,7 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
         if end.tally[tally] > most:
             inputs.tally[tally] = most + 1
     numbers = _numbers_of(inputs, end)
-    for key, own in theirs.items():
+    for key, own in indices.items():
         at = known.get(key, -1)
         if at >= 0 and inputs.names[at] < 0 <= end.names[own] and numbers[end.names[own]] >= 0:
             inputs.names[at], inputs.amount[at] = numbers[end.names[own]], end.amount[own]
@@ -271,8 +271,8 @@ def _numbers_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
     """Return the merged index of each number of a branch."""
     keys = {own: key for key, own in _features_of(end).items()}
     known = _features_of(inputs)
-    of = end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)]
-    inputs_of_numbers = [known.get(keys[own], -1) for own in of.tolist()]
+    number_keys = end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)]
+    inputs_of_numbers = [known.get(keys[own], -1) for own in number_keys.tolist()]
     return np.array([inputs.number[at] if at >= 0 else -1 for at in inputs_of_numbers], np.int64)
 
 
@@ -290,67 +290,67 @@ def _actions_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
 
 def _event_counts(end: Inputs, actions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the number of events that a branch has learnt with each merged action, and the total."""
-    seen = np.zeros_like(end.seen)
-    seen[actions[actions >= 0]] = end.seen[: len(actions)][actions >= 0]
-    seen[-1] = end.seen[-1]
-    return seen
+    counts = np.zeros_like(end.seen)
+    counts[actions[actions >= 0]] = end.seen[: len(actions)][actions >= 0]
+    counts[-1] = end.seen[-1]
+    return counts
 
 
 def _merge_number(
-    inputs: Inputs, base: Inputs, number: int, ends: list[tuple[Inputs, NDArray[np.int64]]], known: int
+    inputs: Inputs, base: Inputs, number: int, ends: list[tuple[Inputs, NDArray[np.int64]]], n_base: int
 ) -> None:
     """Merge the mean, the variance, the latest values and the bins of a merged number."""
-    mine = inputs.numbers
+    merged_numbers = inputs.numbers
     owners = [(end, int(np.flatnonzero(of == number)[0])) for end, of in ends if number in of]
     began, seen = number < base.tally[Known.NUMBERS], int(base.seen[-1])
     learnt = np.array([int(end.seen[-1]) - seen for end, _ in owners])
     parts = shares(learnt, averaging(float(seen) if began else 0.0, MEMORY))
     moments = [(end.numbers.mean[at], end.numbers.variance[at]) for end, at in owners]
-    first = (mine.mean[number], mine.variance[number]) if began else moments[0]
-    mine.mean[number], mine.variance[number] = merge_moments(first, moments, parts)
+    first = (merged_numbers.mean[number], merged_numbers.variance[number]) if began else moments[0]
+    merged_numbers.mean[number], merged_numbers.variance[number] = merge_moments(first, moments, parts)
     latest = [end.numbers.latest[at] for (end, at), n in zip(owners, learnt, strict=True) if n > 0]
     for at in range(RING if latest else 0):
-        mine.latest[number, at] = latest[at % len(latest)][at]
+        merged_numbers.latest[number, at] = latest[at % len(latest)][at]
     end, at = max(owners, key=lambda pair: pair[0].numbers.bins[pair[1]])
-    theirs, n = end.numbers, int(end.numbers.bins[at])
-    if n <= mine.bins[number]:
+    branch_numbers, n = end.numbers, int(end.numbers.bins[at])
+    if n <= merged_numbers.bins[number]:
         return
-    mine.bins[number] = n
+    merged_numbers.bins[number] = n
     moved: dict[int, int] = {}
     for field in ("cut", "part", "group"):
-        getattr(mine, field)[number] = getattr(theirs, field)[at]
-    for k, own in enumerate(theirs.of_bin[at, :n].tolist()):
-        if own >= known and own not in moved:
+        getattr(merged_numbers, field)[number] = getattr(branch_numbers, field)[at]
+    for k, own in enumerate(branch_numbers.of_bin[at, :n].tolist()):
+        if own >= n_base and own not in moved:
             moved[own] = max(_new_input(inputs, InputKind.BIN), 0)
             if moved[own] > 0:
                 old = int(end.divided[own])
-                inputs.divided[moved[own]] = moved.get(old, old if old < known else 0)
-        mine.of_bin[number, k] = moved.get(own, own)
+                inputs.divided[moved[own]] = moved.get(old, old if old < n_base else 0)
+        merged_numbers.of_bin[number, k] = moved.get(own, own)
 
 
-def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], known: int) -> NDArray[np.int64]:
+def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], n_base: int) -> NDArray[np.int64]:
     """Return the merged index of each input of a branch; inputs of the base keep their indices."""
     n = min(int(end.tally[Known.FEATURES]), MOST_FEATURES)
     moved = np.full(n, -1, np.int64)
-    moved[:known] = np.arange(n)[:known]
-    of = _features_of(inputs)
+    moved[:n_base] = np.arange(n)[:n_base]
+    index_of = _features_of(inputs)
     for key, own in _features_of(end).items():
         if own < n:
-            moved[own] = of.get(key, -1)
-    theirs = end.numbers
-    for number, mine in enumerate(numbers.tolist()):
-        bins = int(theirs.bins[number])
+            moved[own] = index_of.get(key, -1)
+    branch_numbers = end.numbers
+    for number, merged_number in enumerate(numbers.tolist()):
+        bins = int(branch_numbers.bins[number])
         for k in range(bins):
-            own = int(theirs.of_bin[number, k])
-            if mine >= 0 and own >= known:
-                value = _middle(theirs.cut[number, : bins - 1], k)
-                cuts = inputs.numbers.cut[mine, : inputs.numbers.bins[mine] - 1]
-                at = int(inputs.numbers.of_bin[mine, np.searchsorted(cuts, value)])
+            own = int(branch_numbers.of_bin[number, k])
+            if merged_number >= 0 and own >= n_base:
+                value = _bin_middle(branch_numbers.cut[number, : bins - 1], k)
+                cuts = inputs.numbers.cut[merged_number, : inputs.numbers.bins[merged_number] - 1]
+                at = int(inputs.numbers.of_bin[merged_number, np.searchsorted(cuts, value)])
                 moved[own] = at if at > 0 else -1
     return moved
 
 
-def _middle(cuts: NDArray[np.float64], at: int) -> float:
+def _bin_middle(cuts: NDArray[np.float64], at: int) -> float:
     """Return the middle of a bin; for the outer bins, the value next to their inner end."""
     if at == 0:
         return float(cuts[0])

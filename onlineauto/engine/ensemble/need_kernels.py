@@ -22,15 +22,17 @@ def _has_needs(members: Members, score: int) -> bool:
     """Return whether the conditions of a score are true, apart from the score that it is computed from."""
     needs, inputs = members.needs[score], members.inputs
     tally = inputs.tally
-    able = needs[Need.LEAST_ACTIONS] <= tally[Known.ACTIONS] <= needs[Need.MOST_ACTIONS]
-    able = (
-        able
+    can_work = needs[Need.LEAST_ACTIONS] <= tally[Known.ACTIONS] <= needs[Need.MOST_ACTIONS]
+    can_work = (
+        can_work
         and tally[Known.FEATURES] <= needs[Need.MOST_FEATURES]
         and tally[Known.NUMBERS] <= needs[Need.MOST_NUMBERS]
     )
-    able = able and (needs[Need.NUMBERS] == 0 or tally[Known.NUMBERS] > 0 or joins(inputs))
+    can_work = can_work and (needs[Need.NUMBERS] == 0 or tally[Known.NUMBERS] > 0 or joins(inputs))
     return bool(
-        able and inputs.seen[MOST_ACTIONS] >= needs[Need.EVENTS] and tally[Known.WIDEST] <= needs[Need.WIDTH]
+        can_work
+        and inputs.seen[MOST_ACTIONS] >= needs[Need.EVENTS]
+        and tally[Known.WIDEST] <= needs[Need.WIDTH]
     )
 
 
@@ -58,14 +60,16 @@ def constant_of(ensemble: Ensemble) -> int:
 
 
 @kernel
-def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], unsure: float) -> None:
-    """Remove the weights of the scores that were computed for this event and are not computed any more."""
+def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], initial_variance: float) -> None:
+    """Remove the weights of the scores that were computed for this event and are no longer computed."""
     constant = constant_of(ensemble)
     for score in range(len(ensemble.members.rests)):
         short_loop()
         if not scored[score] or works(ensemble.members, score):
             continue
         at = constant - len(ensemble.members.rests) + score
-        leave_out(ensemble.weights, ensemble.spread, at, unsure, ensemble.scratch[1])
+        leave_out(ensemble.weights, ensemble.spread, at, initial_variance, ensemble.scratch[1])
         if ensemble.n_levels > 0:
-            leave_out(ensemble.weights, ensemble.spread, constant + 1 + at, unsure, ensemble.scratch[1])
+            leave_out(
+                ensemble.weights, ensemble.spread, constant + 1 + at, initial_variance, ensemble.scratch[1]
+            )

@@ -108,13 +108,13 @@ def _make_bins(inputs: Inputs, number: int) -> None:
         return
     each, last = RING / FIRST_BINS, 0
     for i in range(1, RING):
-        wanted = different <= BINS or i >= each * (last + 1)
-        if wanted and values[i] > values[i - 1]:
+        is_due = different <= BINS or i >= each * (last + 1)
+        if is_due and values[i] > values[i - 1]:
             inputs.numbers.cut[number, last] = 0.5 * (values[i] + values[i - 1])
             last += 1
-    room = _can_add_bins(inputs, last + 1) and not inputs.numbers.named[number]
+    can_grow = _can_add_bins(inputs, last + 1) and not inputs.numbers.named[number]
     for i in range(last + 1):
-        inputs.numbers.of_bin[number, i] = add_input(inputs, InputKind.BIN) if room else 0
+        inputs.numbers.of_bin[number, i] = add_input(inputs, InputKind.BIN) if can_grow else 0
         inputs.numbers.part[number, i] = i
         inputs.numbers.group[number, i] = i * min(last + 1, GROUPS) // (last + 1)
     inputs.numbers.bins[number] = last + 1
@@ -142,21 +142,21 @@ def _renew_bins(inputs: Inputs, number: int) -> None:
 
 @inline_kernel
 def add_value(
-    mean: NDArray[np.float64], variance: NDArray[np.float64], at: int, value: float, seen: float
+    mean: NDArray[np.float64], variance: NDArray[np.float64], at: int, value: float, n_seen: float
 ) -> None:
-    """Update the mean and the variance at index `at` with a value, the last of `seen` values."""
-    away = value - mean[at]
-    mean[at] += away / seen
-    variance[at] += (away * (value - mean[at]) - variance[at]) / seen
+    """Update the mean and the variance at index `at` with a value, the last of `n_seen` values."""
+    difference = value - mean[at]
+    mean[at] += difference / n_seen
+    variance[at] += (difference * (value - mean[at]) - variance[at]) / n_seen
 
 
 @kernel
 def see_numbers(inputs: Inputs, raw: NDArray[np.float64]) -> None:
     """Update means and variances with the numbers of an event; the latest `MEMORY` events count most."""
     inputs.seen[MOST_ACTIONS] += 1
-    seen = min(np.float64(inputs.seen[MOST_ACTIONS]), MEMORY)
+    n_seen = min(np.float64(inputs.seen[MOST_ACTIONS]), MEMORY)
     for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
-        add_value(inputs.numbers.mean, inputs.numbers.variance, k, raw[k], seen)
+        add_value(inputs.numbers.mean, inputs.numbers.variance, k, raw[k], n_seen)
         inputs.numbers.latest[k, inputs.seen[MOST_ACTIONS] % RING] = raw[k]
     if inputs.seen[MOST_ACTIONS] % RING == 0:
         for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):

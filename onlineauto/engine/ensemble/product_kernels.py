@@ -18,7 +18,7 @@ from onlineauto.engine.ensemble.input_kernels import (
     bin_of,
     context_line,
     is_rule,
-    place_of,
+    slot_of,
 )
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.ensemble import MOST_CROSSED, MOST_KEYS, Known
@@ -63,7 +63,7 @@ _FOUR = ~_FOURTH
 
 
 @inline_kernel
-def _mixed(key: np.uint64) -> np.uint64:
+def _mix_key(key: np.uint64) -> np.uint64:
     """Return a hash of a key."""
     mixed = (key ^ (key >> _SHIFT)) * _MIX
     mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX
@@ -98,11 +98,11 @@ def _take_features(
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
             if n > most or value == 0.0 or not math.isfinite(value):
                 continue
-            place, number = place_of(inputs, np.uint64(feature)), -1
-            if inputs.feature[place] != 0:
-                number = inputs.number[inputs.input[place]]
+            slot, number = slot_of(inputs, np.uint64(feature)), -1
+            if inputs.feature[slot] != 0:
+                number = inputs.number[inputs.input[slot]]
             if number < 0 and value == 1.0:
-                own = group = _mixed(np.uint64(feature))
+                own = group = _mix_key(np.uint64(feature))
             elif number >= 0 and inputs.numbers.bins[number] > 0:
                 at = bin_of(inputs, number, value)
                 name = np.uint64(number + 1) << _BYTE
@@ -110,8 +110,8 @@ def _take_features(
                     np.uint64(inputs.numbers.part[number, at]),
                     np.uint64(inputs.numbers.group[number, at]),
                 )
-                own = _mixed((name + part) + (np.uint64(1) << _BIN_SHIFT))
-                group = _mixed((name + together) + (np.uint64(1) << _GROUP_SHIFT))
+                own = _mix_key((name + part) + (np.uint64(1) << _BIN_SHIFT))
+                group = _mix_key((name + together) + (np.uint64(1) << _GROUP_SHIFT))
             else:
                 continue
             if _is_new(coarse, n, group):
@@ -123,7 +123,7 @@ def _take_features(
 
 @inline_kernel
 def forget_products(buffers: Buffers, begin: int, end: int) -> None:
-    """Let the products of the context and the keys of the actions [begin, end) be computed again."""
+    """Mark the products of the context and the keys of the actions [begin, end) as outdated."""
     buffers.members.ends[Ends.FEATURES] = 0
     for action in range(begin, end):
         short_loop()
@@ -155,7 +155,7 @@ def take_products(buffers: Buffers, pairs: bool, triples: bool) -> None:
     if (pairs or triples) and n <= _PAIRED and ends[Ends.PAIRED] == 0:
         for i in range(n):
             for j in range(i):
-                products[end] = _mixed(coarse[i] + coarse[j])
+                products[end] = _mix_key(coarse[i] + coarse[j])
                 end += 1
         ends[Ends.PAIRED] = end
     if triples and n <= _TRIPLED and ends[Ends.TRIPLED] == 0:
@@ -163,7 +163,7 @@ def take_products(buffers: Buffers, pairs: bool, triples: bool) -> None:
         for i in range(n):
             for j in range(i):
                 for k in range(j):
-                    products[end] = _mixed((coarse[i] + coarse[j]) + coarse[k])
+                    products[end] = _mix_key((coarse[i] + coarse[j]) + coarse[k])
                     end += 1
         ends[Ends.TRIPLED] = end
 
@@ -192,8 +192,8 @@ def take_keys(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -> 
         n = min(_take_features(run, line_of(run, actions, action), MOST_KEYS, fine, coarse), MOST_KEYS)
         for i in range(n):
             short_loop()
-            keys[i] = _mixed(coarse[i] + _OF_ACTION)
-        keys[n] = _mixed(action_key(run, actions, action) + _OF_ACTION)
+            keys[i] = _mix_key(coarse[i] + _OF_ACTION)
+        keys[n] = _mix_key(action_key(run, actions, action) + _OF_ACTION)
         n += 1
         members.n_keys[action] = n
     return int(n)
@@ -202,7 +202,7 @@ def take_keys(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -> 
 @inline_kernel
 def key_of(index: int) -> np.uint64:
     """Return the key by which the context is crossed with the action at an index."""
-    return (_mixed(np.uint64(index // 4) + _OF_ACTION) & _FOUR) | np.uint64(index % 4)
+    return (_mix_key(np.uint64(index // 4) + _OF_ACTION) & _FOUR) | np.uint64(index % 4)
 
 
 @inline_kernel
@@ -225,7 +225,7 @@ def find_cells(
 
 @inline_kernel
 def shift_of(cells: int) -> np.uint64:
-    """Return the number of bits by which a hash is shifted to number one of `cells` cells."""
+    """Return the number of bits by which a 64-bit hash is shifted right, to become an index below `cells`."""
     shift = 64
     while cells > 1:
         cells >>= 1

@@ -91,11 +91,11 @@ def extend(registry: Registry) -> None:
 
 def member_of(name: str) -> Member:
     """Return the member with a name, importing its module if necessary."""
-    return _MEMBERS[name].member or _imported(name)
+    return _MEMBERS[name].member or _import_member(name)
 
 
 @cache
-def _imported(name: str) -> Member:
+def _import_member(name: str) -> Member:
     member: Member = import_module(f"onlineauto.engine.ensemble.members.{name}").MEMBER
     return member
 

@@ -81,8 +81,8 @@ def _to_learn(regression: Regression, actions: int, inputs: int) -> dict[str, An
     }
 
 
-def restore_regression(stored: Stored, regression: Regression, inputs: Inputs, known: int) -> None:
-    """Copy stored regressions of known actions and `known` inputs; older files have them in float64.
+def restore_regression(stored: Stored, regression: Regression, inputs: Inputs, n_inputs: int) -> None:
+    """Copy stored regressions of known actions and `n_inputs` inputs; older files have them in float64.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def restore_regression(stored: Stored, regression: Regression, inputs: Inputs, k
         raise stored["weights"].fail("weights of members")
     regression.weights[:actions] = 0
     regression.weights[:actions, :n] = weights
-    regression.prepared[:] = known, inputs.tally[Known.ACTIONS]
+    regression.prepared[:] = n_inputs, inputs.tally[Known.ACTIONS]
     if not len(regression.spread):
         return
     row, column = np.tril_indices(n)
@@ -131,57 +131,65 @@ def _restore_waiting(stored: Stored, regression: Regression, actions: int, input
 
 
 def merge_regression(
-    base: Branch, branches: Sequence[Branch], inputs: Inputs, unsure: float, n: int, *, keeps: float = KEEPS
+    base: Branch,
+    branches: Sequence[Branch],
+    inputs: Inputs,
+    initial_variance: float,
+    n: int,
+    *,
+    keeps: float = KEEPS,
 ) -> Regression:
     """Return the merged regressions of the merged actions and `n` merged inputs, by least squares.
 
     The state of a branch is a `Regression`. Inputs mapped to the same merged input are added up, and inputs
-    without a merged input are left out. New inputs have the variance `unsure`, as if present from the first
-    event on. Waiting events are learnt first.
+    without a merged input are left out. New inputs have the variance `initial_variance`, as if present from
+    the first event on. Waiting events are learnt first.
     """
     known = int(inputs.tally[Known.ACTIONS])
     result = make_regression(*base.state.weights.shape)
     result.prepared[:] = n, known
     for action in range(1 if known > MOST_ACTIONS else known):
         taken = [times_taken(*branch.seen[action].tolist()) for branch in branches]
-        began, *ends = [_sums(each, action, n, unsure, keeps) for each in (base, *branches)]
-        weights, spread = merge_squares(began, ends, shares(taken, forgetting(keeps)), unsure)
+        began, *ends = [_sums(each, action, n, initial_variance, keeps) for each in (base, *branches)]
+        weights, spread = merge_squares(began, ends, shares(taken, forgetting(keeps)), initial_variance)
         result.weights[action, :n], result.spread[action, :n, :n] = weights, spread
         result.begun[action] = n
     return result
 
 
-def merge_waves(base: Branch, branches: Sequence[Branch], inputs: Inputs, unsure: float) -> Regression:
+def merge_waves(
+    base: Branch, branches: Sequence[Branch], inputs: Inputs, initial_variance: float
+) -> Regression:
     """Return the merged regressions on waves, which have the same meaning in all branches."""
     same = np.arange(WAVES)
-    whole, *parts = [each._replace(inputs=same) for each in (base, *branches)]
-    return merge_regression(whole, parts, inputs, unsure, WAVES)
+    base_branch, *parts = [each._replace(inputs=same) for each in (base, *branches)]
+    return merge_regression(base_branch, parts, inputs, initial_variance, WAVES)
 
 
-def _sums(branch: Branch, action: int, n: int, unsure: float, keeps: float) -> Sums:
+def _sums(branch: Branch, action: int, n: int, initial_variance: float, keeps: float) -> Sums:
     """Return the statistics of a merged action in a branch, for `n` merged inputs."""
-    unknown = np.full(n, 1.0 / unsure)
+    unknown = np.full(n, 1.0 / initial_variance)
     own = np.flatnonzero(branch.actions == action)
     if not len(own):
         return Sums(np.diag(unknown), np.zeros(n))
-    had = min(int(branch.state.prepared[Prepared.INPUTS]), len(branch.inputs))
-    sums = sums_of(*_after_waiting(branch.state, int(own[0]), had, unsure, keeps))
-    inputs = branch.inputs[:had]
-    move = np.zeros((n, had))
+    n_stored = min(int(branch.state.prepared[Prepared.INPUTS]), len(branch.inputs))
+    sums = sums_of(*_after_waiting(branch.state, int(own[0]), n_stored, initial_variance, keeps))
+    inputs = branch.inputs[:n_stored]
+    move = np.zeros((n, n_stored))
     move[inputs[inputs >= 0], np.flatnonzero(inputs >= 0)] = 1.0
     unknown[move.any(axis=1)] = 0.0
     return Sums(move @ sums.information @ move.T + np.diag(unknown), move @ sums.products)
 
 
 def _after_waiting(
-    regression: Regression, action: int, n: int, unsure: float, keeps: float
+    regression: Regression, action: int, n: int, initial_variance: float, keeps: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return an action's weights and their covariance after learning the waiting events."""
     weights = regression.weights[action, :n].astype(np.float64)
     late = regression.late[action, : regression.n_late[action], :n].astype(np.float64)
     spread = regression.scale[action] * (regression.spread[action, :n, :n] - late.T @ late)
     new = np.arange(regression.begun[action], n)
-    spread[new, new] = unsure
+    spread[new, new] = initial_variance
     for event in range(regression.n_waiting[action]):
         row = regression.waiting[action, event, :n].astype(np.float64)
         target, noise, times = regression.observed[action, event]
@@ -189,9 +197,9 @@ def _after_waiting(
         known = float(row @ gains)
         weights += gains * ((target - weights @ row) / (keeps * max(noise, SURE_32 * known) + known))
         if times:
-            kept = keeps**times
-            variance = kept * max(noise / times, SURE_32 * known) + known
-            spread = (spread - np.outer(gains, gains) / variance) / kept
+            decay = keeps**times
+            variance = decay * max(noise / times, SURE_32 * known) + known
+            spread = (spread - np.outer(gains, gains) / variance) / decay
     return weights, spread
 
 

@@ -77,12 +77,12 @@ def score_of(regression: Regression, action: int, inputs: NDArray[np.float32], n
 
 
 @inline_kernel
-def _is_taken(seen: int) -> bool:
-    """Return whether the covariance learns event number `seen`: one in `EACH`, at irregular intervals.
+def _is_taken(n_seen: int) -> bool:
+    """Return whether the covariance learns event number `n_seen`: one in `EACH`, at irregular intervals.
 
     A regular interval could miss whole kinds of events, because events often recur in a cycle, such as hours.
     """
-    return bool(np.uint64(seen) * _MIX < _QUARTER)
+    return bool(np.uint64(n_seen) * _MIX < _QUARTER)
 
 
 def times_taken(before: int, after: int) -> int:
@@ -97,27 +97,27 @@ def learn_regression(
     regression: Regression,
     lesson: Lesson,
     inputs: NDArray[np.float32],
-    seen: int,
-    unsure: float,
+    n_seen: int,
+    initial_variance: float,
     keeps: float,
 ) -> None:
-    """Let the regression of the logged action learn its cost, after `seen` events of that action.
+    """Update the regression of the logged action with its cost, after `n_seen` events of that action.
 
-    `unsure` is the variance of a weight before the first event. A weight gets it only now, since memory that
-    an action's regression does not need costs more than the work. Members call this kernel by its address in
-    `Units`, so that it is compiled once for all members.
+    `initial_variance` is the variance of a weight before the first event. A weight gets it only now, since
+    memory that an action's regression does not need costs more than the work. Members call this kernel by its
+    address in `Units`, so that it is compiled once for all members.
     """
     n, action, gains = len(inputs), lesson.known, regression.gains
     for i in range(regression.begun[action], n):
-        begin_weight(regression, action, i, unsure)
+        begin_weight(regression, action, i, initial_variance)
     regression.begun[action] = max(regression.begun[action], n)
     noise = 1.0 / lesson.weight
     times = 1
-    if seen > _OFTEN:
-        times = EACH if _is_taken(seen) else 0
-    observed, together = Observed(lesson.cost, noise, keeps, times), WAITING if seen > _ALONE else 1
+    if n_seen > _OFTEN:
+        times = EACH if _is_taken(n_seen) else 0
+    observed, together = Observed(lesson.cost, noise, keeps, times), WAITING if n_seen > _ALONE else 1
     learn_lately(regression, action, inputs, gains, observed, together)
-    if seen % _ROUND == 0:
+    if n_seen % _ROUND == 0:
         catch_up(regression, action, n)
-        cut_off(regression.spread[action], n, unsure, gains[0])
-        raise_variances(regression.spread[action], n, unsure)
+        cut_off(regression.spread[action], n, initial_variance, gains[0])
+        raise_variances(regression.spread[action], n, initial_variance)

@@ -37,10 +37,10 @@ class MemberStates(SealedRecords):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the constructor and arguments of a copy; members are stored by name."""
-        return _named, (tuple(member.name for member in self.members), self.records)
+        return _by_name, (tuple(member.name for member in self.members), self.records)
 
 
-def _named(names: tuple[str, ...], records: tuple[Any, ...]) -> MemberStates:
+def _by_name(names: tuple[str, ...], records: tuple[Any, ...]) -> MemberStates:
     return MemberStates(map(member_of, names), records)
 
 

@@ -42,7 +42,9 @@ class EventOutcomes(Outcomes):
         assert slots.slots is not None
         first, last = slots.slots.start[event : event + 2].tolist()
         labels = [
-            f"{slots.known_action[slot]}:{_general(slots.known_cost[slot])}" if slots.labelled[slot] else "?"
+            f"{slots.known_action[slot]}:{_format_general(slots.known_cost[slot])}"
+            if slots.labelled[slot]
+            else "?"
             for slot in range(first, last)
         ]
         if len(labels) > _SHOWN:
@@ -92,6 +94,6 @@ def of_events(outcomes: Outcomes, slots: Slots, *, all_slots: bool) -> EventOutc
     )
 
 
-def _general(value: np.float32) -> str:
+def _format_general(value: np.float32) -> str:
     """Return a float32 as text with six significant digits, in the format of a C++ stream."""
     return f"{float(value):g}"

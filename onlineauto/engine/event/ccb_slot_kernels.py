@@ -67,8 +67,8 @@ def open_slot_event(run: LoopRun, event: int) -> tuple[Actions, Label]:
     slot = row[SLOT_LINE]
     if slot == row[FIRST_SLOT]:
         run.scratch.n_left[0] = 0
-    groups, size, room = open_slot(run.layout, run.scratch, stream, shared, slot, index, stream.room)
-    actions = Actions(shared + 1, n, n + 1, groups, room, size + (1 if index >= 0 else 0), 0)
+    groups, size, free = open_slot(run.layout, run.scratch, stream, shared, slot, index, stream.room)
+    actions = Actions(shared + 1, n, n + 1, groups, free, size + (1 if index >= 0 else 0), 0)
     if logged < 0:
         return actions, Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
     known = stream.costs[outcome_of(stream, slot)]

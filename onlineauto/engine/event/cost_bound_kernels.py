@@ -43,19 +43,19 @@ def bound_costs(context: Context, stream: Stream, actions: Actions, weight: F32)
     high = at.high if not math.isnan(at.high) else np.float32(shared[MAX_LABEL])
     low, high = min(low, high), max(low, high)
     allowed = allowed_loss(at.mellowness, actions.n, at.counts[LEARNT], low, high)
-    rule, place = rule_of(run.rule, run.model, 0), place_of(run.live, 0, 0)
+    rule, index = rule_of(run.rule, run.model, 0), place_of(run.live, 0, 0)
     for action in range(actions.n):
         short_loop()
         example, _ = list_action(run, actions, action, False, _ZERO, buffers)
         squares, score = buffers.squares[0], buffers.score[action, 0]
         if keeps:
             buffers.first_squares[action] = squares
-        moved = sensitivity(rule, run.model, place, example, score, LearnedLabel(low - _ONE, weight), squares)
+        moved = sensitivity(rule, run.model, index, example, score, LearnedLabel(low - _ONE, weight), squares)
         buffers.explored[0, action] = lowest_cost(
             score, moved, allowed, low, high, at.quirks.unmoved_is_known
         )
         moved = sensitivity(
-            rule, run.model, place, example, score, LearnedLabel(high + _ONE, weight), squares
+            rule, run.model, index, example, score, LearnedLabel(high + _ONE, weight), squares
         )
         buffers.explored[1, action] = highest_cost(
             score, moved, allowed, low, high, at.quirks.unmoved_is_known

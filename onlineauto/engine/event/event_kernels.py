@@ -39,7 +39,7 @@ def _label_of_line(stream: Stream, line: int, n_actions: int) -> Label:
 
 @inline_kernel
 def _label_of_event(stream: Stream, first: int, n: int) -> Label:
-    """Return the label of an ADF event: the first line with one cost, whatever its probability."""
+    """Return the label of an ADF event: the first line with one cost, regardless of its probability."""
     weight = stream.lines[first].weight if n > 0 else _ONE
     for action in range(n):
         short_loop()
@@ -63,20 +63,22 @@ def _open_event(run: LoopRun, event: int) -> tuple[Actions, Label]:
     stream, layout, scratch = run.stream, run.layout, run.scratch
     if run.task.slots:
         return open_slot_event(run, event)
-    first, room = stream.events[event], stream.room
+    first, free = stream.events[event], stream.room
     if run.task.shape == Shape.SIMPLE:
-        return Actions(first, 1, 1, 0, room, 0, 0), _simple_label(stream, first)
+        return Actions(first, 1, 1, 0, free, 0, 0), _simple_label(stream, first)
     if run.task.shape == Shape.CB:
-        groups, _, room = open_line(layout, scratch, stream, first, 0, room)
+        groups, _, free = open_line(layout, scratch, stream, first, 0, free)
         groups = open_constant(layout, scratch, stream, 0, groups)
-        actions = Actions(first, run.task.n_actions, 1, groups, room, 0, 0)
+        actions = Actions(first, run.task.n_actions, 1, groups, free, 0, 0)
         return actions, _label_of_line(stream, first, run.task.n_actions)
     n = stream.events[event + 1] - first
     if not stream.lines[first].shared:
-        return Actions(first, n, n, 0, room, 0, 0), _label_of_event(stream, first, n)
-    groups, size, room = open_line(layout, scratch, stream, first, 0, room)
-    once = size + (1 if layout.constant_key >= 0 else 0)
-    return Actions(first + 1, n - 1, n, groups, room, size, once), _label_of_event(stream, first + 1, n - 1)
+        return Actions(first, n, n, 0, free, 0, 0), _label_of_event(stream, first, n)
+    groups, size, free = open_line(layout, scratch, stream, first, 0, free)
+    n_shared_features = size + (1 if layout.constant_key >= 0 else 0)
+    return Actions(first + 1, n - 1, n, groups, free, size, n_shared_features), _label_of_event(
+        stream, first + 1, n - 1
+    )
 
 
 @inline_kernel

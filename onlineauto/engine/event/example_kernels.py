@@ -60,15 +60,15 @@ def open_action(run: LoopRun, actions: Actions, action: int) -> tuple[int, int, 
     merged = run.task.shape == Shape.CB
     if merged:
         how = run.task.numbering
-        groups, own = open_numbered(scratch, stream.features, n_shared, actions.room, how, action)
+        groups, n_linear = open_numbered(scratch, stream.features, n_shared, actions.room, how, action)
     else:
         line = line_of(run, actions, action)
-        groups, own, room = open_line(run.layout, scratch, stream, line, n_shared, actions.room)
+        groups, n_linear, free = open_line(run.layout, scratch, stream, line, n_shared, actions.room)
         with_constant = open_constant(run.layout, scratch, stream, n_shared, groups)
-        own += with_constant - groups
+        n_linear += with_constant - groups
         groups = with_constant
-        merged = merge_shared(scratch, stream, n_shared, groups, room)
-    return groups, own, merged
+        merged = merge_shared(scratch, stream, n_shared, groups, free)
+    return groups, n_linear, merged
 
 
 @inline_kernel
@@ -104,7 +104,7 @@ def list_action(
     """
     scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
     interactions, listing = run.interactions, Listing(buffers.cell, buffers.value, run.task.mask)
-    groups, own, _ = open_action(run, actions, action)
+    groups, n_linear, _ = open_action(run, actions, action)
     if screens:
         screen_action(run, buffers.score[action, 0], label, buffers)
     linear = list_linear(run.layout, scratch, features, n_shared, groups, listing)
@@ -115,7 +115,7 @@ def list_action(
         for slot in range(run.live.n):
             buffers.squares[slot] = squares + crossed_squares(interactions, scratch, features, slot)
     forget(scratch, n_shared, groups)
-    return example, _count(interactions, example, own, linear)
+    return example, _count(interactions, example, n_linear, linear)
 
 
 @inline_kernel
@@ -138,15 +138,15 @@ def _squares_of(run: LoopRun, buffers: Buffers, action: int, slot: int) -> F32:
 
 
 @inline_kernel
-def predict(run: LoopRun, place: ModelLane, example: Example, initial: F32) -> F32:
+def predict(run: LoopRun, model_lane: ModelLane, example: Example, initial: F32) -> F32:
     """Return the raw prediction (float32) of an example: a sum that begins with `initial`."""
-    return dot(rule_of(run.rule, run.model, place.slot), run.model, place, example, initial)
+    return dot(rule_of(run.rule, run.model, model_lane.slot), run.model, model_lane, example, initial)
 
 
 @inline_kernel
 def learn(
     run: LoopRun,
-    place: ModelLane,
+    model_lane: ModelLane,
     example: Example,
     raw: F32,
     lesson: LearnedLabel,
@@ -157,13 +157,13 @@ def learn(
 
     Returns the clipped prediction (float32) from before the update.
     """
-    model, rule = run.model, rule_of(run.rule, run.model, place.slot)
+    model, rule = run.model, rule_of(run.rule, run.model, model_lane.slot)
     learns = not rule.guarded or (math.isfinite(lesson.label) and math.isfinite(lesson.weight))
     if learns:
         see_label(rule, model.shared, lesson.label)
     prediction = clip(model.shared, raw)
     if learns and lesson.label != _FLOAT_MAX and lesson.weight > _ZERO:
-        squares = _squares_of(run, buffers, action, place.slot)
-        if update(rule, model, place, example, prediction, lesson, squares):
+        squares = _squares_of(run, buffers, action, model_lane.slot)
+        if update(rule, model, model_lane, example, prediction, lesson, squares):
             buffers.first_squares[action] = squares
     return prediction

@@ -163,13 +163,13 @@ def best_action(score: NDArray[np.float32], slot: int, n: int) -> int:
 
 
 @inline_kernel
-def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
-    """Add a reward to a live config's estimator of its own reward, or of the champion's (`who`)."""
+def _observe(live: Live, slot: int, policy: int, weight: F32, reward: F32) -> None:
+    """Add a reward to a live config's estimator of its own reward, or of the champion's (`policy`)."""
     tests = live.tests
     if weight == _ZERO:
-        observe_nothing(tests.evidence, slot, who)
+        observe_nothing(tests.evidence, slot, policy)
     else:
-        observe(tests.evidence[slot, who], np.float64(weight), np.float64(reward))
+        observe(tests.evidence[slot, policy], np.float64(weight), np.float64(reward))
 
 
 @inline_kernel
@@ -203,7 +203,7 @@ def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Lab
     if not run.task.quirks.raw_rewards:
         weight = min(weight, _LARGEST_WEIGHT)
     reward = label.cost if tests.cost_is_reward else -label.cost
-    earned = np.float64(reward)
+    value = np.float64(reward)
     if not _ZERO <= reward <= _ONE:
         live.tally[Tally.OUTSIDE] += 1
         if not run.task.quirks.raw_rewards:
@@ -212,7 +212,7 @@ def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Lab
     champion = weight if chosen == label.action else _ZERO
     if tests.paired:
         observe_policy(
-            statistics.policies[0, RewardOwner.SELF], statistics.scale, np.float64(champion), earned
+            statistics.policies[0, RewardOwner.SELF], statistics.scale, np.float64(champion), value
         )
     for slot in range(1, live.n):
         short_loop()
@@ -221,31 +221,34 @@ def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Lab
             continue
         tests.compared[slot] += 1
         choice = best_action(score, slot, n)
-        own = weight if choice == label.action else _ZERO
+        importance = weight if choice == label.action else _ZERO
         if tests.paired:
             observe_policy(
-                statistics.policies[slot, RewardOwner.SELF], statistics.scale, np.float64(own), earned
+                statistics.policies[slot, RewardOwner.SELF], statistics.scale, np.float64(importance), value
             )
             if choice != chosen:
-                q1, q0 = _predicted(live, score[choice, 0]), _predicted(live, score[chosen, 0])
-                w1, w0, price = np.float64(own), np.float64(champion), tests.prices[slot]
-                pair_up(tests.pairs[slot], statistics.scale, w1, w0, earned, (q1, q0), price)
+                q1, q0 = _predicted_reward(live, score[choice, 0]), _predicted_reward(live, score[chosen, 0])
+                w1, w0, price = np.float64(importance), np.float64(champion), tests.prices[slot]
+                pair_up(tests.pairs[slot], statistics.scale, w1, w0, value, (q1, q0), price)
         else:
-            _observe(live, slot, RewardOwner.SELF, own, reward)
+            _observe(live, slot, RewardOwner.SELF, importance, reward)
             _observe(live, slot, RewardOwner.CHAMPION, champion, reward)
-            tests.decided[slot] &= own == _ZERO and champion == _ZERO
-        statistics.last[slot, RewardOwner.SELF, 0], statistics.last[slot, RewardOwner.SELF, 1] = own, reward
+            tests.decided[slot] &= importance == _ZERO and champion == _ZERO
+        statistics.last[slot, RewardOwner.SELF, 0], statistics.last[slot, RewardOwner.SELF, 1] = (
+            importance,
+            reward,
+        )
         statistics.last[slot, RewardOwner.CHAMPION, 0], statistics.last[slot, RewardOwner.CHAMPION, 1] = (
             champion,
             reward,
         )
     if tests.paired:
-        widen(statistics.scale, earned, np.float64(label.probability), n)
+        widen(statistics.scale, value, np.float64(label.probability), n)
     live.tally[Tally.LEARNT] += 1
 
 
 @inline_kernel
-def _predicted(live: Live, cost: F32) -> np.float64:
+def _predicted_reward(live: Live, cost: F32) -> np.float64:
     """Return the champion's predicted reward from its predicted `cost`, clipped to the rewards seen."""
     statistics = live.statistics
     low, high = np.float64(statistics.scale[LOW]), np.float64(statistics.scale[HIGH])
@@ -284,13 +287,13 @@ def note_logged(live: Live, action: int, label: Label, compared: bool) -> None:
     The draws are also noted for the subset of events on which rewards are `compared`.
     """
     statistics = live.statistics
-    place = min(action, PLACES - 1)
+    index = min(action, PLACES - 1)
     if label.probability > _ZERO and statistics.logged[PLACES] > 0.0:
-        often = statistics.logged[place] / statistics.logged[PLACES]
+        often = statistics.logged[index] / statistics.logged[PLACES]
         note_draw(statistics.draws, action, often, np.float64(label.probability))
         if compared:
             note_draw(statistics.compared_draws, action, often, np.float64(label.probability))
-    statistics.logged[place] += 1.0
+    statistics.logged[index] += 1.0
     statistics.logged[PLACES] += 1.0
 
 
@@ -321,18 +324,22 @@ def observe_losses(run: LoopRun, score: NDArray[np.float32], action: int, n: int
         short_loop()
         if not (tests.by_loss and tests.alike[slot]):
             continue
-        own = weight * _loss(run, score[action, slot], label.cost)
-        if math.isfinite(own):
-            gain = rare * (champion - own)
+        weighted_loss = weight * _loss(run, score[action, slot], label.cost)
+        if math.isfinite(weighted_loss):
+            gain = rare * (champion - weighted_loss)
             observe_any_difference(tests.losses[slot], tests.spread[slot], gain, tests.prices[slot])
         if live.mixing:
-            live.mix[slot] *= math.exp(-rate * own) if math.isfinite(own) else 0.0
+            live.mix[slot] *= math.exp(-rate * weighted_loss) if math.isfinite(weighted_loss) else 0.0
         if simple:
-            observe_loss(statistics.policies[slot, RewardOwner.SELF], own, reach)
-            statistics.reach[0] = max(statistics.reach[0], own) if math.isfinite(own) else statistics.reach[0]
+            observe_loss(statistics.policies[slot, RewardOwner.SELF], weighted_loss, reach)
+            statistics.reach[0] = (
+                max(statistics.reach[0], weighted_loss)
+                if math.isfinite(weighted_loss)
+                else statistics.reach[0]
+            )
             statistics.last[slot, RewardOwner.SELF, 0], statistics.last[slot, RewardOwner.SELF, 1] = (
                 weight,
-                -own,
+                -weighted_loss,
             )
             statistics.last[slot, RewardOwner.CHAMPION, 0], statistics.last[slot, RewardOwner.CHAMPION, 1] = (
                 weight,

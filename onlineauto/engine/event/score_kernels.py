@@ -14,7 +14,7 @@ import numpy as np
 from onlineauto.engine.event.example_kernels import open_action, shown_features
 from onlineauto.engine.records.loop import Counted
 from onlineauto.engine.records.task import Shape
-from onlineauto.features._kernels import forget, turned
+from onlineauto.features._kernels import forget, group_in_vw_order
 from onlineauto.features.product_kernels import cross_any, is_linear, look_up
 from onlineauto.features.records import Listing
 from onlineauto.jit import F32, Four, inline_kernel, short_loop
@@ -70,13 +70,13 @@ def _add_group(run: LoopRun, group: int, slots: int, row: int, buffers: Buffers)
 def _add_single(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of one factor to a row of the totals; return 0, because it counts as own features."""
     interactions, weights, mask = run.interactions, run.model.weights, run.task.mask
-    place = run.scratch.places[interactions.factor[interactions.start[product]]]
+    group = run.scratch.places[interactions.factor[interactions.start[product]]]
     for slot in range(0, slots, 4):
         short_loop()
         flags = load_flags(interactions.holders, product + 1, slot)
-        if place.end > place.start and some(flags):
+        if group.end > group.start and some(flags):
             before = load(buffers.total, row, slot)
-            total = add_run(weights, run.stream.features, place.start, place.end, mask, slot, before)
+            total = add_run(weights, run.stream.features, group.start, group.end, mask, slot, before)
             store(buffers.total, row, slot, pick(flags, total, before))
     return 0
 
@@ -139,10 +139,10 @@ def _list_product(run: LoopRun, product: int, order: int, start: int, buffers: B
 
 
 @inline_kernel
-def _add_product(run: LoopRun, product: int, slots: int, row: int, listed: int, buffers: Buffers) -> int:
+def _add_product(run: LoopRun, product: int, slots: int, row: int, n_listed: int, buffers: Buffers) -> int:
     """Add a product to a row of the totals; return its number of features, 0 if no live config uses it.
 
-    Before index `listed` the list of features is in use.
+    Before index `n_listed` the list of features is in use.
     """
     interactions = run.interactions
     order = interactions.start[product + 1] - interactions.start[product]
@@ -152,8 +152,8 @@ def _add_product(run: LoopRun, product: int, slots: int, row: int, listed: int, 
         return _add_pair(run, product, slots, row, buffers)
     if order == 3:
         return _add_triple(run, product, slots, row, buffers)
-    n = _list_product(run, product, order, listed, buffers)
-    cells, values = buffers.cell[listed:], buffers.value[listed:]
+    n = _list_product(run, product, order, n_listed, buffers)
+    cells, values = buffers.cell[n_listed:], buffers.value[n_listed:]
     for slot in range(0, slots, 4):
         short_loop()
         flags = load_flags(interactions.holders, product + 1, slot)
@@ -174,10 +174,10 @@ def _list_one_feature(run: LoopRun, product: int, n: int, buffers: Buffers) -> b
     cell, x = np.uint64(0), np.float32(1)
     for k in range(first, end):
         short_loop()
-        place = places[interactions.factor[k]]
-        if place.end - place.start != 1:
+        group = places[interactions.factor[k]]
+        if group.end - group.start != 1:
             return False
-        feature = features[place.start]
+        feature = features[group.start]
         cell, x = (_FNV * cell) ^ np.uint64(feature.hash), x * feature.value
     buffers.cell[n], buffers.value[n] = cell & run.task.mask, x
     buffers.runs[n].product = product + 1
@@ -197,24 +197,24 @@ def _has_single_feature(run: LoopRun, begin: int, end: int) -> bool:
 
 @inline_kernel
 def _add_products(
-    run: LoopRun, begin: int, end: int, parted: bool, lists: bool, slots: int, row: int, buffers: Buffers
+    run: LoopRun, begin: int, end: int, in_parts: bool, lists: bool, slots: int, row: int, buffers: Buffers
 ) -> int:
     """Add products to a row of the totals; return the number of the champion's features among them.
 
-    `begin` and `end` are positions in `buffers.parted` if the products are `parted`, else products. With
+    `begin` and `end` are positions in `buffers.parted` if the products are `in_parts`, else products. With
     `lists`, products of one feature in each group are only listed, and added up last: a loop over them lets
     the processor fetch several cells at once. That changes the order of adding, which VW's quirks forbid.
     """
     holders, counted, listed, skipped = run.interactions.holders, 0, 0, 0
     for i in range(begin, end if lists else begin):
         short_loop()
-        product = buffers.parted[i] if parted else i
+        product = buffers.parted[i] if in_parts else i
         if (slots > 1 or holders[product + 1, 0]) and _list_one_feature(run, product, listed, buffers):
             listed += 1
             counted += 1 if holders[product + 1, 0] else 0
     for i in range(begin, end):
         short_loop()
-        product = buffers.parted[i] if parted else i
+        product = buffers.parted[i] if in_parts else i
         if skipped < listed and buffers.runs[skipped].product == product + 1:
             skipped += 1
         elif slots > 1 or holders[product + 1, 0]:
@@ -267,7 +267,7 @@ def score_actions(
     n, n_shared = len(run.interactions.start) - 1, actions.n_shared
     parts = bool(not run.task.quirks.adds_in_order and run.task.shape == Shape.CB_ADF and n_shared > 0)
     front = _part(run, buffers) if parts else 0
-    once = counted = shown = 0
+    n_shared_features = counted = champion_features = 0
     if parts:
         for slot in range(0, slots, 4):
             short_loop()
@@ -277,19 +277,19 @@ def score_actions(
             if not layout.ignore_linear[scratch.groups[group].key]:
                 _add_group(run, group, slots, EVENT, buffers)
         lists = _has_single_feature(run, 0, n_shared)
-        once = _add_products(run, 0, front, True, lists, slots, EVENT, buffers)
+        n_shared_features = _add_products(run, 0, front, True, lists, slots, EVENT, buffers)
     for action in range(actions.n):
         short_loop()
-        groups, own, merged = open_action(run, actions, action)
+        groups, n_linear, merged = open_action(run, actions, action)
         apart = bool(parts and not merged)
-        crossed = once if apart else 0
+        crossed = n_shared_features if apart else 0
         scored = slots if only < 0 or action == only else 1
         for slot in range(0, scored, 4):
             short_loop()
             store(total, ACTION, slot, load(total, EVENT, slot) if apart else splat(initial))
         for i in range(groups - n_shared if apart else groups):
             short_loop()
-            group = turned(i, n_shared, groups)
+            group = group_in_vw_order(i, n_shared, groups)
             if is_linear(layout, scratch, group, n_shared):
                 _add_group(run, group, scored, ACTION, buffers)
         lists = _has_single_feature(run, n_shared if apart else 0, groups)
@@ -298,6 +298,6 @@ def score_actions(
             short_loop()
             store(score, action, slot, load(total, ACTION, slot) * _contraction(run, slot))
         forget(scratch, n_shared, groups)
-        counted += own + crossed
-        shown += shown_features(run, actions, action, Counted(own, crossed))
-    return counted, shown
+        counted += n_linear + crossed
+        champion_features += shown_features(run, actions, action, Counted(n_linear, crossed))
+    return counted, champion_features

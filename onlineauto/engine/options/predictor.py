@@ -37,4 +37,4 @@ def excludes_ensemble(configuration: Configuration) -> str:
         (bool(explorer.models(configuration) or explorer.bounds(configuration)), f"--{explorer.name}"),
         ("epsilon_decay" in configuration.supplied, "--epsilon_decay"),
     )
-    return next((what for holds, what in reasons if holds), "")
+    return next((name for holds, name in reasons if holds), "")

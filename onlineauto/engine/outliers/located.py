@@ -38,7 +38,7 @@ _CODES: Final = {
 }
 
 
-def locate_outliers(block: Block, outcomes: Outcomes, found: Diagnostics) -> None:
+def locate_outliers(block: Block, outcomes: Outcomes, problems: Diagnostics) -> None:
     """Add the events of a block that were not learnt because of an outlier to the problems.
 
     An event of several slots is added once.
@@ -47,12 +47,12 @@ def locate_outliers(block: Block, outcomes: Outcomes, found: Diagnostics) -> Non
     for row in np.flatnonzero(outcomes.outlier).tolist():
         event = row if outcomes.slots is None else int(outcomes.slots.event[row])
         if event != last:
-            add_outlier(block, event, int(outcomes.outlier[row]), found)
+            add_outlier(block, event, int(outcomes.outlier[row]), problems)
         last = event
 
 
 def add_outlier(
-    block: Block, event: int, outlier: int, found: Diagnostics, *, number: float | None = None
+    block: Block, event: int, outlier: int, problems: Diagnostics, *, number: float | None = None
 ) -> None:
     """Add an event that was not learnt to the problems of a block; `number` is the outlier, if known."""
     code, (first, end) = _CODES[Outlier(outlier)], block.event_start[[event, event + 1]].tolist()
@@ -60,16 +60,16 @@ def add_outlier(
     text = f"{number:g}"
     if code == ProblemCode.LABEL_FAR_OUT and block.cost_start[first] < block.cost_start[end]:
         text += f" (a reward of {-number:g})"
-    found.locate(code, int(block.line_number[first]), text, reading=block.objects)
+    problems.locate(code, int(block.line_number[first]), text, reading=block.objects)
 
 
-def outlier_message(what: str) -> str:
+def outlier_message(noun: str) -> str:
     """Return the message that an event is not learnt because of an outlier.
 
     >>> outlier_message(WHAT[1])
     'the label or cost is far beyond those before; the event is not learnt'
     """
-    return f"{what} is far beyond those before; the event is not learnt"
+    return f"{noun} is far beyond those before; the event is not learnt"
 
 
 def _number(block: Block, code: ProblemCode, first: int, end: int) -> float:

@@ -83,10 +83,10 @@ def _judge_value(context: Context, feature: np.uint32, value: float, first: bool
     before or, unless they are 1, if the rule is neither normalized nor invariant.
     """
     model, rule = context.model, context.rule
-    place = FIRST_FEATURE + int((np.uint64(feature) * _MIX) >> _SHIFT)
+    index = FIRST_FEATURE + int((np.uint64(feature) * _MIX) >> _SHIFT)
     squares = not (rule.normalized or rule.invariant)
     gap = NARROW_GAP if squares and not first else GAP
-    if model.sizes[place, TYPICAL] == 0:
+    if model.sizes[index, TYPICAL] == 0:
         if abs(value) <= 1.0 and (value == 1.0 or not squares):
             return ORDINARY
         value = max(abs(value), 1.0)
@@ -94,8 +94,8 @@ def _judge_value(context: Context, feature: np.uint32, value: float, first: bool
         if rule.normalized and not first:
             scale = model.statistics[np.uint64(feature) & context.task.mask, SCALE, 0]
             before = max(size_of(scale), ONE) if scale > _ZERO else before
-        return judge_number(model.sizes, place, value, before, first, gap)
-    return judge_number(model.sizes, place, value, 0, first, gap)
+        return judge_number(model.sizes, index, value, before, first, gap)
+    return judge_number(model.sizes, index, value, 0, first, gap)
 
 
 @kernel

@@ -58,7 +58,7 @@ class Members(NamedTuple):
     """The members that are not live configs, and the inputs that they share. There may be none."""
 
     inputs: Inputs
-    rests: NDArray[np.bool_]  # [scores]: whether a score rests, so is neither computed nor learnt
+    rests: NDArray[np.bool_]  # [scores]: True if a score rests: it is neither computed nor learnt
     needs: NDArray[np.int64]  # [scores, Need]: the conditions of each score
     begins: NDArray[np.int64]  # [members + 1]: the first score of each member
     states: NDArray[

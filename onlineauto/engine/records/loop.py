@@ -93,7 +93,7 @@ class Units(NamedTuple):
     explore: int  # converts scores to probabilities, except for ε-greedy
     policies: int  # updates the models of an explorer with several models
     bounds: int  # computes plausible costs
-    ccb_slot: int  # fills in the row of a CCB slot, whose action later slots cannot have
+    ccb_slot: int  # fills in the row of a CCB slot; later slots cannot choose its action
     before_event: int  # counts namespaces, checks leases and reviews of a search
     after_event: int  # compares live configs
     score_ensemble: int  # computes scores of the ensemble

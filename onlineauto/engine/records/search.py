@@ -33,7 +33,7 @@ class Tests(NamedTuple):
     by_loss: bool  # the loss test can change the champion, among configs that are `alike`
     sparing: bool  # rewards are compared, and challengers score all actions, on some events only
     cost_is_reward: bool
-    robust: Test  # the constants of bounds on the reward of each
+    robust: Test  # the constants of the bounds on each config's reward
     evidence: NDArray[np.float64]  # [slots, RewardOwner, LOWER | UPPER, SIZE]: evidence for bounds on rewards
     decided: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0
     pairs: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's rewards against the champion's

@@ -17,7 +17,7 @@ from onlineauto.engine.report.progress import COLUMN_TITLES
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
-from onlineauto.features.options import FeatureOptions, decoded, letters_of
+from onlineauto.features.options import FeatureOptions, letters_of, unescape
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_t, make_rule
@@ -39,7 +39,11 @@ _OUTPUTS = {
 
 
 def header(
-    configuration: Configuration, *, kind: str, seen: float | None = None, cache: str = "using no cache"
+    configuration: Configuration,
+    *,
+    kind: str,
+    learnt_weight: float | None = None,
+    cache: str = "using no cache",
 ) -> Iterator[str]:
     """Yield the lines above the table and its two lines of titles, without newlines.
 
@@ -49,7 +53,7 @@ def header(
         The options of the run.
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         The kind of events (`Workspace.kind`).
-    seen : float, optional
+    learnt_weight : float, optional
         Weight of the events that the loaded model has learnt.
     cache : str
         The line about the cache.
@@ -76,7 +80,7 @@ def header(
     loss     last          counter         weight          label        predict features
     """
     yield from _features(
-        configuration[FeatureOptions], bytewise=bool(configuration.brought("bytewise_letters"))
+        configuration[FeatureOptions], bytewise=bool(configuration.first_result("bytewise_letters"))
     )
     yield from _example_and_output(configuration)
     if "explore" in kind:
@@ -85,7 +89,7 @@ def header(
     yield cache
     yield from (f"Reading datafile = {'stdin' if source == '-' else source}" for source in sources)
     yield f"num sources = {len(sources)}"
-    yield from _rates(configuration, initial_t(configuration) if seen is None else seen)
+    yield from _rates(configuration, initial_t(configuration) if learnt_weight is None else learnt_weight)
     if kind != "simple" or "cb_type" in configuration.supplied:
         yield f"cb_type = {configuration[CbOptions].cb_type}"
     yield f"Enabled learners: {', '.join(enabled_learners(configuration, kind=kind))}"
@@ -126,24 +130,24 @@ def has_wildcards(options: FeatureOptions) -> bool:
     """Return whether an interaction has a wildcard."""
     letters = (*options.quadratic, *options.cubic, *options.interactions)
     terms = [term for text in options.experimental_full_name_interactions for term in text.split("|")]
-    return any(b":" in decoded(text) for text in letters) or ":" in terms
+    return any(b":" in unescape(text) for text in letters) or ":" in terms
 
 
 def _features(options: FeatureOptions, *, bytewise: bool) -> Iterator[str]:
-    for texts, what in (
+    for texts, title in (
         (options.quadratic, "creating quadratic features for pairs:"),
         (options.cubic, "creating cubic features for triples:"),
         (options.interactions, "creating features for following interactions:"),
     ):
         if texts:
-            yield f"{what} {' '.join(texts)}"
-    for texts, what in (
+            yield f"{title} {' '.join(texts)}"
+    for texts, title in (
         (options.ignore, "ignoring namespaces beginning with:"),
         (options.ignore_linear, "ignoring linear terms for namespaces beginning with:"),
         (options.keep, "using namespaces beginning with:"),
     ):
         if texts:
-            yield f"{what} {_letters(texts, bytewise=bytewise)}"
+            yield f"{title} {_letters(texts, bytewise=bytewise)}"
 
 
 def _letters(texts: Iterable[str], *, bytewise: bool) -> str:
@@ -157,9 +161,9 @@ def _example_and_output(configuration: Configuration) -> Iterator[str]:
     if configuration[RunOptions].testonly:
         yield "only testing"
     if update.l1 > 0:
-        yield f"using l1 regularization = {_general(update.l1)}"
+        yield f"using l1 regularization = {_format_general(update.l1)}"
     if update.l2 > 0:
-        yield f"using l2 regularization = {_general(update.l2)}"
+        yield f"using l2 regularization = {_format_general(update.l2)}"
     if (model := configuration[ModelOptions].final_regressor) is not None:
         yield f"final_regressor = {model}"
     if output.predictions is not None:
@@ -168,17 +172,17 @@ def _example_and_output(configuration: Configuration) -> Iterator[str]:
         yield f"raw predictions = {output.raw_predictions}"
 
 
-def _rates(configuration: Configuration, seen: float | np.float32) -> Iterator[str]:
+def _rates(configuration: Configuration, learnt_weight: float | np.float32) -> Iterator[str]:
     update = configuration[UpdateOptions]
     yield f"Num weight bits = {configuration[FeatureOptions].bit_precision}"
-    yield f"learning rate = {_general(make_rule(configuration).learning_rate)}"
-    yield f"initial_t = {_general(seen)}"
-    yield f"power_t = {_general(update.power_t)}"
+    yield f"learning rate = {_format_general(make_rule(configuration).learning_rate)}"
+    yield f"initial_t = {_format_general(learnt_weight)}"
+    yield f"power_t = {_format_general(update.power_t)}"
     if configuration[RunOptions].passes > 1:
-        yield f"decay_learning_rate = {_general(update.decay_learning_rate)}"
+        yield f"decay_learning_rate = {_format_general(update.decay_learning_rate)}"
 
 
-def _general(value: float | np.float32) -> str:
+def _format_general(value: float | np.float32) -> str:
     """Return a float32 as text with six significant digits, in the format of a C++ stream."""
     with np.errstate(over="ignore"):
         return f"{float(np.float32(value)):g}"

@@ -94,8 +94,8 @@ def search_summary(searching: Searching) -> Iterator[str]:
 
 def predicts_text(searching: Searching) -> str:
     """Return the predictor, and the event since when it predicts, if the predictor has changed."""
-    who, since = searching.predicts
-    return _PREDICTS[who] + (f" since event {since:,}" if since else "")
+    name, since = searching.predicts
+    return _PREDICTS[name] + (f" since event {since:,}" if since else "")
 
 
 def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:
@@ -144,8 +144,10 @@ def decay_warning(decay: Decay) -> str | None:
 def _evidence(change: Promotion) -> str:
     bounds = change.bounds
     if change.level is not None:
-        what = "it lost less on" if change.by == "loss" else "it earned more over"
-        return f" ({what} {bounds.updates} events; wrong with a probability of {change.level:.2g} at most)"
+        relation = "it lost less on" if change.by == "loss" else "it earned more over"
+        return (
+            f" ({relation} {bounds.updates} events; wrong with a probability of {change.level:.2g} at most)"
+        )
     return (
         f" (over {bounds.updates} events its reward is at least {bounds.lower:.4g},"
         f" the old champion's at most {bounds.champion_upper:.4g})"

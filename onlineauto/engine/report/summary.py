@@ -44,9 +44,9 @@ class _Side(NamedTuple):
 
 
 def summary(
-    progress: ProgressTable, configuration: Configuration, *, ended: str = "finished run"
+    progress: ProgressTable, configuration: Configuration, *, ending: str = "finished run"
 ) -> Iterator[str]:
-    """Yield the lines after the table, an empty one first, without newlines; `ended` is the second.
+    """Yield the lines after the table, an empty one first, without newlines; `ending` is the second.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def summary(
     average loss = n.a.
     total feature number = 0
     """
-    yield from ("", ended)
+    yield from ("", ending)
     if progress.current_pass <= 1:
         yield f"number of examples = {progress.example_number}"
     else:

@@ -48,5 +48,5 @@ NATIVE = Dialect(
 
 def dialect_of(configuration: Configuration) -> Dialect:
     """Return the dialect of a group of options that has a method ``dialect``, else the native one."""
-    dialect: Dialect | None = configuration.brought("dialect")
+    dialect: Dialect | None = configuration.first_result("dialect")
     return NATIVE if dialect is None else dialect

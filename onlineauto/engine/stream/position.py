@@ -38,7 +38,7 @@ class Position(NamedTuple):
         return self.at if self.at is not None else {"events": self.events}
 
 
-def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
+def skip_events(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the blocks without their first `n` events.
 
     Raises
@@ -46,25 +46,26 @@ def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
     InputError
         There are fewer events.
     """
-    left = n
+    remaining = n
     for block in blocks:
-        skipped = min(left, len(block))
-        left -= skipped
+        skipped = min(remaining, len(block))
+        remaining -= skipped
         if not skipped or skipped < len(block):
             yield block.tail(skipped)
-    if left:
+    if remaining:
         raise InputError(
-            f"the input has {n - left} events, but the resumed run had completed {n}: is it another input?"
+            f"the input has {n - remaining} events, but the resumed run had completed {n}: "
+            "is it another input?"
         )
 
 
 def split_every(every: int, blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the blocks, split so that one ends after every `every` events."""
-    left = every
+    remaining = every
     for block in blocks:
         rest = block
-        while len(rest) > left:
-            yield rest.head(left)
-            rest, left = rest.tail(left), every
+        while len(rest) > remaining:
+            yield rest.head(remaining)
+            rest, remaining = rest.tail(remaining), every
         yield rest
-        left = left - len(rest) or every
+        remaining = remaining - len(rest) or every

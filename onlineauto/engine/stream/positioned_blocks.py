@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.engine.stream.position import behind
+from onlineauto.engine.stream.position import skip_events
 from onlineauto.engine.stream.source import can_be_read_again
 from onlineauto.features.namespaces import Namespaces
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -74,7 +74,7 @@ class PositionedBlocks:
         """Return a reader of the events from the position on; the rules are taken from the options."""
         return _PositionedReader(self, Diagnostics() if found is None else found)
 
-    def blocks(self, found: Diagnostics) -> Iterator[Block]:
+    def blocks(self, problems: Diagnostics) -> Iterator[Block]:
         """Yield the blocks from the position on.
 
         Raises
@@ -82,9 +82,9 @@ class PositionedBlocks:
         InputError
             The source has fewer events than the position.
         """
-        blocks = iter(self._read(self._source, self._configuration, found))
+        blocks = iter(self._read(self._source, self._configuration, problems))
         skipped = 0 if self._inner is not None else self.events_before
-        return behind(skipped, blocks) if skipped else blocks
+        return skip_events(skipped, blocks) if skipped else blocks
 
     def position(self, events: int) -> dict[str, Any]:
         """Return the position after a number of events of this pass."""
@@ -94,8 +94,8 @@ class PositionedBlocks:
 class _PositionedReader:
     """Reads the blocks of `PositionedBlocks`; can be iterated once."""
 
-    def __init__(self, source: PositionedBlocks, found: Diagnostics) -> None:
-        self.name, self.namespaces, self.diagnostics = source.name, Namespaces(), found
+    def __init__(self, source: PositionedBlocks, problems: Diagnostics) -> None:
+        self.name, self.namespaces, self.diagnostics = source.name, Namespaces(), problems
         self._source = source
 
     def __iter__(self) -> Iterator[Block]:

@@ -45,20 +45,20 @@ def read_ahead(reader: EventReader) -> Iterator[Block]:
     diagnostics, blocks = reader.diagnostics, reader.blocks()
 
     def step() -> _Step:
-        reader.diagnostics = found = Diagnostics()
+        reader.diagnostics = problems = Diagnostics()
         try:
-            return _Step(next(blocks, None), found, None)
+            return _Step(next(blocks, None), problems, None)
         except Exception as error:  # The error is raised in the caller that waits for the block.
-            return _Step(None, found, error)
+            return _Step(None, problems, error)
 
     try:
         with ThreadPoolExecutor(1, thread_name_prefix="onlineauto-read") as thread:
             ahead = thread.submit(step)
             while True:
-                block, found, error = ahead.result()
+                block, problems, error = ahead.result()
                 if block is not None:
                     ahead = thread.submit(step)
-                diagnostics.add(found)
+                diagnostics.add(problems)
                 if error is not None:
                     raise error
                 if block is None:

@@ -71,7 +71,7 @@ def _is_pipe(path: str | os.PathLike[str]) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
-def read_blocks(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+def read_blocks(source: Sources, configuration: Configuration, problems: Diagnostics) -> Iterator[Block]:
     """Yield the blocks of a source, or of all items of an iterable, up to ``--examples`` events.
 
     Parameters
@@ -80,7 +80,7 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
         The source or the items.
     configuration : Configuration
         The options.
-    found : Diagnostics
+    problems : Diagnostics
         Counts and stores problems with lines.
 
     Raises
@@ -93,17 +93,17 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
         The source is a frame or a mapping, or an item is not an event.
     """
     source = with_datasets(source, configuration)
-    left = configuration[InputOptions].examples
-    if isinstance(source, EventSource) and left >= 0:
-        left = max(left - source.events_before, 0)
-    blocks = _up_to(left, read_all(source, configuration, found), configuration)
+    remaining = configuration[InputOptions].examples
+    if isinstance(source, EventSource) and remaining >= 0:
+        remaining = max(remaining - source.events_before, 0)
+    blocks = _up_to(remaining, read_all(source, configuration, problems), configuration)
     if dialect_of(configuration) is not NATIVE:
         yield from blocks
         return
     actions = _actions_of(configuration)
     for block in blocks:
         if actions is not None:
-            find_odd_labels(block, actions, found)
+            find_odd_labels(block, actions, problems)
         yield block
 
 
@@ -113,28 +113,28 @@ def _actions_of(configuration: Configuration) -> int | None:
     return next((count for count in counts if isinstance(count, int)), None)
 
 
-def _up_to(left: int, blocks: Iterator[Block], configuration: Configuration) -> Iterator[Block]:
-    """Yield blocks up to `left` events; all if it is negative, or if the reader itself counts lines."""
-    if left < 0 or dialect_of(configuration).counts_lines:
+def _up_to(remaining: int, blocks: Iterator[Block], configuration: Configuration) -> Iterator[Block]:
+    """Yield blocks up to `remaining` events; all if it is negative, or if the reader itself counts lines."""
+    if remaining < 0 or dialect_of(configuration).counts_lines:
         yield from blocks
         return
     for block in blocks:
-        part = block.head(min(left, len(block)))
-        left -= len(part)
+        part = block.head(min(remaining, len(block)))
+        remaining -= len(part)
         yield part
-        if left == 0:
+        if remaining == 0:
             return
 
 
-def read_all(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+def read_all(source: Sources, configuration: Configuration, problems: Diagnostics) -> Iterator[Block]:
     """Yield the blocks of a source, or of all items of an iterable, to the end, without checking labels."""
     source = with_datasets(source, configuration)
     if isinstance(source, EventSource):
-        events = source.open(event_rules(configuration), found)
+        events = source.open(event_rules(configuration), problems)
         yield from read_ahead(events) if configuration[RunOptions].threads > 1 else events
         return
     if _is_source(source):
-        reader = open_source(cast("Source", source), configuration, diagnostics=found)
+        reader = open_source(cast("Source", source), configuration, diagnostics=problems)
         ahead = configuration[RunOptions].threads > 1 and saves_time(cast("Source", source))
         yield from read_ahead(reader) if ahead else reader
         return
@@ -149,13 +149,13 @@ def read_all(source: Sources, configuration: Configuration, found: Diagnostics) 
             yield from cast("Iterator[Block]", items)
         elif kind is EventFile:
             texts = cast("Iterator[str | bytes]", items)
-            yield from open_lines(_events_file(texts, configuration), configuration, diagnostics=found)
+            yield from open_lines(_events_file(texts, configuration), configuration, diagnostics=problems)
         else:
             _refuse_count_of_lines(configuration, "of one file with --vw_exact, and there are several")
             for item in items:
-                found.of_file = f"{name_of(cast('Source', item))}: "
-                yield from read_all(cast("Source", item), configuration, found)
-            found.of_file = ""
+                problems.of_file = f"{name_of(cast('Source', item))}: "
+                yield from read_all(cast("Source", item), configuration, problems)
+            problems.of_file = ""
 
 
 def _is_source(source: object) -> bool:
@@ -188,10 +188,10 @@ def _kind_of_item(item: object) -> type:
     return os.PathLike if isinstance(item, os.PathLike) or hasattr(item, "read") else EventFile
 
 
-def _refuse_count_of_lines(configuration: Configuration, why: str) -> None:
+def _refuse_count_of_lines(configuration: Configuration, reason: str) -> None:
     """Reject ``--examples`` if it counts lines in this dialect."""
     if dialect_of(configuration).counts_lines and configuration[InputOptions].examples >= 0:
-        raise OptionError(f"--examples counts the lines {why}")
+        raise OptionError(f"--examples counts the lines {reason}")
 
 
 def rules_of(configuration: Configuration) -> BlockRules:

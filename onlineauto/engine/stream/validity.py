@@ -33,11 +33,11 @@ def check_rules(block: Block, rules: Rules) -> None:
         return
     if "events" not in block.rules:
         _check_kind(block, simple=rules.get("events") == "simple")
-    for option, theirs in block.rules.items():
-        if theirs != (ours := rules.get(option)):
+    for option, of_block in block.rules.items():
+        if of_block != (of_workspace := rules.get(option)):
             raise InputError(
-                f"this block was read with {option} = {theirs}, but this workspace has {option} = {ours}: "
-                "read the events with the same options"
+                f"this block was read with {option} = {of_block}, but this workspace has "
+                f"{option} = {of_workspace}: read the events with the same options"
             )
 
 
@@ -98,11 +98,11 @@ def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
     return event, f"cb_adf: badly formatted example, only one line can have a cost, in {where}"
 
 
-def find_odd_labels(block: Block, actions: int, found: Diagnostics) -> None:
+def find_odd_labels(block: Block, actions: int, problems: Diagnostics) -> None:
     """Add labels that name none of the `actions` to the problems; the block may view larger records."""
     begin, end = block.cost_start[block.event_start[[0, -1]]].tolist()
     action, known = block.cost_action[begin:end], block.cost[begin:end] != UNLABELLED
     for at in np.flatnonzero(known & ((action < 1) | (action > actions))).tolist():
         line = int(np.searchsorted(block.cost_start, begin + at, "right")) - 1
         number, text = int(block.line_number[line]), str(int(action[at]))
-        found.locate(ProblemCode.ACTION_OUT_OF_RANGE, number, text, reading=block.objects)
+        problems.locate(ProblemCode.ACTION_OUT_OF_RANGE, number, text, reading=block.objects)

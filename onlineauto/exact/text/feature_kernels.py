@@ -81,15 +81,15 @@ def _feature(text: Text, name: tuple[int, int], seed: np.uint32, weight: F32) ->
         else:
             value = np.float32(weight * np.float32(number))
         p = after
-    nameless = False
+    n_unnamed = False
     if string[0] < string[1]:
         hash_ = hash_string(data, name, string, seed, text.rules.hash_all)
     elif name[0] < name[1]:
         hash_ = hash_name(data, name[0], name[1], seed, text.rules.hash_all)
     else:
         hash_ = seed
-        nameless = True
-    return Feature(p, hash_, value, nameless, code, wrong, end)
+        n_unnamed = True
+    return Feature(p, hash_, value, n_unnamed, code, wrong, end)
 
 
 @kernel
@@ -111,7 +111,7 @@ def _read_span(
 ) -> tuple[int, int]:
     """Read VW's list of features; return the position after it and the new number of features."""
     data, state = text.data, text.state
-    n, nameless = state.features, 0
+    n, n_unnamed = state.features, 0
     while p < text.end and is_blank(data[p]):
         p += 1
         if p >= text.end or _ENDS_FEATURE[data[p]]:
@@ -122,8 +122,8 @@ def _read_span(
             report(state, feature.code, feature.start, feature.end, text.rules.strict)
         hash_ = feature.hash
         if feature.nameless:
-            hash_ = np.uint32(hash_ + np.uint32(nameless))
-            nameless += 1
+            hash_ = np.uint32(hash_ + np.uint32(n_unnamed))
+            n_unnamed += 1
         if feature.value != _ZERO:
             features[n].hash = hash_
             features[n].value = feature.value

@@ -78,23 +78,23 @@ def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> 
     if p == 0:
         begin_records(state)
     while p < end and not state.fatal:
-        place = find_line(data, breaks, p, end, True)
-        if not has_room(data, place, state, names):
+        bounds = find_line(data, breaks, p, end, True)
+        if not has_room(data, bounds, state, names):
             return GROW, p
-        begin, p = p, place.after
+        begin, p = p, bounds.after
         state.line_number += 1
-        if is_empty(data, place, True):
+        if is_empty(data, bounds, True):
             if rules.multiline:
                 close_event(rules, True, state, lines, costs, events)
             continue
         n_features, line = state.features, open_line(state, lines, begin)
-        text = Text(data, marks, place.stop, rules, state)
-        bar = find_bar(data, marks, place)
-        if bar > place.start or rules.slots:
-            read_vw_head(text, place.start, bar, line, costs, tag)
+        text = Text(data, marks, bounds.stop, rules, state)
+        bar = find_bar(data, marks, bounds)
+        if bar > bounds.start or rules.slots:
+            read_vw_head(text, bounds.start, bar, line, costs, tag)
         if not state.fatal:
             read_vw_features(text, bar, spans, features, names)
-        if _settle_vw_line(text, place.start, bar, line, tag):
+        if _settle_vw_line(text, bounds.start, bar, line, tag):
             state.lines += 1
         else:
             _drop_line(state, line, n_features)

@@ -23,12 +23,12 @@ from onlineauto.formats.blocks.file import (
     VERSION,
     checksum,
     header_checksum,
-    padded,
+    padded_size,
     record_layout,
     section_sizes,
 )
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.sources.source import SingleCaller, opened
+from onlineauto.formats.sources.source import SingleCaller, as_byte_source
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -96,7 +96,7 @@ class BlockReader:
         self.namespaces = Namespaces()
         self._names: set[bytes] = set()
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
-        self._source = opened(source, name=name)
+        self._source = as_byte_source(source, name=name)
         self.name = self._source.name
         self._turn = SingleCaller(self.name)
         descriptor = self._source.plain_file()
@@ -133,12 +133,12 @@ class BlockReader:
             They differ.
         """
         for option in {**rules, **self.rules}:
-            ours, theirs = rules.get(option), self.rules.get(option)
-            if theirs != ours:
-                theirs = str(theirs).encode("unicode_escape").decode()  # keeps the message on one line
+            of_workspace, of_file = rules.get(option), self.rules.get(option)
+            if of_file != of_workspace:
+                of_file = str(of_file).encode("unicode_escape").decode()  # keeps the message on one line
                 raise InputError(
-                    f"{self.name}: these blocks were converted with {option} = {theirs}, but this run has "
-                    f"{option} = {ours}: give the same options, or convert the text again"
+                    f"{self.name}: these blocks were converted with {option} = {of_file}, but this run has "
+                    f"{option} = {of_workspace}: give the same options, or convert the text again"
                 )
 
     def _read_header(self) -> Rules:
@@ -156,19 +156,19 @@ class BlockReader:
         if header_checksum(version, header) != head["checksum"]:
             raise self._damage(f"its header {_WRONG}")
         try:
-            found = msgspec.json.decode(header, type=_Header)
+            fields = msgspec.json.decode(header, type=_Header)
         except (msgspec.DecodeError, RecursionError) as error:
             raise self._damage(f"its header cannot be understood: {error}") from None
-        if found.records != record_layout():
+        if fields.records != record_layout():
             raise self._error(
                 "these blocks are for another kind of machine, or of another version: convert the text again"
             )
-        events = found.rules.get("events", "cb_adf")
+        events = fields.rules.get("events", "cb_adf")
         if events not in SHAPES:
             raise self._damage(f"its header has an unknown kind of events, {events!r}")
         self._shape = SHAPES[str(events)]
-        self._as_vw = found.rules.get("vw_exact") is not False
-        return found.rules
+        self._as_vw = fields.rules.get("vw_exact") is not False
+        return fields.rules
 
     def _read_frame(self) -> Block | None:
         """Return the next block; None after the last."""
@@ -187,7 +187,7 @@ class BlockReader:
             if len(self._bytes.take(self._at, 1)):
                 raise self._damage(f"there are bytes after its end, at byte {self._at}")
             return None
-        body = self._take(sum(map(padded, sizes)), which)
+        body = self._take(sum(map(padded_size, sizes)), which)
         if checksum(body) != head["body_checksum"]:
             raise self._damage(f"{which} {_WRONG}")
         block = self._make_block(body, sizes, which)
@@ -202,7 +202,7 @@ class BlockReader:
         start = 0
         for (name, kind, _), size in zip(SECTIONS, sizes, strict=True):
             parts[name] = body[start : start + size].view(kind)
-            start += padded(size)
+            start += padded_size(size)
         if not self._add_names(parts["names_bytes"].tobytes()):
             raise self._damage(f"{which} has truncated, empty or duplicate names")
         return Block(
@@ -231,14 +231,14 @@ class BlockReader:
             self.namespaces.add(name, hash_)
         return True
 
-    def _take(self, size: int, what: str) -> NDArray[np.uint8]:
-        """Return the next `size` bytes of the file or raise an error; `what` names the bytes in messages."""
+    def _take(self, size: int, noun: str) -> NDArray[np.uint8]:
+        """Return the next `size` bytes of the file or raise an error; `noun` names the bytes in messages."""
         try:
             data = self._bytes.take(self._at, size)
         except InputError as error:  # the source could not be unpacked
             raise self._error(str(error)) from error
         if len(data) < size:
-            raise self._damage(f"it ends within {what} at byte {self._at + len(data)}: it is truncated")
+            raise self._damage(f"it ends within {noun} at byte {self._at + len(data)}: it is truncated")
         self._at += size
         return data
 

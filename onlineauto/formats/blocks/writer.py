@@ -19,7 +19,7 @@ from onlineauto.formats.blocks.file import (
     VERSION,
     checksum,
     header_checksum,
-    padded,
+    padded_size,
     record_layout,
 )
 from onlineauto.formats.sources.replaced_file import replacing
@@ -96,7 +96,9 @@ def block_writer(
     with replacing(path) as file:
         writer = BlockWriter(file, frame_bytes=frame_bytes)
         header = msgspec.json.encode({"rules": rules, "records": record_layout()})
-        header = header.ljust(padded(_HEAD_BYTES + len(header)) - _HEAD_BYTES)  # JSON ignores trailing blanks
+        header = header.ljust(
+            padded_size(_HEAD_BYTES + len(header)) - _HEAD_BYTES
+        )  # JSON ignores trailing blanks
         head = np.array((VERSION, len(header), header_checksum(VERSION, header)), FILE_HEAD)
         file.write(MAGIC + head.tobytes() + header)
         yield writer
@@ -143,18 +145,18 @@ class BlockWriter:
         n_lines = int(block.event_start[-1])
         last = block.lines[n_lines]
         n_spans, n_costs, n_tag = int(last["start"]), int(last["cost"]), int(last["tag"])
-        spans = _clean(block.spans[: n_spans + 1], SPAN)
+        spans = _without_padding(block.spans[: n_spans + 1], SPAN)
         spans["namespace"][:-1] = self._renumbered[spans["namespace"][:-1]]
         spans["namespace"][-1] = 0
-        lines = _clean(block.lines[: n_lines + 1], LINE)
+        lines = _without_padding(block.lines[: n_lines + 1], LINE)
         for name in ("number", "label", "weight", "initial", "shared", "slot"):
             lines[name][-1] = 0  # the sentinel record only ends the last line
         return {
             "events": np.array(block.event_start, np.int64),
             "lines": lines,
             "spans": spans,
-            "features": _clean(block.features[: int(spans["start"][-1])], FEATURE),
-            "costs": _clean(block.costs[:n_costs], COST),
+            "features": _without_padding(block.features[: int(spans["start"][-1])], FEATURE),
+            "costs": _without_padding(block.costs[:n_costs], COST),
             "tag_bytes": np.ascontiguousarray(block.tag[:n_tag]),
             "names_bytes": np.frombuffer(fresh, np.uint8),
         }
@@ -182,7 +184,7 @@ class BlockWriter:
         for count, _, more in SECTIONS if sections else ():
             head[count] = len(sections[count]) - more
             data = sections[count].tobytes()
-            parts.append(data.ljust(padded(len(data)), b"\0"))
+            parts.append(data.ljust(padded_size(len(data)), b"\0"))
         self.n_events += int(head["events"])
         head["all_events"] = self.n_events
         body = b"".join(parts)
@@ -205,7 +207,7 @@ def _join(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return joined
 
 
-def _clean(records: Records, kind: np.dtype[Any]) -> NDArray[Any]:
+def _without_padding(records: Records, kind: np.dtype[Any]) -> NDArray[Any]:
     """Return a copy of records made field by field, so that the padding between fields is zero."""
     clean = np.zeros(len(records), kind)
     for name in kind.names or ():

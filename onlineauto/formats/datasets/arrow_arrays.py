@@ -179,14 +179,14 @@ def texts_of(array: Any) -> Texts:
         indices = array.indices
         if indices.null_count:
             indices = indices.cast(pa.int32()).fill_null(-1)
-        return Texts(indices.to_numpy(zero_copy_only=False).astype(np.int32), _plain(values))
+        return Texts(indices.to_numpy(zero_copy_only=False).astype(np.int32), _with_offsets(values))
     code = np.arange(len(array), dtype=np.int32)
     if array.null_count:
         code[array.is_null().to_numpy(zero_copy_only=False)] = -1
-    return Texts(code, _plain(array))
+    return Texts(code, _with_offsets(array))
 
 
-def _plain(values: Any) -> Any:
+def _with_offsets(values: Any) -> Any:
     """Return texts in the layout with offsets; other layouts are cast."""
     pa = pyarrow()
     return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values

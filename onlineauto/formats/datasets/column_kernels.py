@@ -80,7 +80,7 @@ def count_codes(
 def count_numbers(
     value: NDArray[np.float32], line: NDArray[np.int64], namespace: int, counts: NDArray[np.int64]
 ) -> None:
-    """Add the features of a column of numbers to the counts like `count_codes`; 0 is no feature."""
+    """Add the features of a column of numbers to the counts like `count_codes`; 0 is not a feature."""
     for i in range(len(value)):
         if value[i] != 0 and line[i] >= 0:
             counts[line[i], namespace] += 1

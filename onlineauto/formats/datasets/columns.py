@@ -144,9 +144,9 @@ class DatasetColumns:
                 result.setdefault(column, "features")
         return result
 
-    def toml(self, *, of: str = "") -> str:
-        """Return the text of a file that `read_columns` reads; `of` names the dataset in its first line."""
-        return "\n".join(self._lines(of)) + "\n"
+    def toml(self, *, name: str = "") -> str:
+        """Return the text of a file that `read_columns` reads; `name` names the dataset in its first line."""
+        return "\n".join(self._lines(name)) + "\n"
 
     def _lines(self, of: str) -> Iterator[str]:
         if of:
@@ -198,7 +198,7 @@ def read_columns(path: str | os.PathLike[str]) -> DatasetColumns:
         raise InputError(f"{path}: {error}") from None
 
 
-def columns_of(found: Mapping[str, Any]) -> DatasetColumns:
+def columns_of(table: Mapping[str, Any]) -> DatasetColumns:
     """Return the columns that a mapping describes, which has the keys of the TOML file.
 
     >>> columns_of({"rows": "labels", "label": "y", "context": {"user": ["age"]}}).required()
@@ -211,7 +211,7 @@ def columns_of(found: Mapping[str, Any]) -> DatasetColumns:
     """
     known = [each.name for each in fields(DatasetColumns) if each.name != "left_out"]
     values: dict[str, Any] = {}
-    for name, value in found.items():
+    for name, value in table.items():
         if name not in known:
             raise InputError(f"unknown key {name!r}; valid are {', '.join(known)}")
         if name in ("context", "actions"):

@@ -53,7 +53,7 @@ class DatasetReader:
         Index of the first file, and of the first row in it.
     note : callable
         Called for each block with the index of its file, the first row of each event, and the row after it.
-    found : Diagnostics
+    problems : Diagnostics
         Counts and stores problems.
 
     Attributes
@@ -78,10 +78,10 @@ class DatasetReader:
         *,
         start: tuple[int, int],
         note: Callable[[int, NDArray[np.int64], int], object],
-        found: Diagnostics,
+        problems: Diagnostics,
     ) -> None:
         self._files, self._columns, self._start, self._note = files, columns, start, note
-        self.diagnostics, self._strict = found, rules.strict
+        self.diagnostics, self._strict = problems, rules.strict
         self.name = files[0].name if files else "<no file>"
         names = NameHashes(hash=rules.hash, hash_seed=rules.hash_seed)
         self.namespaces = names.namespaces
@@ -170,17 +170,17 @@ class DatasetReader:
                 return f"column {name!r} has {family} here, and {self._families[name]} in files before"
         return ""
 
-    def _tables(self, opened: Any, start: int) -> Iterator[EventTable]:
+    def _tables(self, file: Any, start: int) -> Iterator[EventTable]:
         """Yield the events of a file from a row on; if rows are actions, an event has all its rows."""
         together = self._columns.rows == "actions"
         used = list(self._columns.required())
         first, rest = 0, None
-        for group, n_rows in enumerate(opened.groups):
+        for group, n_rows in enumerate(file.groups):
             end = first + n_rows
             if 0 <= end <= start:
                 first = end
                 continue
-            for batch in self._batches(opened, group, used, first):
+            for batch in self._batches(file, group, used, first):
                 skip = min(max(start - first, 0), batch.num_rows)
                 begin, first = first + skip, first + batch.num_rows
                 batch = batch.slice(skip)
@@ -199,14 +199,14 @@ class DatasetReader:
         if rest is not None:
             yield self._decoder.table(rest, first - rest.num_rows)
 
-    def _batches(self, opened: Any, group: int, used: Sequence[str], row: int) -> Iterator[Any]:
+    def _batches(self, file: Any, group: int, used: Sequence[str], row: int) -> Iterator[Any]:
         """Yield the batches of a row group that can be read."""
-        batches = opened.batches(group, used)
+        batches = file.batches(group, used)
         while True:
             try:
                 batch = next(batches, None)
             except _ARROW_ERRORS as error:
-                which = f"{group + 1} of {len(opened.groups)}: {_first_line(error)}"
+                which = f"{group + 1} of {len(file.groups)}: {_first_line(error)}"
                 self._add_problem(ProblemCode.ROW_GROUP, row + 1, which)
                 return
             if batch is None:

@@ -126,10 +126,10 @@ class DatasetSource:
             No file can be read, or the roles cannot be inferred.
         """
         if self._columns is None or (self._columns.rows == "events" and self._columns.choices is None):
-            self._columns = self._inferred(decides)
+            self._columns = self._infer_columns(decides)
         return self._columns
 
-    def _inferred(self, decides: bool | None) -> DatasetColumns:
+    def _infer_columns(self, decides: bool | None) -> DatasetColumns:
         first, problem = self._first_file()
         if first is None:
             raise InputError(problem)
@@ -180,7 +180,7 @@ class DatasetSource:
     # -- the protocol of event sources -----------------------------------------------------------------
 
     def seek(self, position: Mapping[str, Any] | None) -> None:
-        """Let the next `open` begin at a position; None is the beginning.
+        """Set the position at which the next `open` begins; None is the beginning.
 
         Raises
         ------
@@ -241,7 +241,7 @@ class DatasetSource:
             rules,
             start=(self._file, self._row),
             note=self._note,
-            found=Diagnostics() if found is None else found,
+            problems=Diagnostics() if found is None else found,
         )
 
     def _note(self, file: int, rows: NDArray[np.int64], end: int) -> None:
@@ -277,11 +277,11 @@ class DatasetSource:
         }
 
 
-def _first_batch(opened: Any) -> Any:
+def _first_batch(file: Any) -> Any:
     """Return the first rows of a file; None if there are none or they cannot be read."""
-    for group in range(len(opened.groups)):
+    for group in range(len(file.groups)):
         try:
-            for batch in opened.batches(group, opened.schema.names):
+            for batch in file.batches(group, file.schema.names):
                 if batch.num_rows:
                     return batch
         except (OSError, ValueError):

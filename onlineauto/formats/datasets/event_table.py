@@ -65,7 +65,7 @@ class EventTable:
         return len(self.row)
 
     def block(self, begin: int, end: int, encoder: Encoder) -> Block:
-        """Return the good events among ``begin <= event < end`` as a block."""
+        """Return the valid events among ``begin <= event < end`` as a block."""
         events = np.flatnonzero(self.good[begin:end]) + begin
         single = self.element_start is None
         shared = int(bool(self.context)) if not single else 0
@@ -111,35 +111,37 @@ class EventTable:
         )
 
     def _costs(
-        self, kept: NDArray[np.int64], first_action: NDArray[np.int64], lines: NDArray[np.void]
+        self, retained: NDArray[np.int64], first_action: NDArray[np.int64], lines: NDArray[np.void]
     ) -> NDArray[np.void]:
         """Return the records of costs, and set the lines' offsets to them."""
         if self.cost is None or self.chosen is None:
             return np.zeros(0, COST)
-        logged = self.cost[kept] != UNLABELLED
-        of = kept[logged]
-        costs = np.zeros(len(of), COST)
-        costs["cost"] = self.cost[of]
+        logged = self.cost[retained] != UNLABELLED
+        rows = retained[logged]
+        costs = np.zeros(len(rows), COST)
+        costs["cost"] = self.cost[rows]
         if self.probability is not None:
-            costs["probability"] = self.probability[of]
+            costs["probability"] = self.probability[rows]
         with_cost = np.zeros(len(lines), np.int64)
-        with_cost[first_action[logged] + self.chosen[of] + 1] = 1
+        with_cost[first_action[logged] + self.chosen[rows] + 1] = 1
         lines["cost"] = np.cumsum(with_cost)
         return costs
 
     def _tags(
-        self, kept: NDArray[np.int64], first: NDArray[np.int64], lines: NDArray[np.void]
+        self, retained: NDArray[np.int64], first: NDArray[np.int64], lines: NDArray[np.void]
     ) -> NDArray[np.uint8]:
         """Return the bytes of the tags, and set the lines' offsets to them."""
         if self.tags is None:
             return np.zeros(0, np.uint8)
         data, start, end = self.tags
-        sizes = end[kept] - start[kept]
+        sizes = end[retained] - start[retained]
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         of_line = np.zeros(len(lines), np.int64)
         of_line[first + 1] = sizes
         lines["tag"] = np.cumsum(of_line)
-        tags: NDArray[np.uint8] = data[np.arange(bounds[-1]) + np.repeat(start[kept] - bounds[:-1], sizes)]
+        tags: NDArray[np.uint8] = data[
+            np.arange(bounds[-1]) + np.repeat(start[retained] - bounds[:-1], sizes)
+        ]
         return tags
 
 

@@ -38,7 +38,7 @@ class ColumnFeatures:
     code : int32[n], optional
         Index of each element's hash, -1 for none.
     value : float32[n], optional
-        Numbers, if the elements are numbers; 0 is no feature.
+        Numbers, if the elements are numbers; 0 is not a feature.
     start : int64[n_rows + 1], optional
         First element of each row, if a row has a list.
     """
@@ -184,7 +184,7 @@ def _flatten(array: Any) -> tuple[Any, NDArray[np.int64]]:
 
 
 def _without_nan(value: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return numbers with NaN replaced by 0, which is no feature."""
+    """Return numbers with NaN replaced by 0, which is not a feature."""
     missing = np.isnan(value)
     if missing.any():
         value = np.where(missing, np.float32(0), value)

@@ -140,12 +140,12 @@ class ParquetPart:
         tops = {_top(name, self._file.schema_arrow.names) for name in columns}
         metadata = self.metadata.row_group(group)
         leaves = [metadata.column(i) for i in range(metadata.num_columns)]
-        wanted = [leaf for leaf in leaves if _top(leaf.path_in_schema, tops) in tops]
-        texts = tuple(leaf.path_in_schema for leaf in wanted if _repeats(leaf))
+        leaves_to_read = [leaf for leaf in leaves if _top(leaf.path_in_schema, tops) in tops]
+        texts = tuple(leaf.path_in_schema for leaf in leaves_to_read if _repeats(leaf))
         if texts != self._read_by:
             self._file, self._read_by = self._open_parquet(texts), texts
-        paths = [leaf.path_in_schema for leaf in wanted]
-        size = sum(leaf.total_uncompressed_size for leaf in wanted)
+        paths = [leaf.path_in_schema for leaf in leaves_to_read]
+        size = sum(leaf.total_uncompressed_size for leaf in leaves_to_read)
         rows = max(metadata.num_rows, 1)
         at_once = min(max(_BATCH_BYTES * rows // max(size, 1), 1024), _MOST_ROWS)
         for batch in self._file.iter_batches(

@@ -56,14 +56,14 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
     InputError
         The roles cannot be inferred.
     """
-    roles = {what: name for what, names in _NAMES.items() if (name := _first(schema, names, what))}
+    roles = {role: name for role, names in _NAMES.items() if (name := _first_name(schema, names, role))}
     if "cost" in roles and "reward" in roles:
         del roles["reward"]
     if decides is None:
         decides = "probability" in roles
     if not decides:
         if "label" not in roles:
-            raise _unclear(schema, "which one is the label")
+            raise _ambiguity(schema, "which one is the label")
         chosen: dict[str, Any] = {name: roles[name] for name in ("label", "weight") if name in roles}
         chosen |= {"tag": roles["event"]} if "event" in roles else {}
         context, left_out = features_of(schema, set(chosen.values()))
@@ -90,15 +90,15 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
         context, actions = _split(first, roles["event"], columns)
         chosen["categories"] = _ids(schema, columns)
         return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **chosen)
-    raise _unclear(schema, "what the actions are")
+    raise _ambiguity(schema, "what the actions are")
 
 
-def _first(schema: Any, names: Iterable[str], what: str) -> str | None:
+def _first_name(schema: Any, names: Iterable[str], role: str) -> str | None:
     by_lower = {name.lower(): name for name in reversed(schema.names)}
     matches: list[str] = [by_lower[each] for each in names if each in by_lower]
     for name in matches:
         kind = schema.field(name).type
-        if is_number(kind) if what in _NUMERIC or what == "chosen" else is_number(kind) or is_text(kind):
+        if is_number(kind) if role in _NUMERIC or role == "chosen" else is_number(kind) or is_text(kind):
             return name
     return None
 
@@ -107,9 +107,9 @@ def _is_list_of_structs(kind: Any) -> bool:
     return is_list(kind) and bool(pyarrow().types.is_struct(kind.value_type))
 
 
-def _unclear(schema: Any, what: str) -> InputError:
+def _ambiguity(schema: Any, role: str) -> InputError:
     return InputError(
-        f"the columns do not say {what}; there are {', '.join(schema.names)}. Describe them in a file for "
+        f"the columns do not say {role}; there are {', '.join(schema.names)}. Describe them in a file for "
         "--columns; `onlineauto columns --help` shows one"
     )
 

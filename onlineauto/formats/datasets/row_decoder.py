@@ -168,9 +168,9 @@ class RowDecoder:
         )
         ids = run_codes(column_at(batch, self._columns.event or ""))[first]
         self._refuse(table, ids < 0, ProblemCode.EVENT_MISSING, [self._columns.event or ""])
-        again = np.ones(len(ids), bool)
-        again[np.unique(ids, return_index=True)[1]] = False
-        self._refuse(table, again & (ids >= 0), ProblemCode.EVENT_AGAIN, [self._columns.event or ""])
+        is_repeated = np.ones(len(ids), bool)
+        is_repeated[np.unique(ids, return_index=True)[1]] = False
+        self._refuse(table, is_repeated & (ids >= 0), ProblemCode.EVENT_AGAIN, [self._columns.event or ""])
         self._refuse_infinite(table, elements, start)
         self._refuse_infinite(table, context, None, of_rows=True)
         table.weight = self._weights(batch, table, first)

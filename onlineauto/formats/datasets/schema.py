@@ -36,8 +36,8 @@ def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
         if kind is None:
             there = _list_names(structs.names)
             return f"the structs in {columns.list!r} have no field {name!r}; there are {there}"
-        if why := why_unsupported(kind):
-            return f"field {name!r} of {columns.list!r} is {why}"
+        if reason := why_unsupported(kind):
+            return f"field {name!r} of {columns.list!r} is {reason}"
     return ""
 
 
@@ -53,8 +53,8 @@ def _problem(name: str, kind: Any, purpose: str) -> str:
     if purpose in ("action", "event", "tag"):
         fits = is_number(kind) or is_text(kind)
         return "" if fits else f"column {name!r} ({purpose}) is of {kind}, not of texts or numbers"
-    why = why_unsupported(kind)
-    return f"column {name!r} is {why}" if why else ""
+    reason = why_unsupported(kind)
+    return f"column {name!r} is {reason}" if reason else ""
 
 
 def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:

@@ -294,16 +294,16 @@ def give_label(text: JsonText, stage: Stage) -> None:
         return
     code = _label_problem(text)
     of_cost = code in (ProblemCode.COST_NOT_FINITE, ProblemCode.NO_PROBABILITY, ProblemCode.TAKEN_AS_UNIFORM)
-    place = event.cost_at if of_cost else event.probability_at
+    position = event.cost_at if of_cost else event.probability_at
     if code == ProblemCode.TAKEN_AS_UNIFORM:
-        report(text.state, code, place[0], place[1], False)
+        report(text.state, code, position[0], position[1], False)
     elif is_unused(code):
-        drop_label(text, code, place[0], place[1])
+        drop_label(text, code, position[0], position[1])
         if text.rules.slots:
             settle_single_slot(stage, False)
         return
     elif code != ProblemCode.FINE:
-        fail(text, code, place[0], place[1])
+        fail(text, code, position[0], position[1])
     at = event.index + 1
     if not text.rules.multiline:
         at = 0

@@ -152,7 +152,7 @@ def _read_tree(text: JsonText, p: int, stage: Stage, reader: Reader) -> None:
 def _weight(text: JsonText) -> np.float32:
     """Return the logged share of events, 1 - ``pdrop`` (1 for simple labels), by which weights are divided.
 
-    A ``pdrop`` that is not in [0, 1) makes the event bad.
+    A ``pdrop`` that is not in [0, 1) makes the event malformed.
     """
     event = text.event
     start, end = event.drop_start, event.drop_end
@@ -163,7 +163,7 @@ def _weight(text: JsonText) -> np.float32:
 
 @kernel
 def _is_event(text: JsonText, log: Records) -> bool:
-    """Count a good line of a log and return whether it is an event to learn."""
+    """Count a valid line of a log and return whether it is an event to learn."""
     event = text.event
     count_event(event, log)
     if event.skip:
@@ -178,7 +178,7 @@ def _is_event(text: JsonText, log: Records) -> bool:
 
 @inline_kernel
 def _check_event(text: JsonText, stage: Stage) -> None:
-    """Complete the event, and mark it bad if it cannot be learnt."""
+    """Complete the event, and mark it as malformed if it cannot be learnt."""
     if text.rules.multiline and text.event.lines < 2:
         fail(text, ProblemCode.JSON_NO_MULTI, text.state.line_begin, text.state.line_begin)
     elif not text.rules.quirks.early_labels and text.event.n_slots == 0:
@@ -186,19 +186,19 @@ def _check_event(text: JsonText, stage: Stage) -> None:
 
 
 @inline_kernel
-def _open(text: JsonText, place: LineBounds, stage: Stage) -> int:
+def _open(text: JsonText, bounds: LineBounds, stage: Stage) -> int:
     """Open the object of a line and return its position, or -1 if the line is to be skipped.
 
     VW reads a line of a log only if its first byte is a brace.
     """
     rules = text.rules
     begin_event(text.event)
-    p = skip_blanks(text, place.start)
-    if p == place.stop:
+    p = skip_blanks(text, bounds.start)
+    if p == bounds.stop:
         return -1
-    late = rules.quirks.narrow_json and rules.log and p > place.start
+    late = rules.quirks.narrow_json and rules.log and p > bounds.start
     if late or load1(text.data, p) != _OPEN_OBJECT:
-        fail(text, ProblemCode.JSON_NO_OBJECT, place.start, place.stop)
+        fail(text, ProblemCode.JSON_NO_OBJECT, bounds.start, bounds.stop)
         stage.log[0].line_parse_error += rules.log
         return -1
     begin_line(text.event, stage.lines)
@@ -219,12 +219,12 @@ def _count(data: NDArray[np.uint8], start: int, end: int) -> int:
 
 
 @inline_kernel
-def _has_room(data: NDArray[np.uint8], place: LineBounds, state: Records, names: Records) -> bool:
+def _has_room(data: NDArray[np.uint8], bounds: LineBounds, state: Records, names: Records) -> bool:
     """Return whether the table of names has enough free rows for all names that a line may add."""
-    room = len(names) // 2 - state.names - 2
-    if (place.stop - place.start) // _SHORTEST_NAME <= room:
+    n_free = len(names) // 2 - state.names - 2
+    if (bounds.stop - bounds.start) // _SHORTEST_NAME <= n_free:
         return True
-    return bool(_count(data, place.start, place.stop) <= room)
+    return bool(_count(data, bounds.start, bounds.stop) <= n_free)
 
 
 @entry_kernel
@@ -255,14 +255,14 @@ def read_json_lines(
     if p == 0:
         begin_records(state)
     while p < end and not state.fatal:
-        place = find_line(data, reader.breaks, p, end, True)
-        if not _has_room(data, place, state, reader.names):
+        bounds = find_line(data, reader.breaks, p, end, True)
+        if not _has_room(data, bounds, state, reader.names):
             return GROW, p
-        begin, p = p, place.after
+        begin, p = p, bounds.after
         state.line_number += 1
         state.line_begin = begin
-        text = JsonText(data, reader.marks, place.stop, rules, state, event)
-        start = _open(text, place, stage)
+        text = JsonText(data, reader.marks, bounds.stop, rules, state, event)
+        start = _open(text, bounds, stage)
         if start < 0:
             continue
         _read_tree(text, start, stage, reader)

@@ -160,21 +160,23 @@ def read_envelope(text: JsonText, key: String, p: int, lines: Records, frames: R
 
 
 @kernel
-def _note(bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], known: bool) -> bool:
+def _note(
+    bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], has_first: bool
+) -> bool:
     """Copy the bounds of an event's string to the log's first or last one; return whether a first one exists.
 
-    `known` is true if a first one existed before. An empty string is ignored.
+    `has_first` is true if a first one existed before. An empty string is ignored.
     """
     if bounds[1] - bounds[0] <= 2:
-        return known
-    to = last if known else first
+        return has_first
+    to = last if has_first else first
     to[0], to[1] = bounds[0], bounds[1]
     return True
 
 
 @kernel
 def count_event(event: Records, log: Records) -> None:
-    """Count a good event of a log, learnt or skipped."""
+    """Count a valid event of a log, learnt or skipped."""
     log.has_first_id = _note(event.id, log.first_id, log.last_id, log.has_first_id)
     log.has_first_time = _note(event.time, log.first_time, log.last_time, log.has_first_time)
     log.sum_cost_original = np.float32(log.sum_cost_original + event.original_cost)

@@ -26,13 +26,13 @@ def _mark(
     marks: NDArray[np.uint8],
     breaks: NDArray[np.uint8],
     odd: NDArray[np.uint8],
-    place: int,
+    index: int,
 ) -> None:
-    """Mark the 64 bytes from `i` on in the eight bytes from index `place` of each bitmap."""
+    """Mark the 64 bytes from `i` on in the eight bytes from index `index` of each bitmap."""
     control = below(data, i, _SPACE)
-    store8(marks, place, equal(data, i, _QUOTE) | equal(data, i, _BACKSLASH) | control)
-    store8(breaks, place, equal(data, i, _NEWLINE))
-    store8(odd, place, equal(data, i, _SPACE) | equal(data, i, _BAR) | equal(data, i, _COLON) | control)
+    store8(marks, index, equal(data, i, _QUOTE) | equal(data, i, _BACKSLASH) | control)
+    store8(breaks, index, equal(data, i, _NEWLINE))
+    store8(odd, index, equal(data, i, _SPACE) | equal(data, i, _BAR) | equal(data, i, _COLON) | control)
 
 
 @entry_kernel
@@ -59,10 +59,10 @@ def find_json_marks(
         Receives the bytes that VW replaces in a string, or at which it splits a string: blanks, bars, colons,
         control bytes.
     """
-    whole = end // LANES * LANES
-    for i in range(0, whole, LANES):
+    aligned_end = end // LANES * LANES
+    for i in range(0, aligned_end, LANES):
         _mark(data, i, marks, breaks, odd, i // 8)
     last = _last()
     for i in range(LANES):
-        last[i] = data[whole + i] if whole + i < end else _NEWLINE
-    _mark(last, 0, marks, breaks, odd, whole // 8)
+        last[i] = data[aligned_end + i] if aligned_end + i < end else _NEWLINE
+    _mark(last, 0, marks, breaks, odd, aligned_end // 8)

@@ -42,7 +42,7 @@ def _digit(data: NDArray[np.uint8], p: int) -> np.uint64:
 
 
 @kernel
-def _scaled(number: float, exponent: int) -> float:
+def _times_power_of_ten(number: float, exponent: int) -> float:
     """Return ``number * 10**exponent``, computed like RapidJSON's normal precision."""
     if exponent < -308:
         number /= _POWERS[308]
@@ -119,7 +119,7 @@ def _read_long(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int,
         value = np.float32(whole)
         kind = INTEGER if not negative and whole <= _LARGEST_32 else NUMBER
         return (-value if negative else value), p, kind
-    number = np.float64(_scaled(float(number), exponent - decimals))
+    number = np.float64(_times_power_of_ten(float(number), exponent - decimals))
     if number > _MAXIMUM:
         return _ZERO, start, MALFORMED
     return np.float32(-number if negative else number), p, NUMBER
@@ -157,8 +157,8 @@ def read_json_number(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32
         decimals = p - first - whole - 1
         if decimals == 0:
             return _ZERO, p, MALFORMED
-    usual = 0 < whole <= 9 and whole + decimals <= 15 and (whole == 1 or load1(data, first) != 48)
-    if not usual or (p < end and (load1(data, p) | np.uint8(32)) == 101):
+    is_short = 0 < whole <= 9 and whole + decimals <= 15 and (whole == 1 or load1(data, first) != 48)
+    if not is_short or (p < end and (load1(data, p) | np.uint8(32)) == 101):
         return _read_long(data, start, end) if start < end else (_ZERO, start, MALFORMED)
     if decimals == 0:
         value = np.float32(np.int64(number))

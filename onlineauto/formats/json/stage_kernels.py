@@ -69,7 +69,7 @@ def begin_line(event: Records, lines: Records) -> None:
 
 @inline_kernel
 def open_frame(text: JsonText, kind: int, p: int, frames: Records) -> Records:
-    """Open an object or an array and return its frame; the event is bad if too many are nested."""
+    """Open an object or an array and return its frame; the event is malformed if too many are nested."""
     event = text.event
     if event.depth == len(frames):
         fail(text, ProblemCode.JSON_TOO_DEEP, p, p + 1)

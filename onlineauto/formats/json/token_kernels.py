@@ -146,7 +146,7 @@ def _decode(text: JsonText, start: int) -> String:
 
 @inline_kernel
 def read_json_string(text: JsonText, p: int) -> String:
-    """Read the string whose quote is at `p`; the event is bad if there is none."""
+    """Read the string whose quote is at `p`; the event is malformed if there is none."""
     stop = next_one_near(text.marks, p + 1)
     if stop < text.end and load1(text.data, stop) == _QUOTE:
         return String(p + 1, stop, stop + 1, p, True)
@@ -171,7 +171,7 @@ def read_word(text: JsonText, p: int) -> tuple[int, int]:
 def other_than(text: JsonText, p: int, mark: int) -> int:
     """Return -1 if the byte at `p` is `mark`, else the position after the value at `p`.
 
-    Null is skipped. Any other value makes the event bad.
+    Null is skipped. Any other value makes the event malformed.
     """
     byte = text.data[p] if p < text.end else 0
     if byte == mark:
@@ -183,16 +183,16 @@ def other_than(text: JsonText, p: int, mark: int) -> int:
 
 
 @inline_kernel
-def read_number_or_null(text: JsonText, p: int, wrong: ProblemCode) -> tuple[F32, int, int]:
+def read_number_or_null(text: JsonText, p: int, problem: ProblemCode) -> tuple[F32, int, int]:
     """Read a number like `read_json_number`, or null.
 
-    The kind is `MALFORMED` for null, and for malformed numbers, which are reported as `wrong`.
+    The kind is `MALFORMED` for null, and for malformed numbers, which are reported as `problem`.
     """
     if p < text.end and load1(text.data, p) == _N:
         return _ZERO, read_word(text, p)[1], MALFORMED
     value, after, kind = read_json_number(text.data, p, text.end)
     if kind == MALFORMED:
-        fail(text, wrong, p, text.end)
+        fail(text, problem, p, text.end)
         return _ZERO, text.end, MALFORMED
     return value, after, kind
 
@@ -229,10 +229,10 @@ def skip_value(text: JsonText, start: int) -> int:
 
 
 @inline_kernel
-def read_entry(text: JsonText, p: int, wrong: ProblemCode) -> tuple[F32, int, bool]:
+def read_entry(text: JsonText, p: int, problem: ProblemCode) -> tuple[F32, int, bool]:
     """Read a number, ``"NaN"`` or null; return value, position after it, and False for null.
 
-    `wrong` is the code for a byte that begins neither of them.
+    `problem` is the code for a byte that begins neither of them.
     """
     byte = load1(text.data, p) if p < text.end else np.uint8(0)
     if byte == _QUOTE:
@@ -240,7 +240,7 @@ def read_entry(text: JsonText, p: int, wrong: ProblemCode) -> tuple[F32, int, bo
         if not is_name(text.data, string.start, string.end, _NAN_NAME):
             fail(text, ProblemCode.JSON_UNEXPECTED, p, string.after)
         return _NAN, string.after, True
-    value, after, kind = read_number_or_null(text, p, wrong)
+    value, after, kind = read_number_or_null(text, p, problem)
     return value, after, kind != MALFORMED
 
 
@@ -259,13 +259,13 @@ def open_list(text: JsonText, p: int) -> tuple[int, bool, bool]:
 
 
 @inline_kernel
-def next_entry(text: JsonText, p: int, listed: bool) -> tuple[F32, int, bool, bool]:
+def next_entry(text: JsonText, p: int, in_list: bool) -> tuple[F32, int, bool, bool]:
     """Read an entry of a list opened by `open_list`, and the comma or bracket after the entry.
 
     Returns the value, the position after it, whether it is a value, and whether more entries follow.
     """
     value, p, known = read_entry(text, p, ProblemCode.JSON_VALUE)
-    if not listed:
+    if not in_list:
         return value, p, known, False
     p = skip_blanks(text, p)
     if p < text.end and text.data[p] == _CLOSE_LIST:

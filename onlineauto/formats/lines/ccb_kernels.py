@@ -129,7 +129,7 @@ def _read_probability(text: Text, start: int, end: int) -> tuple[F32, ProblemCod
 
 @kernel
 def _read_others(text: Text, p: int, end: int) -> tuple[float, bool]:
-    """Return the sum of the probabilities of ``action:probability,...`` and whether they are good.
+    """Return the sum of the probabilities of ``action:probability,...`` and whether they are valid.
 
     The sum is NaN if a probability is not finite. Problems are reported.
     """
@@ -164,9 +164,9 @@ def _read_others(text: Text, p: int, end: int) -> tuple[float, bool]:
 
 @kernel
 def _read_outcome(text: Text, start: int, end: int, costs: Records) -> bool:
-    """Read ``action:cost:probability[,action:probability...]`` and return whether it is good.
+    """Read ``action:cost:probability[,action:probability...]`` and return whether it is valid.
 
-    An outcome whose numbers are not finite is good, and is not used.
+    An outcome whose numbers are not finite is valid, but is not used.
     """
     data, rules, state = text.data, text.rules, text.state
     stop = next_part(data, start, end, COMMA)
@@ -207,7 +207,7 @@ def _read_outcome(text: Text, start: int, end: int, costs: Records) -> bool:
 
 @kernel
 def _read_list(text: Text, p: int, end: int, costs: Records) -> bool:
-    """Read ``action,action,...``, the allowed actions of a slot, and return whether the list is good."""
+    """Read ``action,action,...``, the allowed actions of a slot, and return whether the list is valid."""
     while p < end:
         stop = next_part(text.data, p, end, COMMA)
         action = _read_action(text, p, stop)
@@ -222,7 +222,7 @@ def _read_list(text: Text, p: int, end: int, costs: Records) -> bool:
 def read_slot_label(text: Text, p: int, end: int, line: Records, costs: Records) -> bool:
     """Read ``ccb shared``, ``ccb action`` or ``ccb slot [outcome] [list]``.
 
-    Returns whether the label is one of them and good; a problem is reported.
+    Returns whether the label is one of them and valid; a problem is reported.
     """
     data = text.data
     start, p = next_word(text, p, end)

@@ -327,7 +327,7 @@ def summary_of(code: ProblemCode) -> str:
     return text.rstrip(": ").removesuffix(" in")
 
 
-def _quoted(text: bytes) -> str:
+def _quote(text: bytes) -> str:
     """Return text in quotes, shortened, with unprintable characters escaped."""
     result = text[:_SHOWN].decode("utf-8", "backslashreplace")
     if len(text) > _SHOWN:
@@ -350,7 +350,7 @@ def make_diagnostic(
 
     Parameters
     ----------
-    code : Code
+    code : ProblemCode
         Kind of the problem.
     file, line, column
         Its position.
@@ -362,11 +362,11 @@ def make_diagnostic(
         Whether reading ends at this problem.
     """
     message, done = _TEXTS[code]
-    quoted = _quoted(text)
+    quoted = _quote(text)
     if code == ProblemCode.NO_LABEL:  # a description of Python values, not a text of the input
         quoted = quoted[1:-1]
     if code in _VALUES and (number := _NUMBER.match(text)) and _is_too_large(number[0], text):
-        message, quoted = "number {text} is too large", _quoted(number[0])
+        message, quoted = "number {text} is too large", _quote(number[0])
     return Diagnostic(
         file=file,
         line=line,

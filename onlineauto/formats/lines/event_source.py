@@ -90,7 +90,7 @@ class EventSource(Protocol):
         """True if a second pass yields the same events."""
 
     def seek(self, position: Mapping[str, Any] | None) -> None:
-        """Let the next reader begin at a position; None is the beginning.
+        """Set the position at which the next reader begins; None is the beginning.
 
         Raises
         ------

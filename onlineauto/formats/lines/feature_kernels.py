@@ -60,7 +60,7 @@ def _odd_feature(
 ) -> tuple[np.uint32, F32, bool, bool]:
     """Read a feature of any form whose value ends at `stop`.
 
-    Returns the hash, the value, whether the feature has no name, and whether it is good; a problem is
+    Returns the hash, the value, whether the feature has no name, and whether it is valid; a problem is
     reported. The caller adds the number of a nameless feature to the hash.
     """
     data = text.data
@@ -81,28 +81,28 @@ def _odd_feature(
 
 @inline_kernel
 def _read_span(text: Text, p: int, seed: np.uint32, weight: F32, features: Records) -> tuple[int, int, bool]:
-    """Read features up to a bar; return the position after them, their number, and whether all are good."""
+    """Read features up to a bar; return the position after them, their number, and whether all are valid."""
     data = text.data
-    n, nameless, good = text.state.features, 0, True
+    n, n_unnamed, good = text.state.features, 0, True
     while good and p < text.end and load1(data, p) != _BAR:
         if is_blank(load1(data, p)):
             p += 1
             continue
         name = p, next_one(text.marks, p)
-        p, value, usual = name[1], weight, True
+        p, value, is_plain = name[1], weight, True
         if is_at(data, p, text.end, _COLON):
             start = p + 1
             p = after_word(data, text.marks, start, text.end)
-            number, usual = short_decimal(data, start, p)
+            number, is_plain = short_decimal(data, start, p)
             value = np.float32(weight * number)
-            usual &= name[0] < name[1] and math.isfinite(value)
-        if usual:
+            is_plain &= name[0] < name[1] and math.isfinite(value)
+        if is_plain:
             hash_ = hash_word(data, name[0], name[1], seed, text.rules.hash_all)
         else:
             hash_, value, has_no_name, good = _odd_feature(text, name, p, seed, weight)
             if has_no_name:
-                hash_ = np.uint32(hash_ + np.uint32(nameless))
-                nameless += 1
+                hash_ = np.uint32(hash_ + np.uint32(n_unnamed))
+                n_unnamed += 1
         if value != _ZERO:
             feature = features[np.uint64(n)]
             feature.hash = hash_
@@ -139,7 +139,7 @@ def _weight(text: Text, start: int) -> tuple[F32, int, ProblemCode]:
 
 @inline_kernel
 def read_features(text: Text, bar: int, spans: Records, features: Records, names: Records) -> bool:
-    """Read the features of a line and return whether they are good; a problem is reported."""
+    """Read the features of a line and return whether they are valid; a problem is reported."""
     state = text.state
     p, good = bar, True
     while good and p < text.end:  # the byte at `p` is a bar

@@ -80,8 +80,8 @@ def label_number(
 
     `UNLABELLED` and larger numbers count as not finite, since `UNLABELLED` marks lines without a label.
     """
-    value, usual = short_decimal(data, start, end)
-    if usual:
+    value, is_short = short_decimal(data, start, end)
+    if is_short:
         return value, ProblemCode.FINE
     value, kind = read_number(data, start, end)
     if kind == DECIMAL and abs(value) < UNLABELLED:
@@ -103,7 +103,7 @@ def is_unused(code: ProblemCode) -> bool:
 
 @kernel
 def read_simple(text: Text, p: int, end: int, line: Records) -> bool:
-    """Read ``[label [weight [initial]]]`` into `line` and return whether it is good."""
+    """Read ``[label [weight [initial]]]`` into `line` and return whether it is valid."""
     data = text.data
     position = 0
     unused = False
@@ -187,7 +187,7 @@ def probability_problem(value: F32) -> ProblemCode:
 
 @inline_kernel
 def _read_cost(text: Text, start: int, end: int, costs: Records) -> bool:
-    """Read ``action:cost:probability``, or a bare action of ``--cb N``; return whether it is good."""
+    """Read ``action:cost:probability``, or a bare action of ``--cb N``; return whether it is valid."""
     data, state = text.data, text.state
     colons = _colons(text.marks, start, end)
     first, second, _ = colons
@@ -240,7 +240,7 @@ def _event_problem(text: Text, line: Records, shared: bool, n_words: int) -> Pro
 
 @kernel
 def read_costs(text: Text, p: int, end: int, line: Records, costs: Records) -> bool:
-    """Read the words of a contextual-bandit label and return whether they are good."""
+    """Read the words of a contextual-bandit label and return whether they are valid."""
     n_words = 0
     while True:
         start, p = next_word(text, p, end)

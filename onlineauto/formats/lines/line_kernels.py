@@ -84,9 +84,9 @@ def _is_separator(data: NDArray[np.uint8], newline: int, bare: bool) -> bool:
 
 
 @entry_kernel
-def find_cut(data: NDArray[np.uint8], known: int, end: int, multiline: bool, bare: bool) -> int:
-    """Return the end of the last complete event of ``data[:end]``, 0 if none ends after byte `known`."""
-    for i in range(end - 1, known - 1, -1):
+def find_cut(data: NDArray[np.uint8], previous_cut: int, end: int, multiline: bool, bare: bool) -> int:
+    """Return the end of the last complete event of ``data[:end]``, 0 if none ends after `previous_cut`."""
+    for i in range(end - 1, previous_cut - 1, -1):
         if data[i] == _NEWLINE and (not multiline or _is_separator(data, i, bare)):
             return i + 1
     return 0
@@ -111,18 +111,18 @@ def find_line(data: NDArray[np.uint8], breaks: NDArray[np.uint8], p: int, end: i
 
 
 @inline_kernel
-def is_empty(data: NDArray[np.uint8], place: LineBounds, bare: bool) -> bool:
+def is_empty(data: NDArray[np.uint8], bounds: LineBounds, bare: bool) -> bool:
     """Return whether a line is empty and so separates events; if `bare`, blanks are content, as in VW."""
-    p = place.start
-    while not bare and p < place.stop and (is_blank(load1(data, p)) or load1(data, p) == _RETURN):
+    p = bounds.start
+    while not bare and p < bounds.stop and (is_blank(load1(data, p)) or load1(data, p) == _RETURN):
         p += 1
-    return p == place.stop
+    return p == bounds.stop
 
 
 @inline_kernel
-def find_bar(data: NDArray[np.uint8], marks: NDArray[np.uint8], place: LineBounds) -> int:
+def find_bar(data: NDArray[np.uint8], marks: NDArray[np.uint8], bounds: LineBounds) -> int:
     """Return the position of the first bar of a line, or the line's end."""
-    return _find(data, marks, place.start, place.stop, _BAR)
+    return _find(data, marks, bounds.start, bounds.stop, _BAR)
 
 
 # -- events ----------------------------------------------------------------------------------------------
@@ -160,9 +160,9 @@ def close_event(
     costs: Records,
     events: NDArray[np.int64],
 ) -> None:
-    """Combine the lines since the last event into an event, if there are any and they are good.
+    """Combine the lines since the last event into an event, if there are any and they are valid.
 
-    A bad event is reported and dropped; the problem may be `fatal`.
+    A malformed event is reported and dropped; the problem may be `fatal`.
     """
     n, first = state.lines - state.first_line, state.first_line
     code, bad = ProblemCode.FINE, first
@@ -210,10 +210,10 @@ def _count_bars(data: NDArray[np.uint8], start: int, end: int) -> int:
 
 
 @inline_kernel
-def has_room(data: NDArray[np.uint8], place: LineBounds, state: Records, names: Records) -> bool:
+def has_room(data: NDArray[np.uint8], bounds: LineBounds, state: Records, names: Records) -> bool:
     """Return whether the table of names has enough free rows for all names that a line may add."""
-    room: int = len(names) // 2 - state.names - 1
-    return place.stop - place.start <= room or _count_bars(data, place.start, place.stop) <= room
+    n_free: int = len(names) // 2 - state.names - 1
+    return bounds.stop - bounds.start <= n_free or _count_bars(data, bounds.start, bounds.stop) <= n_free
 
 
 # -- records ---------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.record_reader import RecordReader
-from onlineauto.formats.sources.source import SingleCaller, opened
+from onlineauto.formats.sources.source import SingleCaller, as_byte_source
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -82,7 +82,7 @@ class LineReader(RecordReader, ABC):
         The source cannot be opened; or, raised by the iteration after all earlier events, the source cannot
         be read further or is being read already.
     ParseError
-        A line is bad and bad lines are fatal. Raised by the iteration after all earlier events.
+        A line is malformed and malformed lines are fatal. Raised by the iteration after all earlier events.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class LineReader(RecordReader, ABC):
         name: str | None = None,
     ) -> None:
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
-        self._bytes = opened(source, name=name)
+        self._bytes = as_byte_source(source, name=name)
         self.name = self._bytes.name
         self._turn = SingleCaller(self.name)
         self._text_bytes = block_bytes
@@ -103,7 +103,7 @@ class LineReader(RecordReader, ABC):
 
     @property
     def _unit(self) -> Literal["line", "event"]:
-        """Return the unit that is skipped if a line is bad: the line, or the line's event."""
+        """Return the unit that is skipped if a line is malformed: the line, or the line's event."""
         return "line"
 
     @abstractmethod
@@ -163,15 +163,15 @@ class LineReader(RecordReader, ABC):
             raise EventTypeError(f"an event is text (str or bytes), not {type(text).__name__}")
         blocks = self.parse(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
         if len(blocks) != 1 or len(blocks[0]) != 1:
-            found = sum(map(len, blocks))
-            why = "; ".join(map(str, self.diagnostics.kept)) or f"it has {found} events"
-            raise NotOneEventError(f"the text is not one event: {why}", self.diagnostics.kept)
+            n_events = sum(map(len, blocks))
+            problems = "; ".join(map(str, self.diagnostics.kept)) or f"it has {n_events} events"
+            raise NotOneEventError(f"the text is not one event: {problems}", self.diagnostics.kept)
         return blocks[0]
 
     def take_problems(self) -> Diagnostics:
         """Return the problems of the last parsed text, and clear them."""
-        found, self.diagnostics = self.diagnostics, Diagnostics()
-        return found
+        problems, self.diagnostics = self.diagnostics, Diagnostics()
+        return problems
 
     def _enlarge(self, text_bytes: int, *, filled: int) -> None:
         """Replace the buffer by one for `text_bytes` bytes of text, and copy the first `filled` bytes."""

@@ -30,7 +30,7 @@ def bitmap_size(end: int) -> int:
 
 @inline_kernel
 def _mark(
-    data: NDArray[np.uint8], i: int, marks: NDArray[np.uint8], breaks: NDArray[np.uint8], place: int
+    data: NDArray[np.uint8], i: int, marks: NDArray[np.uint8], breaks: NDArray[np.uint8], index: int
 ) -> tuple[int, int, int]:
     """Mark the 64 bytes from `i` on in both bitmaps; return counts of blanks and tabs, bars, newlines."""
     tab = equal(data, i, _TAB)
@@ -38,8 +38,8 @@ def _mark(
     bar = equal(data, i, _BAR)
     newline = equal(data, i, _NEWLINE)
     other = equal(data, i, _RETURN) | equal(data, i, _COLON)
-    store8(marks, place, blank | bar | newline | other)
-    store8(breaks, place, below(data, i, _SPACE) & ~tab | equal(data, i, _DELETE))
+    store8(marks, index, blank | bar | newline | other)
+    store8(breaks, index, below(data, i, _SPACE) & ~tab | equal(data, i, _DELETE))
     return ones(blank), ones(bar), ones(newline)
 
 
@@ -49,14 +49,14 @@ def find_marks(
 ) -> tuple[int, int, int]:
     """Fill both bitmaps of ``data[:end]``; return upper bounds on its blanks and tabs, bars, newlines."""
     blanks, bars, newlines = 0, 0, 0
-    whole = end // LANES * LANES
-    for i in range(0, whole, LANES):
+    aligned_end = end // LANES * LANES
+    for i in range(0, aligned_end, LANES):
         n = _mark(data, i, marks, breaks, i // 8)
         blanks, bars, newlines = blanks + n[0], bars + n[1], newlines + n[2]
     last = _last()
     for i in range(LANES):
-        last[i] = data[whole + i] if whole + i < end else _NEWLINE
-    n = _mark(last, 0, marks, breaks, whole // 8)
+        last[i] = data[aligned_end + i] if aligned_end + i < end else _NEWLINE
+    n = _mark(last, 0, marks, breaks, aligned_end // 8)
     return blanks + n[0], bars + n[1], newlines + n[2]
 
 

@@ -47,14 +47,14 @@ class EncodedEvent:
 
     def __init__(self, context: dict[str, Any], actions: list[Any]) -> None:
         self.values: tuple[Any, ...] = (context, actions, *_NO_OUTCOME)
-        self.data = encoded(self.values)
+        self.data = marshal_values(self.values)
 
     def with_outcome(self, chosen: int, *, cost: float, probability: float) -> EncodedEvent:
         """Return the event with the chosen action, its cost and its probability."""
         event = object.__new__(EncodedEvent)
         outcome = (chosen, _MISSING, cost, probability, _MISSING, _MISSING, _MISSING)
         event.values = (*self.values[:2], *outcome)
-        asked, known = self.data, encoded(outcome)
+        asked, known = self.data, marshal_values(outcome)
         event.data = asked and known and asked[: -len(_NO_OUTCOME)] + known[_HEAD:]
         return event
 
@@ -73,7 +73,7 @@ def values_of(event: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple([get(key, _MISSING) for key in KEYS])
 
 
-def encoded(values: tuple[Any, ...]) -> bytes | None:
+def marshal_values(values: tuple[Any, ...]) -> bytes | None:
     """Return values encoded by `marshal`; None if a type is not a built-in type of Python."""
     try:
         return dumps(values, _VERSION)

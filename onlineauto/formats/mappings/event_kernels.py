@@ -86,7 +86,7 @@ def _read_features(
     """Read the features at `p` of the namespace whose name has these bounds.
 
     Returns the number of the namespace, the new number of all features, and the position after them, or -1 if
-    they are unusual.
+    `named_event` has to read them.
     """
     data = text.data
     kind, left, n = load1(data, p), 1, text.state.features

@@ -10,7 +10,7 @@ import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.mappings.encoded_event import KEYS, EncodedEvent, encoded, values_of
+from onlineauto.formats.mappings.encoded_event import KEYS, EncodedEvent, marshal_values, values_of
 from onlineauto.formats.mappings.event_kernels import read_event
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
@@ -79,7 +79,7 @@ class MappingReader(RecordReader):
         if type(event) is EncodedEvent and self._actions:
             data = event.data
         elif type(event) is dict and event.keys() <= _KEYS and ("actions" in event) == self._actions:
-            data = encoded(values_of(event))
+            data = marshal_values(values_of(event))
         else:
             return False
         if data is None:
@@ -125,11 +125,11 @@ class MappingReader(RecordReader):
         """
         mapping = event.mapping() if type(event) is EncodedEvent else event
         if not isinstance(mapping, Mapping):
-            what = type(event).__name__
-            raise EventTypeError(f"an event is a text, a list of its lines, or a mapping, not {what}")
+            type_name = type(event).__name__
+            raise EventTypeError(f"an event is a text, a list of its lines, or a mapping, not {type_name}")
         if ("actions" in mapping) != self._actions:
-            has, wants = ("no actions", "actions") if self._actions else ("actions", "none")
-            raise InputError(f"event: it has {has}, but events of this workspace have {wants}")
+            actual, expected = ("no actions", "actions") if self._actions else ("actions", "none")
+            raise InputError(f"event: it has {actual}, but events of this workspace have {expected}")
         if self.read(event):
             return self.make_block()
         return named_block([named_event(mapping)], self._names)

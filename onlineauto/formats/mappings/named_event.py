@@ -151,11 +151,11 @@ def checked_weight(weight: object, where: str) -> float:
     return number
 
 
-def _refuse_unknown(given: Mapping[str, Any], keys: tuple[str, ...], where: str, what: str) -> None:
-    unknown = [key for key in given if key not in keys]
+def _refuse_unknown(mapping: Mapping[str, Any], keys: tuple[str, ...], where: str, noun: str) -> None:
+    unknown = [key for key in mapping if key not in keys]
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), keys, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"{what} has {', '.join(keys)}"
+        hint = f"did you mean {near[0]}?" if near else f"{noun} has {', '.join(keys)}"
         raise InputError(f"{where}: unknown key {shown(unknown[0])}; {hint}")
 
 
@@ -165,12 +165,12 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
             instead = "chosen, the index of the chosen one" if key == "action" else "cost"
             raise InputError(f"{where}: {key} is for events without actions; with actions there is {instead}")
     if not is_sequence(event["actions"]):
-        what = type(event["actions"]).__name__
-        raise InputError(f"{where}: actions are a list of mappings, not {what}")
+        type_name = type(event["actions"]).__name__
+        raise InputError(f"{where}: actions are a list of mappings, not {type_name}")
     actions: Sequence[Any] = list(event["actions"])
     if not actions:
         raise InputError(f"{where}: actions is empty")
-    chosen, costs = _chosen(event, len(actions), where)
+    chosen, costs = _chosen_action(event, len(actions), where)
     lines = [
         NamedLine(
             spans=spans_of(action, f"{where}: action {i}"),
@@ -194,7 +194,9 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
     return NamedEvent(lines=tuple(lines), multiline=True, slots="slots" in event)
 
 
-def _chosen(event: Mapping[str, Any], n: int, where: str) -> tuple[Any, tuple[tuple[int, float, float], ...]]:
+def _chosen_action(
+    event: Mapping[str, Any], n: int, where: str
+) -> tuple[Any, tuple[tuple[int, float, float], ...]]:
     """Return the chosen one of `n` actions, or None, and its label."""
     position = event.get("chosen")
     if is_missing(position):
@@ -217,7 +219,7 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
         if not isinstance(slot, Mapping):
             raise InputError(f"{here}: a slot is a mapping, not {type(slot).__name__}")
         _refuse_unknown(slot, _SLOT_KEYS, here, "a slot")
-        chosen, costs = _chosen(slot, n_actions, here)
+        chosen, costs = _chosen_action(slot, n_actions, here)
         allowed = () if is_missing(slot.get("only")) else slot["only"]
         only = tuple(map(whole_number, allowed)) if is_sequence(allowed) else (None,)
         if not {*only} <= {*range(n_actions)}:
@@ -270,25 +272,25 @@ def invalid_probability(value: object) -> str:
     return f"probability {value} is not above 0 and at most 1"
 
 
-def _rounded(number: float) -> float:
+def _as_float32(number: float) -> float:
     """Return the nearest float32, as a float."""
     rounded: float = _FLOAT32.unpack(_FLOAT32.pack(number))[0]
     return rounded
 
 
-def _number(value: object, what: str, where: str) -> float:
+def _number(value: object, noun: str, where: str) -> float:
     """Return a number as the float32 that its text would be read as; truth values are 0 and 1."""
     number = plain(value)
     if not isinstance(number, float | int):
         wrong = "missing" if number is None else "not a number"
-        raise InputError(f"{where}: {what} {shown(value)} is {wrong}")
+        raise InputError(f"{where}: {noun} {shown(value)} is {wrong}")
     try:
         number = float(number)
     except OverflowError:  # a whole number with hundreds of digits
         number = math.inf
-    number = _rounded(number) if abs(number) < LARGE else math.inf
+    number = _as_float32(number) if abs(number) < LARGE else math.inf
     if not math.isfinite(number):
-        raise InputError(f"{where}: {what} {shown(value)} is infinite, NaN or too large for a float32")
+        raise InputError(f"{where}: {noun} {shown(value)} is infinite, NaN or too large for a float32")
     return number
 
 
@@ -305,12 +307,12 @@ def spans_of(features: object, where: str = "event") -> Spans:
     spans: dict[str, list[tuple[str, float]]] = {}
     for namespace, value in features.items():
         name = str(namespace)
-        usual = _usual_features(namespace, value)
-        if usual is None:
+        plain_features = _usual_features(namespace, value)
+        if plain_features is None:
             for inner, feature, number in _features(name, value, f"{where}: {name}", 0):
                 spans.setdefault(inner, []).append((feature, number))
-        elif usual:
-            spans.setdefault(name, []).extend(usual)
+        elif plain_features:
+            spans.setdefault(name, []).extend(plain_features)
     return tuple((name, tuple(named)) for name, named in spans.items())
 
 
@@ -328,7 +330,7 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
         if kind is str:
             result.append((f"{feature}={of_it}", 1.0))
         elif kind is float and _SMALL < abs(of_it) < LARGE:
-            result.append((feature, _rounded(of_it)))
+            result.append((feature, _as_float32(of_it)))
         elif kind is int and 0 < abs(of_it) < _WHOLE:
             result.append((feature, float(of_it)))
         else:
@@ -343,16 +345,16 @@ def _features(name: str, value: object, where: str, depth: int) -> Iterator[tupl
     """
     if depth > _MOST_NESTED:
         raise InputError(f"{where[:200]}: more than {_MOST_NESTED} nested mappings and lists")
-    own = plain(value)
-    if isinstance(own, Mapping):
-        for key, each in own.items():
+    builtin = plain(value)
+    if isinstance(builtin, Mapping):
+        for key, each in builtin.items():
             feature, of_it, here = str(key), plain(each), f"{where}: {key}"
             if isinstance(of_it, Mapping) or is_sequence(of_it):
                 yield from _features(feature, of_it, here, depth + 1)
             else:
                 yield from _feature(name, feature, each, here)
-    elif is_sequence(own):
-        yield from _elements(name, own, where, depth)
+    elif is_sequence(builtin):
+        yield from _elements(name, builtin, where, depth)
     else:
         yield from _feature(name, name, value, where)
 
@@ -376,16 +378,16 @@ def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Itera
 
 def _feature(namespace: str, name: str, value: object, where: str) -> Iterator[tuple[str, str, float]]:
     """Yield the feature of a value, unless the value is missing, False or 0."""
-    own = plain(value)
-    if own is None or own is False:
+    builtin = plain(value)
+    if builtin is None or builtin is False:
         return
-    if own is True:
+    if builtin is True:
         yield namespace, name, 1.0
-    elif isinstance(own, str):
-        yield namespace, f"{name}={own}", 1.0
-    elif isinstance(own, int | float):
+    elif isinstance(builtin, str):
+        yield namespace, f"{name}={builtin}", 1.0
+    elif isinstance(builtin, int | float):
         number = _number(value, "value", where)
         if number:
             yield namespace, name, number
     else:
-        raise no_feature(own, where)
+        raise no_feature(builtin, where)

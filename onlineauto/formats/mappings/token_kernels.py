@@ -74,8 +74,8 @@ def number_at(data: NDArray[np.uint8], p: int) -> tuple[float, int]:
         whole: Any = 0
         if n <= _MOST_DIGITS:
             for i in range(n):
-                place = p + 5 + 2 * i
-                whole |= (np.int64(data[place]) | np.int64(data[place + 1]) << 8) << (15 * i)
+                position = p + 5 + 2 * i
+                whole |= (np.int64(data[position]) | np.int64(data[position + 1]) << 8) << (15 * i)
             number, after = float(whole if count > 0 else -whole), p + 5 + 2 * n
     if math.isnan(number) or abs(number) < LARGE:
         return number, after

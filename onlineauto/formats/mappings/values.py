@@ -117,16 +117,16 @@ def plain_tree(value: object, where: str) -> Any:
     InputError
         A value cannot be a feature.
     """
-    own = plain(value)
-    if isinstance(own, Mapping):
-        return {str(name): plain_tree(each, f"{where}: {name}") for name, each in own.items()}
-    if is_sequence(own):
-        return [plain_tree(each, f"{where}: {index}") for index, each in enumerate(own)]
-    if own is not None and not isinstance(own, str | int | float):
-        raise no_feature(own, where)
-    if isinstance(own, float) and math.isinf(own):
+    builtin = plain(value)
+    if isinstance(builtin, Mapping):
+        return {str(name): plain_tree(each, f"{where}: {name}") for name, each in builtin.items()}
+    if is_sequence(builtin):
+        return [plain_tree(each, f"{where}: {index}") for index, each in enumerate(builtin)]
+    if builtin is not None and not isinstance(builtin, str | int | float):
+        raise no_feature(builtin, where)
+    if isinstance(builtin, float) and math.isinf(builtin):
         raise InputError(f"{where}: value {shown(value)} is infinite")
-    return own
+    return builtin
 
 
 def no_feature(value: object, where: str) -> InputError:

@@ -94,24 +94,24 @@ def _compare_with_midpoint(
     """
     left = _limbs()
     left[:] = 0
-    kept = 0
+    n_digits = 0
     sticky = False
     for i in range(first, end):
         if data[i] == 46:
             continue
         if not _is_digit(data[i]):
             break
-        if kept < _BIG_DIGITS:
+        if n_digits < _BIG_DIGITS:
             _big_times_plus(left, 10, data[i] - 48)
-            kept += 1
+            n_digits += 1
         elif data[i] != 48:
             sticky = True
             break
     right = _limbs()
     right[:] = 0
     right[0] = 2 * lower + 1
-    _big_times_power(left, 10, point - kept)
-    _big_times_power(right, 10, kept - point)
+    _big_times_power(left, 10, point - n_digits)
+    _big_times_power(right, 10, n_digits - point)
     _big_times_power(left, 2, 1 - unit)
     _big_times_power(right, 2, unit - 1)
     for i in range(_LIMBS - 1, -1, -1):
@@ -145,13 +145,15 @@ def _round_carefully(
 
 
 @kernel
-def _nearest(data: NDArray[np.uint8], first: int, end: int, point: int, word: int, kept: int) -> np.float32:
+def _nearest_float32(
+    data: NDArray[np.uint8], first: int, end: int, point: int, word: int, n_digits: int
+) -> np.float32:
     """Return the float32 nearest to the decimal number of `_scan_decimal`, ties to even."""
     if word == 0 or point < -45:
         return _ZERO
     if point > 39:
         return _INFINITY
-    approximation = float(word) * _POWERS[point - kept - _LOWEST_POWER]
+    approximation = float(word) * _POWERS[point - n_digits - _LOWEST_POWER]
     # The lowest 29 bits, which a float32 does not have. A midpoint is 2**28; `approximation` has an error
     # below 4.
     rest = np.float64(approximation).view(np.int64) & 0x1FFFFFFF
@@ -181,8 +183,8 @@ def _scan_exponent(data: NDArray[np.uint8], p: int, end: int, letter: int) -> tu
 @kernel
 def _scan_decimal(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32, int]:
     """Read ``(digits[.digits*]|.digits)([eE][+-]?digits)?`` at `p`; return value and position after it."""
-    word = 0  # the first `kept` significant digits
-    kept = 0
+    word = 0  # the first `n_digits` significant digits
+    n_digits = 0
     point = 0  # significant digits before the decimal point; minus the zeros right after it
     first = p
     seen = False
@@ -192,12 +194,12 @@ def _scan_decimal(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32
         byte = data[i]
         if _is_digit(byte):
             seen = True
-            if kept > 0 or byte != 48:
-                if kept == 0:
+            if n_digits > 0 or byte != 48:
+                if n_digits == 0:
                     first = i
-                if kept < _WORD_DIGITS:
+                if n_digits < _WORD_DIGITS:
                     word = word * 10 + byte - 48
-                    kept += 1
+                    n_digits += 1
                 if not fraction:
                     point += 1
             elif fraction:
@@ -210,7 +212,7 @@ def _scan_decimal(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32
     if not seen:
         return _ZERO, p
     exponent, after = _scan_exponent(data, i, end, 101)
-    return _nearest(data, first, i, point + exponent, word, kept), after
+    return _nearest_float32(data, first, i, point + exponent, word, n_digits), after
 
 
 @kernel

@@ -188,7 +188,7 @@ class JsonText(NamedTuple):
 
 @kernel
 def fail(text: JsonText, code: ProblemCode, start: int, end: int) -> None:
-    """Mark the event bad and report the problem, unless the event is bad already."""
+    """Mark the event as malformed and report the problem, unless the event is marked already."""
     if not text.event.bad:
         report(text.state, code, start, end, text.rules.strict)
     text.event.bad = True
@@ -196,7 +196,7 @@ def fail(text: JsonText, code: ProblemCode, start: int, end: int) -> None:
 
 @kernel
 def drop_label(text: JsonText, code: ProblemCode, start: int, end: int) -> None:
-    """Mark the label unused and report the problem, unless the event is bad already."""
+    """Mark the label unused and report the problem, unless the event is marked already."""
     if not text.event.bad:
         report(text.state, code, start, end, text.rules.strict)
     text.event.unused = True

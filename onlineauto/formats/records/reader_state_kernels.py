@@ -38,7 +38,7 @@ STATE = np.dtype(
         ("first_feature", np.int64),
         ("first_cost", np.int64),
         ("first_tag_byte", np.int64),
-        ("skipped", np.bool_),  # whether one of its lines is bad
+        ("skipped", np.bool_),  # whether one of its lines is malformed
         ("labelled", np.bool_),  # whether one of its lines has a label
         ("fatal", np.bool_),  # whether reading must stop
         ("default_name", np.int32),  # number of the namespace without a name, -1 if unseen
@@ -82,7 +82,7 @@ class ReaderRules(NamedTuple):
     hash_all : bool
         ``--hash all``: names of digits are hashed like other names.
     strict : bool
-        ``--strict_parse``: the first bad line is an error.
+        ``--strict_parse``: the first malformed line is an error.
     uniform : bool
         ``--missing_probability uniform``: a label without a probability is read as one with probability 0.
     hash_seed : uint32
@@ -138,7 +138,7 @@ class Reader(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A line of text and the rules of reading, which most kernels pass on unchanged."""
+    """A line of text and the rules for reading it. Most kernels only pass this record on."""
 
     data: NDArray[np.uint8]
     marks: NDArray[np.uint8]

@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 from onlineauto.errors import EventTypeError
-from onlineauto.formats.sources.source import opened
+from onlineauto.formats.sources.source import as_byte_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ class FirstLines(io.BufferedIOBase):
     """
 
     def __init__(self, source: Source | ByteSource, n: int) -> None:
-        self._bytes = opened(source)
+        self._bytes = as_byte_source(source)
         self.name = self._bytes.name
         self._left = n
 

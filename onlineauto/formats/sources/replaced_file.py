@@ -75,10 +75,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 def _unwritable(path: str | os.PathLike[str], folder: Path, error: OSError) -> OutputError:
     """Return the error for a file that cannot be written, with a hint if the folder is missing."""
     if folder.is_dir():
-        why = error.strerror or str(error)
+        reason = error.strerror or str(error)
     else:
-        why = f"{error.strerror or error}: the folder {folder} does not exist, make it first"
-    unwritable = OutputError(f"cannot write {os.fspath(path)}: {why}")
+        reason = f"{error.strerror or error}: the folder {folder} does not exist, make it first"
+    unwritable = OutputError(f"cannot write {os.fspath(path)}: {reason}")
     unwritable.errno = error.errno
     return unwritable
 

@@ -189,7 +189,7 @@ class ByteSource:
             self._owned.close()
 
 
-def opened(source: Source | ByteSource, *, name: str | None = None) -> ByteSource:
+def as_byte_source(source: Source | ByteSource, *, name: str | None = None) -> ByteSource:
     """Return a source as a `ByteSource`; open it if necessary."""
     return source if isinstance(source, ByteSource) else ByteSource(source, name=name)
 

@@ -50,7 +50,7 @@ def _looks_like_label(text: Text, start: int, end: int) -> bool:
 def read_head(
     text: Text, start: int, bar: int, line: Records, costs: Records, tag: NDArray[np.uint8]
 ) -> bool:
-    """Read label and tag of a line and return whether they are good; a problem is reported.
+    """Read label and tag of a line and return whether they are valid; a problem is reported.
 
     The tag is the last word, if no blank separates it from the bar or if it begins with ``'``.
     """

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 @inline_kernel
-def _is_text(text: Text, place: LineBounds, bar: int) -> bool:
+def _is_text(text: Text, bounds: LineBounds, bar: int) -> bool:
     """Return whether a line is text and has a ``|``; a problem is reported."""
-    if place.control < place.stop:
-        report(text.state, ProblemCode.CONTROL_BYTE, place.control, place.control + 1, text.rules.strict)
+    if bounds.control < bounds.stop:
+        report(text.state, ProblemCode.CONTROL_BYTE, bounds.control, bounds.control + 1, text.rules.strict)
         return False
-    if bar == place.stop:
-        report(text.state, ProblemCode.NO_BAR, place.start, place.stop, text.rules.strict)
+    if bar == bounds.stop:
+        report(text.state, ProblemCode.NO_BAR, bounds.start, bounds.stop, text.rules.strict)
         return False
     return True
 
@@ -71,23 +71,23 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> tup
     if p == 0:
         begin_records(state)
     while p < end and not state.fatal:
-        place = find_line(data, breaks, p, end, False)
-        if not has_room(data, place, state, names):
+        bounds = find_line(data, breaks, p, end, False)
+        if not has_room(data, bounds, state, names):
             return GROW, p
-        begin, p = p, place.after
+        begin, p = p, bounds.after
         state.line_number += 1
-        if is_empty(data, place, False):
+        if is_empty(data, bounds, False):
             if rules.multiline:
                 close_event(rules, rules.strict, state, lines, costs, events)
             continue
         if state.skipped:
             continue
         line = open_line(state, lines, begin)
-        text = Text(data, marks, place.stop, rules, state)
-        bar = find_bar(data, marks, place)
-        good = _is_text(text, place, bar)
-        if good and (bar > place.start or rules.slots):
-            good = read_head(text, place.start, bar, line, costs, tag) and not state.fatal
+        text = Text(data, marks, bounds.stop, rules, state)
+        bar = find_bar(data, marks, bounds)
+        good = _is_text(text, bounds, bar)
+        if good and (bar > bounds.start or rules.slots):
+            good = read_head(text, bounds.start, bar, line, costs, tag) and not state.fatal
         if good and read_features(text, bar, spans, features, names):
             state.lines += 1
         else:

@@ -167,9 +167,9 @@ def _feature_words(block: Block, hashes: NDArray[np.uint32]) -> list[bytes]:
     ]
 
 
-def _refuse_control_bytes(name: bytes, what: str) -> None:
+def _refuse_control_bytes(name: bytes, noun: str) -> None:
     """Raise an error if a name has a byte that VW text cannot contain."""
     if name.translate(None, _NO_TEXT) != name:
         raise InputError(
-            f"{what} {name!r} has a blank, a colon, a bar or a control byte, which text cannot have there"
+            f"{noun} {name!r} has a blank, a colon, a bar or a control byte, which text cannot have there"
         )

@@ -88,7 +88,7 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
     later = whole and len(np.unique(model.penalised[parts])) == 1  # VW applies shared penalties
     cell, value = _cells(workspace, parts, whole=whole, penalised=not later)
     low, high = float(model.shared[MIN_LABEL]), float(model.shared[MAX_LABEL])
-    bits = int(math.log2(len(model.weights) * _room(parts)))
+    bits = int(math.log2(len(model.weights) * _n_lanes(parts)))
     options = "".join(f" {word}" for word in words).encode("utf-8", "surrogateescape")
     bandit, explores = workspace.kind != "simple", "explore" in workspace.kind
     kinds = EXPLORER_FIELDS.get(explorer, "") if explores else ""
@@ -114,7 +114,7 @@ def _averages(workspace: Workspace, models: int) -> tuple[tuple[int, int], ...]:
     return tuple((sums + [(0, 0)] * count)[:count])
 
 
-def _room(parts: list[int]) -> int:
+def _n_lanes(parts: list[int]) -> int:
     """Return the number of lanes in VW's table: the next power of two."""
     return 1 << (len(parts) - 1).bit_length()
 
@@ -131,19 +131,21 @@ def _cells(
     value = read_cells(model, rows, lanes=parts)[:, fields].transpose(0, 2, 1)
     if penalised:
         for part, lane in enumerate(parts):
-            value[:, part, 0] = _penalised(workspace, value[:, part, 0], lane)
+            value[:, part, 0] = _penalised_weights(workspace, value[:, part, 0], lane)
     value[rows == learner.shape.constant[0], 0, 0] += np.float32(model.shared[ORIGIN])
-    cell = rows[:, None].astype(np.uint64) * np.uint64(_room(parts)) + np.arange(len(parts), dtype=np.uint64)
+    cell = rows[:, None].astype(np.uint64) * np.uint64(_n_lanes(parts)) + np.arange(
+        len(parts), dtype=np.uint64
+    )
     nonzero = (value != 0).any(axis=2)
     return cell[nonzero], np.ascontiguousarray(value[nonzero])
 
 
-def _penalised(workspace: Workspace, weight: NDArray[np.float32], lane: int) -> NDArray[np.float32]:
+def _penalised_weights(workspace: Workspace, weight: NDArray[np.float32], lane: int) -> NDArray[np.float32]:
     """Return the weights of a lane after its L1 and L2 penalties."""
     penalties = workspace.learner.model.lanes[workspace.learner.model.penalised[lane]]
     gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
-    left = np.maximum(np.abs(weight) - gravity, np.float32(0))
-    return np.asarray(np.copysign(left, weight) * contraction, np.float32)
+    magnitude = np.maximum(np.abs(weight) - gravity, np.float32(0))
+    return np.asarray(np.copysign(magnitude, weight) * contraction, np.float32)
 
 
 def _explorer(workspace: Workspace, name: str) -> tuple[float, ...]:

@@ -37,13 +37,13 @@ class VwDecay(NamedTuple):
         return cls(tuple((VwEstimator(),) * (model + 1) for model in range(models)), tuple(range(models)))
 
 
-def decay_fields(fields: Fields, it: VwDecay) -> VwDecay:
-    """Read or write the state, with the number of models in `it`; return it."""
-    fields.constant("I", len(it.evidence))
+def decay_fields(fields: Fields, decay: VwDecay) -> VwDecay:
+    """Read or write the state, with the number of models in `decay`; return it."""
+    fields.constant("I", len(decay.evidence))
     evidence = []
-    for each in it.evidence:
+    for each in decay.evidence:
         fields.constant("I", len(each))
         evidence.append(tuple([estimator_fields(fields, estimator) for estimator in each]))
-    fields.constant("I", len(it.place))
-    place = tuple([fields.number("Q", place) for place in it.place])
-    return VwDecay(tuple(evidence), place, fields.number("Q", it.audited))
+    fields.constant("I", len(decay.place))
+    position = tuple([fields.number("Q", position) for position in decay.place])
+    return VwDecay(tuple(evidence), position, fields.number("Q", decay.audited))

@@ -32,8 +32,8 @@ class Fields(Protocol):
     def bytes_(self, value: bytes) -> bytes:
         """Read or write bytes, after a uint32 with their number."""
 
-    def items(self, values: Sequence[T], each: Callable[[T], T], *, empty: T) -> tuple[T, ...]:
-        """Read or write items, each with `each`, after a uint32 with their number."""
+    def items(self, values: Sequence[T], convert: Callable[[T], T], *, empty: T) -> tuple[T, ...]:
+        """Read or write items, each with `convert`, after a uint32 with their number."""
 
     def constant(self, kind: str, value: int) -> None:
         """Read or write a constant number."""
@@ -74,11 +74,11 @@ class FieldReader:
         self._parts: list[bytes] | None = None
         self.at = 0
 
-    def fail(self, why: str) -> InputError:
+    def fail(self, reason: str) -> InputError:
         """Return the error that reports a problem of the file."""
-        return InputError(f"{self._name} is not a whole model file of Vowpal Wabbit: {why}")
+        return InputError(f"{self._name} is not a whole model file of Vowpal Wabbit: {reason}")
 
-    def _take(self, size: int) -> bytes:
+    def _read_bytes(self, size: int) -> bytes:
         part = self._data[self.at : self.at + size]
         if len(part) < size:
             raise self.fail("it was cut off")
@@ -89,16 +89,16 @@ class FieldReader:
 
     def number(self, kind: str, value: N) -> N:  # noqa: ARG002 - only the writer uses it
         """Read one number."""
-        (taken,) = struct.unpack("<" + kind, self._take(struct.calcsize("<" + kind)))
+        (taken,) = struct.unpack("<" + kind, self._read_bytes(struct.calcsize("<" + kind)))
         return taken  # type: ignore[no-any-return]
 
     def bytes_(self, value: bytes) -> bytes:  # noqa: ARG002 - only the writer uses it
         """Read bytes, after their number."""
-        return self._take(self.number("I", 0))
+        return self._read_bytes(self.number("I", 0))
 
-    def items(self, values: Sequence[T], each: Callable[[T], T], *, empty: T) -> tuple[T, ...]:  # noqa: ARG002
+    def items(self, values: Sequence[T], convert: Callable[[T], T], *, empty: T) -> tuple[T, ...]:  # noqa: ARG002
         """Read items, after their number."""
-        return tuple(each(item) for item in islice(repeat(empty), self.number("I", 0)))
+        return tuple(convert(item) for item in islice(repeat(empty), self.number("I", 0)))
 
     def constant(self, kind: str, value: int) -> None:
         """Check that a number is `value`.
@@ -154,10 +154,10 @@ class FieldWriter:
         self.parts.append(value)
         return value
 
-    def items(self, values: Sequence[T], each: Callable[[T], T], *, empty: T) -> tuple[T, ...]:  # noqa: ARG002
+    def items(self, values: Sequence[T], convert: Callable[[T], T], *, empty: T) -> tuple[T, ...]:  # noqa: ARG002
         """Write items, after their number."""
         self.number("I", len(values))
-        return tuple(each(item) for item in values)
+        return tuple(convert(item) for item in values)
 
     def constant(self, kind: str, value: int) -> None:
         """Write one number."""

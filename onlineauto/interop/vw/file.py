@@ -218,9 +218,9 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         zeros = (0.0,) * expected.models
         descent, fields = _descent(reader, VwDescent(norms=zeros, weights=zeros)), expected.fields
     cells = np.dtype([("cell", _kind_of_cell(head.bits)), ("value", "<f4", (fields,))])
-    left = len(data) - reader.at
-    if left % cells.itemsize:
-        raise reader.fail(f"{left} bytes are not a whole number of cells of {cells.itemsize} bytes")
+    remaining = len(data) - reader.at
+    if remaining % cells.itemsize:
+        raise reader.fail(f"{remaining} bytes are not a whole number of cells of {cells.itemsize} bytes")
     records = np.frombuffer(data, cells, offset=reader.at)
     cell = records["cell"].astype(np.uint64)
     if (cell[1:] <= cell[:-1]).any():
@@ -290,24 +290,24 @@ def _averages(fields: Fields, averages: tuple[tuple[int, int], ...]) -> tuple[tu
     return tuple([(fields.number("Q", events), fields.number("Q", actions)) for events, actions in averages])
 
 
-def _descent(fields: Fields, it: VwDescent) -> VwDescent:
+def _descent(fields: Fields, descent: VwDescent) -> VwDescent:
     number = fields.number
     return VwDescent(
-        initial_t=number("f", it.initial_t),
-        norms=tuple([number("d", norm) for norm in it.norms]),
-        t=number("d", it.t),
-        losses=(number("d", it.losses[0]), number("d", it.losses[1])),
-        interval=number("f", it.interval),
-        low=number("f", it.low),
-        high=number("f", it.high),
-        labelled=number("d", it.labelled),
-        labels=number("d", it.labels),
-        unlabelled=number("d", it.unlabelled),
-        events=number("Q", it.events),
-        features=number("Q", it.features),
-        weights=tuple([number("d", weight) for weight in it.weights]),
-        before=number("d", it.before),
-        passes=number("Q", it.passes),
-        gravity=number("d", it.gravity),
-        contraction=number("d", it.contraction),
+        initial_t=number("f", descent.initial_t),
+        norms=tuple([number("d", norm) for norm in descent.norms]),
+        t=number("d", descent.t),
+        losses=(number("d", descent.losses[0]), number("d", descent.losses[1])),
+        interval=number("f", descent.interval),
+        low=number("f", descent.low),
+        high=number("f", descent.high),
+        labelled=number("d", descent.labelled),
+        labels=number("d", descent.labels),
+        unlabelled=number("d", descent.unlabelled),
+        events=number("Q", descent.events),
+        features=number("Q", descent.features),
+        weights=tuple([number("d", weight) for weight in descent.weights]),
+        before=number("d", descent.before),
+        passes=number("Q", descent.passes),
+        gravity=number("d", descent.gravity),
+        contraction=number("d", descent.contraction),
     )

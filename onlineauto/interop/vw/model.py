@@ -84,7 +84,7 @@ def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Unpack[Opti
 
 
 def load_vw_model(
-    source: str | os.PathLike[str] | bytes, given: Configuration
+    source: str | os.PathLike[str] | bytes, configuration: Configuration
 ) -> tuple[Workspace, dict[str, Any]]:
     """Return the workspace of `read_vw_model`, and the state of the run in the form of onlineauto's files.
 
@@ -99,9 +99,9 @@ def load_vw_model(
     file = read_vw_file(
         data,
         name=name,
-        shape=lambda head: shape_of(head, configuration_of(head, given, name=name)),
+        shape=lambda head: shape_of(head, configuration_of(head, configuration, name=name)),
     )
-    workspace = Workspace(configuration=configuration_of(file.head, given, name=name))
+    workspace = Workspace(configuration=configuration_of(file.head, configuration, name=name))
     indexed = file.indexed and not workspace.configuration[SlotOptions].ccb_no_slot_index
     try:
         _fill_learner(workspace.learner, file, workspace.configuration)
@@ -154,8 +154,8 @@ def _fill_learner(learner: Learner, file: VwFile, configuration: Configuration) 
     if file.descent is not None:
         _fill_sums(learner, file.descent)
     sums = model.sums.reshape(len(model.sums), -1, 2)
-    for place, (events, actions) in zip(np.ndindex(sums.shape[:2]), file.averages, strict=False):
-        sums[place] = actions, events
+    for index, (events, actions) in zip(np.ndindex(sums.shape[:2]), file.averages, strict=False):
+        sums[index] = actions, events
     exploration = learner.task.exploration
     name = chosen_explorer(configuration).name
     if file.explorer and EXPLORER_FIELDS[name] == "ff":
@@ -175,60 +175,62 @@ def _fill_sums(learner: Learner, descent: VwDescent) -> None:
     lanes[0, [GRAVITY, CONTRACTION]] = descent.gravity, descent.contraction
 
 
-def _fill_decay(decay: Decay, found: VwDecay) -> None:
+def _fill_decay(decay: Decay, stored: VwDecay) -> None:
     """Set the models of ``--epsilon_decay`` to the state of VW's."""
-    if sorted(found.place) != list(range(len(decay.place))):
-        raise ValueError(f"{found.place} are not the places of {len(decay.place)} models")
-    decay.place[:] = found.place
-    for model, estimators in enumerate(found.evidence):
+    if sorted(stored.place) != list(range(len(decay.place))):
+        raise ValueError(f"{stored.place} are not the places of {len(decay.place)} models")
+    decay.place[:] = stored.place
+    for model, estimators in enumerate(stored.evidence):
         for since, each in enumerate(estimators):
             if not each.updates == each.lower.observations == each.upper.observations <= _MOST:
                 raise ValueError("bounds of one model are of other events")
             decay.evidence[model, since] = evidence_of(each)
 
 
-def _fill_search(workspace: Workspace, found: VwSearch) -> None:
+def _fill_search(workspace: Workspace, stored: VwSearch) -> None:
     """Set the search to the state of VW's."""
     most = workspace.searching.live_configs.max_live
-    if not 0 < len(found.live) <= most or found.valid > len(found.configs):
-        raise ValueError(f"{len(found.live)} live configs, {found.valid} valid ones of {len(found.configs)}")
-    numbers = [each.config for each in found.live] + [number for _, number in found.queue]
-    times = [found.learnt, *(each.lease for each in found.configs), *(count for _, count in found.counts)]
-    if max(numbers) >= len(found.configs) or max(times) > _MOST:
+    if not 0 < len(stored.live) <= most or stored.valid > len(stored.configs):
+        raise ValueError(
+            f"{len(stored.live)} live configs, {stored.valid} valid ones of {len(stored.configs)}"
+        )
+    numbers = [each.config for each in stored.live] + [number for _, number in stored.queue]
+    times = [stored.learnt, *(each.lease for each in stored.configs), *(count for _, count in stored.counts)]
+    if max(numbers) >= len(stored.configs) or max(times) > _MOST:
         raise ValueError("numbers of configs or of events are out of range")
-    if any(len(element) not in (2, 3) for config in found.configs for element in config.elements):
+    if any(len(element) not in (2, 3) for config in stored.configs for element in config.elements):
         raise ValueError("interactions are of two namespaces or of three")
     searching = workspace.searching
-    namespaces = [bytes([key]) for key, _ in found.counts]
+    namespaces = [bytes([key]) for key, _ in stored.counts]
     search = replace(
         searching.search,
-        candidates=tuple(map(_candidate, found.configs)),
-        n_valid=found.valid,
-        queue=found.queue,
-        slots=tuple(LiveConfig(each.config, each.gives_way) for each in found.live),
+        candidates=tuple(map(_candidate, stored.configs)),
+        n_valid=stored.valid,
+        queue=stored.queue,
+        slots=tuple(LiveConfig(each.config, each.gives_way) for each in stored.live),
         namespaces=tuple(namespaces),
     )
     tree = searching.state()
     slots = tree["slots"]
     arrays, tally = slots["arrays"], slots["tally"]
-    tally[Tally.LEARNT] = found.learnt
-    for live, each in enumerate(found.live):
+    tally[Tally.LEARNT] = stored.learnt
+    for live, each in enumerate(stored.live):
         arrays["updates"][live] = each.own.updates
-        for who, estimator in ((RewardOwner.SELF, each.own), (RewardOwner.CHAMPION, each.champion)):
-            arrays["evidence"][live, who] = evidence_of(estimator)
-            arrays["last"][live, who] = estimator.weight, estimator.reward
+        for owner, estimator in ((RewardOwner.SELF, each.own), (RewardOwner.CHAMPION, each.champion)):
+            arrays["evidence"][live, owner] = evidence_of(estimator)
+            arrays["last"][live, owner] = estimator.weight, estimator.reward
     known = {
         "configs": [search.config(live) for live in range(len(search.slots))],
         "indices": [each.index for each in search.slots],
         "namespaces": namespaces,
-        "counts": [(bytes([key]), count, 0) for key, count in found.counts],
+        "counts": [(bytes([key]), count, 0) for key, count in stored.counts],
     }
     tree |= {"search": search, "slots": slots | known}
     searching.restore(Stored(tree, "search"), workspace.learner.model)
 
 
-def _candidate(found: VwConfig) -> Candidate:
-    if not (0 <= found.kind < len(_KINDS) and 0 <= found.state < len(_STATES)):
-        raise ValueError(f"{found.kind} is not a kind of config, or {found.state} not a state")
-    elements = tuple(tuple(bytes([key]) for key in element) for element in found.elements)
-    return Candidate(Config(elements, _KINDS[found.kind]), found.lease, _STATES[found.state])
+def _candidate(stored: VwConfig) -> Candidate:
+    if not (0 <= stored.kind < len(_KINDS) and 0 <= stored.state < len(_STATES)):
+        raise ValueError(f"{stored.kind} is not a kind of config, or {stored.state} not a state")
+    elements = tuple(tuple(bytes([key]) for key in element) for element in stored.elements)
+    return Candidate(Config(elements, _KINDS[stored.kind]), stored.lease, _STATES[stored.state])

@@ -34,8 +34,8 @@ _OF_SLOTS = {"cb_sample"}
 """Options that ``--ccb_explore_adf`` implies, too."""
 
 
-def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Configuration:
-    """Return the options of a file together with those `given`, in exact mode.
+def configuration_of(head: VwHead, configuration: Configuration, *, name: str) -> Configuration:
+    """Return the options of a file together with those `configuration`, in exact mode.
 
     VW saves only some options. Others, such as ``--loss_function``, have to be passed again, like to VW.
 
@@ -43,7 +43,7 @@ def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Config
     ----------
     head : VwHead
         The head of the file.
-    given : Configuration
+    configuration : Configuration
         Options that the file lacks, or that may have another value.
     name : str
         Name of the file in messages.
@@ -55,12 +55,12 @@ def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Config
     OptionError
         If an option cannot have another value than in the file, or options contradict each other.
     """
-    made = _own(head, name=name)
-    values: dict[str, Any] = {each: made.get(each) for each in made.supplied}
+    stored = _stored_options(head, name=name)
+    values: dict[str, Any] = {each: stored.get(each) for each in stored.supplied}
     for option in REGISTRY.options:
-        if option.name not in given.supplied:
+        if option.name not in configuration.supplied:
             continue
-        value = given.get(option.name)
+        value = configuration.get(option.name)
         if value != values.get(option.name, value) and not option.override:
             raise OptionError(
                 f"cannot use {option.flag} {value}: {name} was made with "
@@ -70,7 +70,7 @@ def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Config
     return REGISTRY.from_keywords(**values | {"vw_exact": True})
 
 
-def _own(head: VwHead, *, name: str) -> Configuration:
+def _stored_options(head: VwHead, *, name: str) -> Configuration:
     """Return the options of a file."""
     values: dict[str, list[str]] = {"bit_precision": [str(head.bits)]}
     option = ""

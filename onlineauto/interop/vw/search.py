@@ -90,10 +90,10 @@ NO_SEARCH = VwSearch()
 """The state of a model without ``--automl``."""
 
 
-def search_fields(fields: Fields, it: VwSearch) -> VwSearch:
-    """Read or write the state `it`; return it."""
+def search_fields(fields: Fields, search: VwSearch) -> VwSearch:
+    """Read or write the state `search`; return it."""
     fields.constant("i", 0)  # the code of the only state
-    learnt = fields.number("Q", it.learnt)
+    learnt = fields.number("Q", search.learnt)
     fields.constant("Q", 0)  # index of the champion among the live configs
 
     def count(each: tuple[int, int]) -> tuple[int, int]:
@@ -118,30 +118,30 @@ def search_fields(fields: Fields, it: VwSearch) -> VwSearch:
 
     return VwSearch(
         learnt,
-        fields.number("Q", it.valid),
-        fields.items(it.counts, count, empty=(0, 0)),
-        fields.items(it.configs, config, empty=VwConfig()),
-        fields.items(it.live, live, empty=VwLive()),
-        fields.items(it.queue, waiting, empty=(0.0, 0)),
+        fields.number("Q", search.valid),
+        fields.items(search.counts, count, empty=(0, 0)),
+        fields.items(search.configs, config, empty=VwConfig()),
+        fields.items(search.live, live, empty=VwLive()),
+        fields.items(search.queue, waiting, empty=(0.0, 0)),
     )
 
 
-def estimator_fields(fields: Fields, it: VwEstimator) -> VwEstimator:
-    """Read or write the estimator `it`; return it."""
+def estimator_fields(fields: Fields, estimator: VwEstimator) -> VwEstimator:
+    """Read or write the estimator `estimator`; return it."""
     return VwEstimator(
-        fields.number("Q", it.updates),
-        fields.number("d", it.weight),
-        fields.number("d", it.reward),
-        _read_bound(fields, it.lower),
-        _read_bound(fields, it.upper),
+        fields.number("Q", estimator.updates),
+        fields.number("d", estimator.weight),
+        fields.number("d", estimator.reward),
+        _read_bound(fields, estimator.lower),
+        _read_bound(fields, estimator.upper),
     )
 
 
-def _read_bound(fields: Fields, it: VwBound) -> VwBound:
+def _read_bound(fields: Fields, bound: VwBound) -> VwBound:
     def bucket(each: tuple[int, bool, float]) -> tuple[int, bool, float]:
         return fields.number("Q", each[0]), bool(fields.number("B", each[1])), fields.number("d", each[2])
 
-    observations = fields.number("Q", it.observations)
-    total, low, mid = (fields.number("d", value) for value in (it.total, it.low, it.mid))
+    observations = fields.number("Q", bound.observations)
+    total, low, mid = (fields.number("d", value) for value in (bound.total, bound.low, bound.mid))
     fields.constant("Q", observations)  # VW writes the number twice
-    return VwBound(observations, total, low, mid, fields.items(it.buckets, bucket, empty=(0, False, 0.0)))
+    return VwBound(observations, total, low, mid, fields.items(bound.buckets, bucket, empty=(0, False, 0.0)))

@@ -157,13 +157,14 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
     names = sorted({*layout["known"], *workspace.searching.live_configs.namespaces})
     for name, other in pairwise(names):
         if name[:1] == other[:1]:
-            yield f"namespaces {_quoted(name)} and {_quoted(other)} begin with one letter, and are one to it"
+            pair = f"{_quote_name(name)} and {_quote_name(other)}"
+            yield f"namespaces {pair} begin with one letter, and are one to it"
     for name in names:
         if name[0] not in _PRINTABLE or name[:1] == b":":
-            yield f"it does not cross namespace {_quoted(name)}"
+            yield f"it does not cross namespace {_quote_name(name)}"
     if layout["left_out"]:
         yield "some namespaces are excluded from wildcards"
 
 
-def _quoted(name: bytes) -> str:
+def _quote_name(name: bytes) -> str:
     return repr(name.decode("utf-8", "backslashreplace"))

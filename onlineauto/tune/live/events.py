@@ -67,18 +67,20 @@ class Events:
             self._n_events += len(part)
             if self._n_events == most:
                 break
-        if lacking := self._lacking():
-            why = f": {diagnostics.summary()}" if diagnostics.total else ""
-            raise InputError(f"{lacking}, so there is nothing to compare trials by{why}")
+        if lacking := self._reason_of_equal_losses():
+            problems = f": {diagnostics.summary()}" if diagnostics.total else ""
+            raise InputError(f"{lacking}, so there is nothing to compare trials by{problems}")
         if diagnostics.total:
             _LOG.warning("%s", diagnostics.summary())
 
-    def _lacking(self) -> str:
+    def _reason_of_equal_losses(self) -> str:
         """Return the reason why all trials would have the same loss; "" if they may differ."""
         if not self._n_events:
             return "the stream has no events"
         bandit = kind_of(self._configuration) != "simple"
-        known = np.concatenate([_known(block.cost if bandit else block.label) for block in self.blocks])
+        known = np.concatenate(
+            [_without_missing(block.cost if bandit else block.label) for block in self.blocks]
+        )
         if not len(known):
             return f"no event of the stream has a {'logged cost or reward' if bandit else 'label'}"
         return "every logged cost or reward of the stream is 0" if bandit and not known.any() else ""
@@ -90,11 +92,11 @@ class Events:
     @property
     def digest(self) -> str:
         """A digest of all features, labels and costs, independent of the division into blocks."""
-        whole = blake2b(digest_size=8)
+        hash_ = blake2b(digest_size=8)
         for column in _DIGESTED:
             for block in self.blocks:
-                whole.update(getattr(block, column).tobytes())
-        return whole.hexdigest()
+                hash_.update(getattr(block, column).tobytes())
+        return hash_.hexdigest()
 
     @property
     def namespaces(self) -> list[bytes]:
@@ -114,7 +116,7 @@ class Events:
         write_blocks(path, self.blocks, rules=rules_of(self._configuration))
 
 
-def _known(values: NDArray[np.float32]) -> NDArray[np.float32]:
+def _without_missing(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the labels or costs that are not missing."""
     known: NDArray[np.float32] = values[values != UNLABELLED]
     return known

@@ -57,11 +57,11 @@ def space_of_flags(names: Sequence[str], events: Events) -> Space:
     options = [name for name in names if name != INTERACTIONS]
     parameters = dict(space_of_options(REGISTRY, options).parameters) if options else {}
     if INTERACTIONS in names:
-        parameters |= {names: Categorical([False, True]) for names in _crossed(events)}
+        parameters |= {names: Categorical([False, True]) for names in _searched_interactions(events)}
     return Space(parameters)
 
 
-def _crossed(events: Events) -> Iterator[str]:
+def _searched_interactions(events: Events) -> Iterator[str]:
     """Yield the interactions that are searched, as ``a*b``."""
     known = [name for name in events.namespaces if not _SPECIAL.intersection(name)]
     actions = [name for name in known if name in events.of_actions]
@@ -88,21 +88,21 @@ def config_of(base: Configuration, space: Space, *, crossed: bool = False) -> di
     return config
 
 
-def configured(base: Configuration, config: Mapping[str, Any]) -> Configuration:
+def configure(base: Configuration, config: Mapping[str, Any]) -> Configuration:
     """Return the options of a trial: the base options with those of its config.
 
-    >>> configured(base_of("--quadratic ab"), {"power_t": 0.2, "b*c": True, "a*c": False}).command()
+    >>> configure(base_of("--quadratic ab"), {"power_t": 0.2, "b*c": True, "a*c": False}).command()
     "--quadratic ab --experimental_full_name_interactions 'b|c' --power_t 0.2"
     """
     options: dict[str, Any] = {option: base.get(option) for option in base.supplied}
     options |= {name: value for name, value in config.items() if not _is_crossed(name)}
-    pairs = [name.replace("*", "|") for name in _used(config)]
+    pairs = [name.replace("*", "|") for name in _used_names(config)]
     if pairs:
         options[_FLAG] = (*options.get(_FLAG, ()), *pairs)
     return REGISTRY.from_keywords(**options)
 
 
-def _used(config: Mapping[str, Any]) -> Iterable[str]:
+def _used_names(config: Mapping[str, Any]) -> Iterable[str]:
     return (name for name, value in config.items() if value is True and _is_crossed(name))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from onlineauto.engine.stream.position import Position
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune.live.events import Events
-from onlineauto.tune.live.flags import base_of, configured
+from onlineauto.tune.live.flags import base_of, configure
 from onlineauto.tune.live.losses import Losses
 from onlineauto.tune.workers.naming import OF_STREAM
 from onlineauto.workspace.options import REGISTRY
@@ -104,7 +104,7 @@ class LiveLearner:
 
     def __reduce__(self) -> tuple[Callable[..., LiveLearner], tuple[dict[str, Any]]]:
         """Return the arguments for a copy in another process, which parses the stream itself."""
-        return _made, (self._arguments,)
+        return _make, (self._arguments,)
 
     @property
     def events(self) -> Events:
@@ -137,7 +137,7 @@ class LiveLearner:
         every = self._arguments["every"] or -(-resource // _REPORTS)
         batch = self._arguments["batch"] or -(-resource // _BATCHES)
         first_scored = self._first_scored(resource)
-        run, losses = self._opened(configured(self.base, config), first_scored, report.saved)
+        run, losses = self._open_run(configure(self.base, config), first_scored, report.saved)
         reported = losses.end - losses.end % batch
         missed = "matched" if losses.skipped else "caught_up" if losses.end < first_scored else "nothing"
         while (at := run.position.events) < resource:
@@ -154,13 +154,15 @@ class LiveLearner:
                 "losses": losses.batches(first, max(whole, first), batch),
             }
             reported = max(whole, first)
-            report(losses.mean(begin, at), step=at, save=lambda: _saved(run, losses), details=details)
+            report(
+                losses.mean(begin, at), step=at, save=lambda: _checkpoint_bytes(run, losses), details=details
+            )
 
     def _first_scored(self, resource: int) -> int:
         """Return the offset at which the window of a resource begins."""
         return 0 if self._window is None else max(resource - self._window, 0)
 
-    def _opened(self, configuration: Configuration, scored: int, saved: bytes | None) -> tuple[Run, Losses]:
+    def _open_run(self, configuration: Configuration, scored: int, saved: bytes | None) -> tuple[Run, Losses]:
         """Open the run of a trial, from a checkpoint or new; return the run and its losses.
 
         The checkpoint may be that of a trial with other flags, whose state is then copied.
@@ -181,11 +183,11 @@ class LiveLearner:
         return run, losses
 
 
-def _made(arguments: dict[str, Any]) -> LiveLearner:
+def _make(arguments: dict[str, Any]) -> LiveLearner:
     return LiveLearner(**arguments)
 
 
-def _saved(run: Run, losses: Losses) -> bytes:
+def _checkpoint_bytes(run: Run, losses: Losses) -> bytes:
     """Return a checkpoint: the losses, then the model with the state of its run."""
     file = io.BytesIO()
     losses.write(file)

@@ -59,15 +59,15 @@ class Losses:
 
     def mean(self, begin: int, end: int) -> float:
         """Return the mean loss of the events from one offset to another."""
-        losses, weights = self._between(begin, end).sum(axis=1)
+        losses, weights = self._losses_between(begin, end).sum(axis=1)
         return float(losses / weights) if weights else 0.0
 
     def batches(self, begin: int, end: int, size: int) -> list[float]:
         """Return the mean losses of whole batches of events, rounded to seven digits."""
-        losses, weights = self._between(begin, end).reshape(2, -1, size).sum(axis=2)
+        losses, weights = self._losses_between(begin, end).reshape(2, -1, size).sum(axis=2)
         return [float(f"{mean:.7g}") for mean in losses / np.maximum(weights, 1e-30)]
 
-    def _between(self, begin: int, end: int) -> NDArray[np.float64]:
+    def _losses_between(self, begin: int, end: int) -> NDArray[np.float64]:
         return self._taken[:, begin - self.begin : end - self.begin]
 
     def write(self, file: BinaryIO) -> None:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.tune.live.budget import Budget
-from onlineauto.tune.live.flags import base_of, config_of, configured, space_of_flags
+from onlineauto.tune.live.flags import base_of, config_of, configure, space_of_flags
 from onlineauto.tune.live.live_learner import LiveLearner
 from onlineauto.tune.study import Study
 
@@ -146,4 +146,4 @@ def flags_of(config: Mapping[str, Any], base: str | Mapping[str, Any] = "") -> s
     >>> flags_of({"learning_rate": 0.1, "a*b": True, "a*c": False}, "--l2 0.001")
     "--experimental_full_name_interactions 'a|b' --learning_rate 0.1 --l2 0.001"
     """
-    return configured(base_of(base), config).command()
+    return configure(base_of(base), config).command()

@@ -129,7 +129,7 @@ class Dehb(Scheduler):
             return None
         trial = slot.rung_slot.trial
         if trial is None:
-            trial = self._parents.promoted(slot, self._running.keys(), self._reached)
+            trial = self._parents.trial_to_promote(slot, self._running.keys(), self._reached)
         if trial is not None:
             return self._resume_trial(slot, trial)
         number = self._asked
@@ -204,18 +204,18 @@ class Dehb(Scheduler):
                 f"trial {trial} ended at {resource}, not at its rung's level {slot.rung_slot.level}"
             )
         self._reached[trial] = resource
-        selected, selected_loss = self._parents.selected(slot, trial, target, loss)
+        selected, selected_loss = self._parents.select(slot, trial, target, loss)
         self._brackets[slot.bracket].assign(slot.rung_slot, selected)
         ended = self._brackets.on_result(slot, selected_loss)
         changed = {trial: State.PAUSED if self._parents.pauses(slot) else State.TERMINATED}
-        return changed | self._ended(ended)
+        return changed | self._state_changes(ended)
 
     def on_error(self, trial: int) -> dict[int, State]:  # noqa: D102
         slot, _ = self._running.pop(trial)
         self._reached.pop(trial, None)
-        return self._ended(self._brackets.on_result(slot, nan))
+        return self._state_changes(self._brackets.on_result(slot, nan))
 
-    def _ended(self, trials: list[int]) -> dict[int, State]:
+    def _state_changes(self, trials: list[int]) -> dict[int, State]:
         """Return the state changes of trials that are not promoted, now or in any later bracket."""
         if self._parents.is_past_promotion():
             trials = [*trials, *(each for each in self._reached if each not in self._running)]

@@ -104,7 +104,7 @@ class Pbt(FifoScheduler):
 
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
         if self._donors:
-            return self._copied(searcher)
+            return self._copy_job(searcher)
         begun, refusals = None, searcher.refusals
         if not self._is_full or (self._may_have_more and searcher.queued):
             begun = super().suggest(searcher)
@@ -112,7 +112,7 @@ class Pbt(FifoScheduler):
             if self._may_have_more and searcher.refusals == refusals:
                 searcher.refuse()
             self._may_have_more = False
-            return self._resumed()
+            return self._resume_first()
         self._configs[begun.trial] = begun.config
         return begun
 
@@ -121,7 +121,7 @@ class Pbt(FifoScheduler):
         members = self._trials - (self._copies if self.setting.rules >= 2 else 0)
         return self._exhausted or members >= self._population
 
-    def _resumed(self) -> Suggestion | None:
+    def _resume_first(self) -> Suggestion | None:
         """Return the job of the member that was paused first, or None."""
         if not self._paused:
             return None
@@ -133,16 +133,16 @@ class Pbt(FifoScheduler):
         """Return the resource at which a member has spent its budget."""
         return self._ends.get(trial, self.setting.max_resource)
 
-    def _copied(self, searcher: Searcher) -> Suggestion | None:
+    def _copy_job(self, searcher: Searcher) -> Suggestion | None:
         donor, config, left = self._donors.pop(0), self._donated.pop(0), self._left.pop(0)
-        explored = self._explored(config, self._next())
+        explored = self._explore(config, self._next())
         explored = searcher.config_of_log or explored
         if not searcher.take(explored):
             self._donors.clear()
             self._donated.clear()
             self._left.clear()
             self._exhausted = True
-            return self._resumed()
+            return self._resume_first()
         trial = self._trials
         self._trials += 1
         self._copies += 1
@@ -158,7 +158,7 @@ class Pbt(FifoScheduler):
         self._drawn += 1
         return rng
 
-    def _explored(self, config: Config, rng: np.random.Generator) -> Config:
+    def _explore(self, config: Config, rng: np.random.Generator) -> Config:
         """Return a random config near another one, which differs from it unless all attempts fail."""
         space = self.setting.space
         for _ in range(_TRIES):
@@ -173,10 +173,10 @@ class Pbt(FifoScheduler):
     def _explored_value(self, name: str, config: Config, rng: np.random.Generator) -> Value:
         parameter = self.setting.space.parameters[name]
         if name in config and rng.random() >= self._resample:
-            return self._moved(parameter, config[name], rng)
+            return self._perturb(parameter, config[name], rng)
         return parameter.decode(rng.random(parameter.width).tolist())
 
-    def _moved(self, parameter: Parameter, value: Value, rng: np.random.Generator) -> Value:
+    def _perturb(self, parameter: Parameter, value: Value, rng: np.random.Generator) -> Value:
         """Return a number times a random factor, clipped to its bounds; a word is returned unchanged."""
         if isinstance(parameter, Categorical):
             return value

@@ -100,9 +100,9 @@ class Race(Hyperband):
         trials = bracket.trials[rung]
         promoted = bracket.rungs[rung + 1][0] if rung + 1 < len(bracket.rungs) else 1
         level = self._alpha * promoted / max(len(trials) - 1, 1)
-        mine = self._losses[trial]
+        own = self._losses[trial]
         gains = {
-            other: mine.mean_gain(self._losses[other])
+            other: own.mean_gain(self._losses[other])
             for other in trials
             if other is not None and other != trial and other not in self._dropped and other in self._losses
         }
@@ -146,8 +146,8 @@ class Race(Hyperband):
 def _is_complete(details: Mapping[str, Any]) -> bool:
     """Return whether details have all entries that a test needs; a log may have details without them."""
     batch, first, losses = (details.get(name) for name in ("batch", "first", "losses"))
-    whole = isinstance(batch, int) and batch >= 1 and isinstance(first, int)
-    return whole and isinstance(losses, list) and all(isinstance(each, int | float) for each in losses)
+    is_valid = isinstance(batch, int) and batch >= 1 and isinstance(first, int)
+    return is_valid and isinstance(losses, list) and all(isinstance(each, int | float) for each in losses)
 
 
 class _Losses:
@@ -171,8 +171,8 @@ class _Losses:
         begin, end = max(self.first, other.first), min(self.end, other.end)
         if begin >= end:
             return 0.0
-        mine = sum(self.means[begin - self.first : end - self.first])
-        return (mine - sum(other.means[begin - other.first : end - other.first])) / (end - begin)
+        own = sum(self.means[begin - self.first : end - self.first])
+        return (own - sum(other.means[begin - other.first : end - other.first])) / (end - begin)
 
 
 class _Duel:
@@ -182,11 +182,11 @@ class _Duel:
         self._state, self._spread = np.zeros(SIZE), np.zeros(SPREAD_SIZE)
         self._next = 0
 
-    def is_lost(self, mine: _Losses, theirs: _Losses, level: float) -> bool:
+    def is_lost(self, own: _Losses, other: _Losses, level: float) -> bool:
         """Return whether the other trial is proved better."""
-        begin = max(self._next, mine.first, theirs.first)
-        for batch in range(begin, min(mine.end, theirs.end)):
-            gain = theirs.means[batch - theirs.first] - mine.means[batch - mine.first]
+        begin = max(self._next, own.first, other.first)
+        for batch in range(begin, min(own.end, other.end)):
+            gain = other.means[batch - other.first] - own.means[batch - own.first]
             observe_any_difference(self._state, self._spread, gain, 0.0)
             self._next = batch + 1
         return bool(is_worse(self._state, level * float(share(self._spread))))

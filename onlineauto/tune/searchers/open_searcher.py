@@ -130,12 +130,12 @@ class OpenSearcher(Searcher):
             "suggested": sorted(self._suggested),
         }
 
-    def recall(self, remembered: Mapping[str, Any]) -> None:  # noqa: D102
-        declared = remembered["parameters"]
+    def recall(self, state: Mapping[str, Any]) -> None:  # noqa: D102
+        declared = state["parameters"]
         self.parameters = dict(Space(declared).parameters) if declared else {}
-        self._configs = [dict(config) for config in remembered["configs"]]
-        self._results = [None if each is None else (each[0], each[1]) for each in remembered["results"]]
-        self._suggested = set(remembered["suggested"])
+        self._configs = [dict(config) for config in state["configs"]]
+        self._results = [None if each is None else (each[0], each[1]) for each in state["results"]]
+        self._suggested = set(state["suggested"])
         self._rows = {}
         for row, config in enumerate(self._configs):
             self._rows.setdefault(_key(config), []).append(row)

@@ -34,7 +34,7 @@ class Parzen:
         The indices of words.
     categories : sequence of int
         Number of words of each of the `c` choices.
-    exist : bool[n, d + c]
+    exists : bool[n, d + c]
         Which numbers and words exist in each observation.
     narrowest : float64[d]
         The minimum width of a kernel.
@@ -51,7 +51,7 @@ class Parzen:
         numbers: np.ndarray,
         words: np.ndarray,
         categories: Sequence[int],
-        exist: np.ndarray,
+        exists: np.ndarray,
         narrowest: np.ndarray,
         widest: float,
     ) -> None:
@@ -61,10 +61,10 @@ class Parzen:
         self._uniform = 1.0 / (self._count + 1)  # weight in a kernel of all words that were not observed
         self._around = np.vstack([numbers, np.full((1, dimensions), 0.5)])
         self._words = np.vstack([words, np.zeros((1, len(categories)), dtype=np.int64)])
-        near = widths(numbers, exist[:, :dimensions], narrowest, widest)
+        near = widths(numbers, exists[:, :dimensions], narrowest, widest)
         self._widths = np.vstack([near, np.ones((1, dimensions))])
-        self._exist = np.vstack([exist[:, :dimensions], np.ones((1, dimensions), dtype=bool)])
-        self._known = np.vstack([exist[:, dimensions:], np.zeros((1, len(categories)), dtype=bool)])
+        self._exist = np.vstack([exists[:, :dimensions], np.ones((1, dimensions), dtype=bool)])
+        self._known = np.vstack([exists[:, dimensions:], np.zeros((1, len(categories)), dtype=bool)])
         self._heights = -_log_masses(self._around, self._widths) - np.log(self._widths * np.sqrt(2 * np.pi))
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -76,19 +76,19 @@ class Parzen:
         around, spread = self._around[chosen], self._widths[chosen]
         numbers = around + spread * rng.standard_normal(around.shape)
         while (outside := (numbers < 0) | (numbers > 1)).any():
-            again = around + spread * rng.standard_normal(around.shape)
-            numbers[outside] = again[outside]
+            redrawn = around + spread * rng.standard_normal(around.shape)
+            numbers[outside] = redrawn[outside]
         numbers = np.where(self._exist[chosen], numbers, rng.random(numbers.shape))
         words = self._words[chosen]
         other = ~self._known[chosen] | (rng.random(words.shape) < self._uniform / (1 + self._uniform))
         uniform = (rng.random(words.shape) * self._categories).astype(int)
         return numbers, np.where(other, uniform, words)
 
-    def log_density(self, numbers: np.ndarray, words: np.ndarray, exist: np.ndarray) -> np.ndarray:
+    def log_density(self, numbers: np.ndarray, words: np.ndarray, exists: np.ndarray) -> np.ndarray:
         """Return the logarithm of the density at codes, in the dimensions that exist: float64[n]."""
-        has = exist[:, : numbers.shape[1]].astype(float)
+        mask = exists[:, : numbers.shape[1]].astype(float)
         scale = np.where(self._exist, 1 / self._widths**2, 0.0)
-        codes = np.hstack([has, has * numbers, has * numbers**2])
+        codes = np.hstack([mask, mask * numbers, mask * numbers**2])
         heights = np.where(self._exist, self._heights, 0.0) - scale * self._around**2 / 2
         logs = codes @ np.hstack([heights, scale * self._around, -scale / 2]).T + np.log(self._weights)
         for choice, count in enumerate(self._categories.tolist()):
@@ -96,13 +96,13 @@ class Parzen:
             share = self._uniform / count
             observed = np.where(same, np.log(1 + share), np.log(share)) - np.log(1 + self._uniform)
             density = np.where(self._known[:, choice], observed, -np.log(count))
-            logs += np.where(exist[:, numbers.shape[1] + choice, None], density, 0.0)
+            logs += np.where(exists[:, numbers.shape[1] + choice, None], density, 0.0)
         highest = logs.max(1)
         shares = np.exp(np.maximum(logs - highest[:, None], _NOTHING))
         return np.asarray(highest + np.log(shares.sum(1)))
 
 
-def widths(numbers: np.ndarray, exist: np.ndarray, narrowest: np.ndarray, widest: float) -> np.ndarray:
+def widths(numbers: np.ndarray, exists: np.ndarray, narrowest: np.ndarray, widest: float) -> np.ndarray:
     """Return the width of each kernel in each dimension: float64[n, d].
 
     The width is the larger of the distances to the two neighbours among the observations that have the
@@ -110,16 +110,16 @@ def widths(numbers: np.ndarray, exist: np.ndarray, narrowest: np.ndarray, widest
     """
     if len(numbers) < 2:
         return np.full(numbers.shape, widest)
-    codes = np.where(exist, numbers, np.inf).T + _TIE * np.arange(len(numbers))  # what is missing comes last
+    codes = np.where(exists, numbers, np.inf).T + _TIE * np.arange(len(numbers))  # what is missing comes last
     order = np.argsort(codes, axis=1)
     with np.errstate(invalid="ignore"):
         gaps = np.diff(np.take_along_axis(codes, order, axis=1))
     gaps[~np.isfinite(gaps)] = 0
     farther = np.maximum(np.hstack([gaps[:, :1], gaps]), np.hstack([gaps, gaps[:, -1:]]))
-    farther[exist.sum(0) < 2] = widest
-    found = np.empty_like(farther)
-    np.put_along_axis(found, order, farther, axis=1)
-    return np.asarray(np.clip(found.T, np.minimum(narrowest, widest), widest))
+    farther[exists.sum(0) < 2] = widest
+    result = np.empty_like(farther)
+    np.put_along_axis(result, order, farther, axis=1)
+    return np.asarray(np.clip(result.T, np.minimum(narrowest, widest), widest))
 
 
 def _weights(count: int) -> np.ndarray:

@@ -49,10 +49,10 @@ class QuasiSearcher(Searcher):
 
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: ARG002, D102
         if number >= len(self._points):
-            self._points = self._first(max(_FIRST, number.bit_length()))
+            self._points = self._first_points(max(_FIRST, number.bit_length()))
         return self.space.decode(self._points[number])
 
-    def _first(self, power: int) -> np.ndarray:
+    def _first_points(self, power: int) -> np.ndarray:
         """Return the first 2**power points; more points begin with the same ones."""
         try:
             from scipy.stats import qmc

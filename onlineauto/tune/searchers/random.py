@@ -36,5 +36,5 @@ class RandomSearcher(Searcher):
     def remember(self) -> dict[str, Any]:  # noqa: D102
         return {"tried": [dict(config) for config in self._tried]} if self.is_small else {}
 
-    def recall(self, remembered: Mapping[str, Any]) -> None:  # noqa: D102
-        self._tried = {tuple(config.items()): None for config in remembered.get("tried", ())}
+    def recall(self, state: Mapping[str, Any]) -> None:  # noqa: D102
+        self._tried = {tuple(config.items()): None for config in state.get("tried", ())}

@@ -211,7 +211,7 @@ class Searcher(ABC):
         """Return the state of a subclass as plain JSON."""
         return {}
 
-    def recall(self, remembered: Mapping[str, Any]) -> None:
+    def recall(self, state: Mapping[str, Any]) -> None:
         """Restore the state that `remember` returned."""
 
     def state_dict(self) -> dict[str, Any]:

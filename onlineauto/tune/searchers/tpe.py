@@ -188,15 +188,15 @@ class TpeSearcher(Searcher):
             "losses": self._losses[:size].tolist(),
         }
 
-    def recall(self, remembered: Mapping[str, Any]) -> None:  # noqa: D102
-        self._size = size = len(remembered["losses"])
+    def recall(self, state: Mapping[str, Any]) -> None:  # noqa: D102
+        self._size = size = len(state["losses"])
         self._reserve(max(256, 2 * size))
         if size:
-            self._numbers[:size] = np.array(remembered["numbers"]).reshape(size, -1)
-            self._words[:size] = np.array(remembered["words"]).reshape(size, -1)
-            self._levels[:size] = remembered["levels"]
-            self._losses[:size] = remembered["losses"]
+            self._numbers[:size] = np.array(state["numbers"]).reshape(size, -1)
+            self._words[:size] = np.array(state["words"]).reshape(size, -1)
+            self._levels[:size] = state["levels"]
+            self._losses[:size] = state["losses"]
             for row in range(size):
                 config = self._config(self._numbers[row], self._words[row])
                 self._exist[row] = self._names_exist(config)
-        self._rows = {tuple(config.items()): row for row, config in remembered["configs"]}
+        self._rows = {tuple(config.items()): row for row, config in state["configs"]}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces.parameter import Value
 
 
-def from_configspace(theirs: Any) -> Space:
+def from_configspace(space: Any) -> Space:
     """Return the space of a `ConfigSpace.ConfigurationSpace`.
 
     An ordinal hyperparameter becomes a `Categorical`, and so does a constant.
@@ -24,13 +24,13 @@ def from_configspace(theirs: Any) -> Space:
     OptionError
         If it has an unsupported distribution or condition, or a forbidden clause.
     """
-    if theirs.forbidden_clauses:
-        raise OptionError(f"a space has no forbidden clauses: {theirs.forbidden_clauses[0]}")
+    if space.forbidden_clauses:
+        raise OptionError(f"a space has no forbidden clauses: {space.forbidden_clauses[0]}")
     when: dict[str, dict[str, list[Value]]] = {}
-    for condition in theirs.conditions:
+    for condition in space.conditions:
         for child, parent, values in _read(condition):
             when.setdefault(child, {})[parent] = values
-    return Space({each.name: _parameter(each, when.get(each.name, {})) for each in theirs.values()})
+    return Space({each.name: _parameter(each, when.get(each.name, {})) for each in space.values()})
 
 
 def _read(condition: Any) -> Iterator[tuple[str, str, list[Value]]]:
@@ -41,27 +41,31 @@ def _read(condition: Any) -> Iterator[tuple[str, str, list[Value]]]:
             yield from _read(part)
     elif kind in ("EqualsCondition", "InCondition"):
         values = [condition.value] if kind == "EqualsCondition" else condition.values
-        yield condition.child.name, condition.parent.name, [_plain(value) for value in values]
+        yield condition.child.name, condition.parent.name, [_builtin_value(value) for value in values]
     else:
         raise OptionError(f"a parameter can depend on values of others, not on {condition}")
 
 
-def _parameter(theirs: Any, when: dict[str, list[Value]]) -> Parameter:
-    kind = type(theirs).__name__
+def _parameter(hyperparameter: Any, when: dict[str, list[Value]]) -> Parameter:
+    kind = type(hyperparameter).__name__
     if kind == "UniformFloatHyperparameter":
-        return Float(float(theirs.lower), float(theirs.upper), log=bool(theirs.log), when=when)
+        return Float(
+            float(hyperparameter.lower), float(hyperparameter.upper), log=bool(hyperparameter.log), when=when
+        )
     if kind == "UniformIntegerHyperparameter":
-        return Int(int(theirs.lower), int(theirs.upper), log=bool(theirs.log), when=when)
-    if kind == "CategoricalHyperparameter" and theirs.weights is None:
-        return Categorical([_plain(each) for each in theirs.choices], when=when)
+        return Int(
+            int(hyperparameter.lower), int(hyperparameter.upper), log=bool(hyperparameter.log), when=when
+        )
+    if kind == "CategoricalHyperparameter" and hyperparameter.weights is None:
+        return Categorical([_builtin_value(each) for each in hyperparameter.choices], when=when)
     if kind == "OrdinalHyperparameter":
-        return Categorical([_plain(each) for each in theirs.sequence], when=when)
+        return Categorical([_builtin_value(each) for each in hyperparameter.sequence], when=when)
     if kind == "Constant":
-        return Categorical([_plain(theirs.value)], when=when)
-    raise OptionError(f"{theirs.name}: a parameter is uniform; {theirs} is not")
+        return Categorical([_builtin_value(hyperparameter.value)], when=when)
+    raise OptionError(f"{hyperparameter.name}: a parameter is uniform; {hyperparameter} is not")
 
 
-def _plain(value: Any) -> Value:
+def _builtin_value(value: Any) -> Value:
     """Return a value of Python or NumPy as plain Python."""
     plain: Value = value.item() if hasattr(value, "item") else value
     return plain
@@ -79,21 +83,21 @@ def to_configspace(space: Space) -> Any:
         import ConfigSpace as Theirs
     except ImportError as error:
         raise OptionError(f"a ConfigSpace needs its package: {install_hint('configspace')}") from error
-    made = Theirs.ConfigurationSpace()
+    configspace = Theirs.ConfigurationSpace()
     for name, parameter in space.parameters.items():
         if isinstance(parameter, Categorical):
-            made.add(Theirs.CategoricalHyperparameter(name, list(parameter.values)))
+            configspace.add(Theirs.CategoricalHyperparameter(name, list(parameter.values)))
         elif isinstance(parameter, Float | Int):
             if parameter.low == parameter.high:
-                made.add(Theirs.Constant(name, parameter.low))
+                configspace.add(Theirs.Constant(name, parameter.low))
                 continue
             kind = Theirs.Float if isinstance(parameter, Float) else Theirs.Integer
-            made.add(kind(name, (parameter.low, parameter.high), log=parameter.log))
+            configspace.add(kind(name, (parameter.low, parameter.high), log=parameter.log))
     for name in space.ordered:
         conditions = [
-            Theirs.InCondition(made[name], made[parent], list(values))
+            Theirs.InCondition(configspace[name], configspace[parent], list(values))
             for parent, values in space.parameters[name].when.items()
         ]
         if conditions:
-            made.add(conditions[0] if len(conditions) == 1 else Theirs.AndConjunction(*conditions))
-    return made
+            configspace.add(conditions[0] if len(conditions) == 1 else Theirs.AndConjunction(*conditions))
+    return configspace

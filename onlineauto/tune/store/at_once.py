@@ -31,7 +31,7 @@ def _text(statement: Any) -> str:
     return str(statement.compile(dialect=PGDialect_psycopg()))  # type: ignore[no-untyped-call]
 
 
-def _recorded(change: Any) -> str:
+def _job_update_sql(change: Any) -> str:
     """Return a statement that changes a job of its owner, increments the version and appends a record."""
     locked = sa.select(STUDIES.c.id).where(STUDIES.c.id == _STUDY).with_for_update().cte("locked")
     changed = change.where(_MINE, JOBS.c.study == locked.c.id).returning(JOBS.c.study).cte("changed")
@@ -47,13 +47,13 @@ def _recorded(change: Any) -> str:
 
 
 _REPORTED: Final = sa.bindparam("reported", type_=sa.Double)
-REPORT: Final = _recorded(
+REPORT: Final = _job_update_sql(
     sa.update(JOBS)
     .where(sa.or_(JOBS.c.step.is_(None), JOBS.c.step < _REPORTED))
     .values(step=_REPORTED, lease_until=Now() + JOBS.c.lease)
 )
 """Append ``reported`` and renew the lease; nothing if this attempt has reported the step before."""
-END: Final = _recorded(sa.delete(JOBS))
+END: Final = _job_update_sql(sa.delete(JOBS))
 """Append ``told`` or ``failed``, and end the claim."""
 
 _counted = (

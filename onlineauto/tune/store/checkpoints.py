@@ -28,7 +28,7 @@ class Checkpoint:
     step, attempt : int
         Number of steps of the trial, and the attempt that saved the state.
     saved : bytes
-        The result of `packed`.
+        The result of `pack_checkpoint`.
     """
 
     step: int
@@ -36,10 +36,10 @@ class Checkpoint:
     saved: bytes
 
 
-def packed(saved: Any) -> bytes:
-    """Return bytes, or an object that JSON can represent, as bytes for `unpacked`.
+def pack_checkpoint(saved: Any) -> bytes:
+    """Return bytes, or an object that JSON can represent, as bytes for `unpack_checkpoint`.
 
-    >>> unpacked(packed({"loss": 0.5})), unpacked(packed(b"weights"))
+    >>> unpack_checkpoint(pack_checkpoint({"loss": 0.5})), unpack_checkpoint(pack_checkpoint(b"weights"))
     ({'loss': 0.5}, b'weights')
 
     Raises
@@ -60,8 +60,8 @@ def packed(saved: Any) -> bytes:
         raise OptionError(f"a checkpoint is bytes, or what JSON can write, and not {kind}: {error}") from None
 
 
-def unpacked(content: bytes) -> Any:
-    """Return the object from the result of `packed`."""
+def unpack_checkpoint(content: bytes) -> Any:
+    """Return the object from the result of `pack_checkpoint`."""
     return content[1:] if content[:1] == _BYTES else json.loads(content[1:])
 
 
@@ -74,7 +74,7 @@ class Checkpoints(Protocol):
         Raises
         ------
         LeaseLost
-            If the claim is not valid any more.
+            If the claim is no longer valid.
         """
         ...
 

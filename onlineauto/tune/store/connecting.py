@@ -57,10 +57,10 @@ def connect(url: str) -> sa.Engine:
     raise OptionError(f"a store cannot be in {name}; valid is {_FORMS}")
 
 
-def shown(url: str) -> str:
+def hide_password(url: str) -> str:
     """Return a URL without its password.
 
-    >>> shown("postgresql://me:secret@host/trials")
+    >>> hide_password("postgresql://me:secret@host/trials")
     'postgresql://me:***@host/trials'
     """
     return without_password(sa.make_url(url).render_as_string(hide_password=True))
@@ -115,12 +115,12 @@ def _check_is_there(file: Path, first: os.stat_result) -> None:
     try:
         if os.path.samestat(file.stat(), first):
             return
-        what = "another file is in its place"
+        problem = "another file is in its place"
     except FileNotFoundError:
-        what = "it does not exist any more"
+        problem = "it does not exist any more"
     raise StoreError(
-        f"the file {file} was removed while its studies were open: {what}. What was written since is lost; "
-        "copy a backup there, and begin again"
+        f"the file {file} was removed while its studies were open: {problem}. What was written since is "
+        "lost; copy a backup there, and begin again"
     )
 
 
@@ -135,7 +135,7 @@ def _postgres(url: sa.URL) -> sa.Engine:
 @contextmanager
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection in a write transaction; on SQLite it excludes all other writers."""
-    with explained(engine), engine.connect() as connection:
+    with translate_errors(engine), engine.connect() as connection:
         connection = connection.execution_options(writes=True)
         with connection.begin():
             yield connection
@@ -144,14 +144,14 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
 @contextmanager
 def each_alone(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection in which each statement is a separate transaction."""
-    with explained(engine), engine.connect() as connection:
+    with translate_errors(engine), engine.connect() as connection:
         yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
 
 @contextmanager
 def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection that reads one state of the database while other processes commit."""
-    with explained(engine), engine.connect() as connection:
+    with translate_errors(engine), engine.connect() as connection:
         if engine.dialect.name != "sqlite":  # a transaction of SQLite always reads one state
             connection = connection.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
@@ -161,7 +161,7 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 @contextmanager
-def explained(engine: sa.Engine) -> Iterator[None]:
+def translate_errors(engine: sa.Engine) -> Iterator[None]:
     """Translate an error of the driver into one of this package that names the database.
 
     Raises

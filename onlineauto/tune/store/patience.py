@@ -1,4 +1,4 @@
-"""``patiently``: repeat a call that needs a store while the store is unreachable."""
+"""``retry_call``: repeat a call that needs a store while the store is unreachable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_WAIT: Final = 5.0
 _T = TypeVar("_T")
 
 
-def patiently(call: Callable[[], _T], seconds: float) -> _T:
+def retry_call(call: Callable[[], _T], seconds: float) -> _T:
     """Return the result of a call; repeat it for up to `seconds` while its store is unreachable.
 
     Raises

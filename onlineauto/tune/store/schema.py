@@ -121,10 +121,10 @@ def prepare(connection: sa.Connection, url: str) -> None:
     if not sa.inspect(connection).has_table(_VERSIONS.name):
         _TABLES.create_all(connection)
         connection.execute(_VERSIONS.insert().values(version=SCHEMA))
-    found = connection.execute(sa.select(sa.func.max(_VERSIONS.c.version))).scalar()
-    if found is None:
+    version = connection.execute(sa.select(sa.func.max(_VERSIONS.c.version))).scalar()
+    if version is None:
         raise StoreError(f"{url} is damaged: its schema has no version")
-    if found != SCHEMA:
+    if version != SCHEMA:
         raise StoreError(
-            f"{url} has schema {found}, which a later version of onlineauto wrote; this one reads {SCHEMA}"
+            f"{url} has schema {version}, which a later version of onlineauto wrote; this one reads {SCHEMA}"
         )

@@ -15,32 +15,32 @@ if TYPE_CHECKING:
 WRONG_CHECKSUM: Final = "its checksum is not the one it was written with"
 
 
-def sealed(value: Mapping[str, Any], version: int = 0) -> tuple[str, int]:
+def seal(value: Mapping[str, Any], version: int = 0) -> tuple[str, int]:
     """Return a JSON object as text, and its checksum plus its version, which detects swapped records.
 
-    >>> sealed({"kind": "told"}, 3)
+    >>> seal({"kind": "told"}, 3)
     ('{"kind":"told"}', 2043669275)
     """
     text = json.dumps(value, separators=(",", ":"))
     return text, zlib.crc32(text.encode()) + version
 
 
-def opened(text: str, crc: int, version: int, what: str, where: str) -> dict[str, Any]:
+def unseal(text: str, crc: int, version: int, noun: str, where: str) -> dict[str, Any]:
     """Return the JSON object that was sealed.
 
     Raises
     ------
     StoreError
-        The text is damaged, or was sealed as another version. `what` and `where` describe the text and its
+        The text is damaged, or was sealed as another version. `noun` and `where` describe the text and its
         store in the message.
     """
-    value = unsealed(text, crc, version)
+    value = unseal_or_none(text, crc, version)
     if value is None:
-        raise StoreError(f"{what} in {where} is damaged: {WRONG_CHECKSUM}")
+        raise StoreError(f"{noun} in {where} is damaged: {WRONG_CHECKSUM}")
     return value
 
 
-def unsealed(text: object, crc: object, version: int) -> dict[str, Any] | None:
+def unseal_or_none(text: object, crc: object, version: int) -> dict[str, Any] | None:
     """Return the JSON object that was sealed, or None if it is damaged."""
     if isinstance(text, str) and zlib.crc32(text.encode(errors="replace")) + version == crc:
         value = json.loads(text)

@@ -16,10 +16,10 @@ import sqlalchemy as sa
 
 from onlineauto.errors import OptionError, StoreError
 from onlineauto.tune.store import at_once
-from onlineauto.tune.store.connecting import connect, each_alone, reading, shown, writing
+from onlineauto.tune.store.connecting import connect, each_alone, hide_password, reading, writing
 from onlineauto.tune.store.protocol import DAMAGED, LOST, MISSING, Claim, LeaseLost, StudySnapshot
 from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, alone, prepare
-from onlineauto.tune.store.sealing import opened, sealed, unsealed
+from onlineauto.tune.store.sealing import seal, unseal, unseal_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +109,7 @@ class SqlStore:
         self.url = url
         self.name = name
         self._engine, self._process = self._connect()
-        self._where = shown(url)
+        self._where = hide_password(url)
         self._study: int | None = None
         with writing(self._engine) as connection:
             prepare(connection, self._where)
@@ -146,19 +146,19 @@ class SqlStore:
 
     def snapshot(self) -> StudySnapshot | None:
         """Return the newest state that was saved, or None."""
-        wanted = sa.select(SNAPSHOTS.c.version, SNAPSHOTS.c.body, SNAPSHOTS.c.crc)
+        query = sa.select(SNAPSHOTS.c.version, SNAPSHOTS.c.body, SNAPSHOTS.c.crc)
         with reading(self.engine) as connection:
             number = self._find(connection)
-            row = connection.execute(wanted.where(SNAPSHOTS.c.study == number)).first()
+            row = connection.execute(query.where(SNAPSHOTS.c.study == number)).first()
         if row is None:
             return None
         return StudySnapshot(
-            row.version, opened(row.body, row.crc, row.version, f"snapshot {row.version}", self._described)
+            row.version, unseal(row.body, row.crc, row.version, f"snapshot {row.version}", self._described)
         )
 
     def save(self, snapshot: StudySnapshot) -> None:
         """Save a state, unless a newer one is saved already."""
-        body, crc = sealed(snapshot.state, snapshot.version)
+        body, crc = seal(snapshot.state, snapshot.version)
         with writing(self.engine) as connection:
             self._lock(connection)
             saved = sa.select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.study == self.study)
@@ -192,13 +192,13 @@ class SqlStore:
                 return [*records, record]
             job = Claim(record["trial"], record["attempt"], owner)
             if self._at_once:
-                body, crc = sealed(record)
+                body, crc = seal(record)
                 words = {**self._fence(job), "seconds": lease, "body": body, "crc": crc}
                 connection.exec_driver_sql(at_once.ADD_ASKED, words)
             else:
                 self._append(connection, self.study, version, [record])
-                lent = {"study": self.study, "trial": job.trial, "attempt": job.attempt, "owner": owner}
-                connection.execute(_LEASE, {**lent, "lease": lease, "seconds": lease})
+                lease_row = {"study": self.study, "trial": job.trial, "attempt": job.attempt, "owner": owner}
+                connection.execute(_LEASE, {**lease_row, "lease": lease, "seconds": lease})
             return [*records, record]
 
     def commit(self, claim: Claim, record: Record) -> int:
@@ -226,7 +226,7 @@ class SqlStore:
                 self._insert(connection, self.study, version - 1, [record])
                 return version
             if connection.execute(_HOLDS, fence).first() is None:
-                raise self._lost(claim)
+                raise self._lease_lost_error(claim)
             connection.execute(_SET_VERSION, {**self._study_key, "last": version - 1})
             return 0
 
@@ -253,7 +253,7 @@ class SqlStore:
         """Exclude other writers, and raise `LeaseLost` if a claim is no longer valid."""
         self._lock(connection)
         if connection.execute(_HOLDS, self._fence(claim)).first() is None:
-            raise self._lost(claim)
+            raise self._lease_lost_error(claim)
 
     @property
     def engine(self) -> sa.Engine:
@@ -329,7 +329,7 @@ class SqlStore:
         """Write records after version `version` without updating the study's version; return the last one."""
         rows = []
         for number, record in enumerate(records, version + 1):
-            body, crc = sealed(record, number)
+            body, crc = seal(record, number)
             rows.append({"study": study, "version": number, "body": body, "crc": crc})
         connection.execute(_ADD_RECORD, rows)
         return version + len(rows)
@@ -341,14 +341,14 @@ class SqlStore:
             raise StoreError(f"{self._described} {counts}: an older one is in its place")
         rows = connection.execute(_NEW_RECORDS, {**self._study_key, "after": after}).all()
         rows = [row for row in rows if isinstance(row.version, int)]
-        found = {row.version: unsealed(row.body, row.crc, row.version) or DAMAGED for row in rows}
+        by_version = {row.version: unseal_or_none(row.body, row.crc, row.version) or DAMAGED for row in rows}
         if rows and rows[-1].version > version:
             raise StoreError(f"record {rows[-1].version} of {self._described} is one too many")
         if version - after - len(rows) > _MOST_MISSING:
             raise StoreError(
                 f"{self._described} is damaged: of {version - after} records, {len(rows)} exist{_BACKUP}"
             )
-        records = [found.get(number, MISSING) for number in range(after + 1, version + 1)]
+        records = [by_version.get(number, MISSING) for number in range(after + 1, version + 1)]
         if not after and records and records[0]["kind"] in LOST:
             raise StoreError(
                 f"record 1 of {self._described}, its settings, cannot be read: {records[0]['why']}{_BACKUP}"
@@ -357,7 +357,7 @@ class SqlStore:
 
     def _write_at_once(self, statement: str, claim: Claim, record: Record, **words: Any) -> int | None:
         """Run a statement as a separate transaction; return the version of its record, if any."""
-        body, crc = sealed(record)
+        body, crc = seal(record)
         words |= {**self._fence(claim), "body": body, "crc": crc}
         with each_alone(self.engine) as connection:
             version: int | None = connection.exec_driver_sql(statement, words).scalar()
@@ -372,12 +372,12 @@ class SqlStore:
             ended = self._write_at_once(at_once.END, claim, record)
             if ended is None:
                 self._still_holds(claim)  # raises the specific error
-                raise self._lost(claim)
+                raise self._lease_lost_error(claim)
             return ended
         with writing(self.engine) as connection:
             version = self._existing(connection.execute(_NEXT_VERSION, self._study_key).scalar())
             if not connection.execute(_END, self._fence(claim)).rowcount:
-                raise self._lost(claim)
+                raise self._lease_lost_error(claim)
             self._insert(connection, self.study, version - 1, [record])
             return version
 
@@ -389,7 +389,7 @@ class SqlStore:
             "of_owner": claim.owner,
         }
 
-    def _lost(self, claim: Claim) -> LeaseLost:
+    def _lease_lost_error(self, claim: Claim) -> LeaseLost:
         job = f"trial {claim.trial}, attempt {claim.attempt}"
         return LeaseLost(f"{job} is not {claim.owner}'s any more in {self._described}")
 
@@ -414,7 +414,7 @@ def names_of_studies(url: str) -> list[str]:
         raise OptionError(f"there is no file {file}, so no study; onlineauto tune creates it")
     try:
         with writing(engine) as connection:
-            prepare(connection, shown(url))
+            prepare(connection, hide_password(url))
             return list(connection.execute(_NAMES).scalars())
     finally:
         engine.dispose()

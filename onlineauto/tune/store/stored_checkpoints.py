@@ -58,7 +58,7 @@ class StoredCheckpoints:
         Raises
         ------
         LeaseLost
-            The claim is not valid any more. Nothing is saved.
+            The claim is no longer valid. Nothing is saved.
         OSError
             The file cannot be written.
         """
@@ -90,13 +90,13 @@ class StoredCheckpoints:
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
         """Return the undamaged checkpoint with the most steps; log a warning for each damaged one."""
         table = CHECKPOINTS
-        wanted = sa.select(table).where(
+        query = sa.select(table).where(
             table.c.study == self._store.study, table.c.trial == trial, table.c.step <= most
         )
         if job is not None:
-            wanted = wanted.where(table.c.job == job)
+            query = query.where(table.c.job == job)
         with reading(self._store.engine) as connection:
-            rows = connection.execute(wanted.order_by(table.c.step.desc(), table.c.attempt.desc())).all()
+            rows = connection.execute(query.order_by(table.c.step.desc(), table.c.attempt.desc())).all()
         for row in rows:
             try:
                 return Checkpoint(row.step, row.attempt, self._read(row))
@@ -117,7 +117,7 @@ class StoredCheckpoints:
     def _name(
         self, claim: Claim, job: str, step: int, saved: bytes, path: Path | None, needed: Collection[int]
     ) -> list[str | None]:
-        """Commit a checkpoint if the claim is valid; return the files that are not needed any more."""
+        """Commit a checkpoint if the claim is valid; return the files that are no longer needed."""
         table = CHECKPOINTS
         key = {"study": self._store.study, "trial": claim.trial, "attempt": claim.attempt}
         attempt = sa.and_(*(table.c[name] == value for name, value in key.items()))

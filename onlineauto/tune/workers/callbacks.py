@@ -15,7 +15,7 @@ class Callback:
         """Receive the `Study` before the run begins."""
 
     def on_start(self, job: TrialJob) -> None:
-        """Receive a job that begins, or begins again after an interruption."""
+        """Receive a job when it starts, and again when it restarts after an interruption."""
 
     def on_report(self, job: TrialJob, step: int, value: float) -> None:
         """Receive an intermediate value; the final value is passed to `on_result`."""

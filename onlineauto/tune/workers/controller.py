@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from onlineauto.errors import OptionError, UnreachableError, shown
 from onlineauto.tune.plain import number
 from onlineauto.tune.progress import TRIES
-from onlineauto.tune.store.patience import patiently
+from onlineauto.tune.store.patience import retry_call
 from onlineauto.tune.store.protocol import LeaseLost
 from onlineauto.tune.workers.heartbeat import Heartbeat
 from onlineauto.tune.workers.jobs import Reason, claim_of, name_of
@@ -182,7 +182,7 @@ class Controller:
         except LeaseLost as error:
             self._lose(job, str(error))
 
-    def killed(self, job: TrialJob, fate: str) -> None:
+    def on_worker_death(self, job: TrialJob, cause: str) -> None:
         """Receive that the worker's process has died: release the job, or fail it after repeated losses."""
         if claim_of(job) not in self._jobs:
             return
@@ -191,11 +191,11 @@ class Controller:
         times = 1 if reached > before else times + 1
         self._killed[job.trial] = times, reached
         if times >= self._tries:
-            why = f"its process was lost {times} times after step {reached}, at last {fate}"
-            self.end(job, TaskFailed(f"{why}; it is not tried again", fate))
+            reason = f"its process was lost {times} times after step {reached}, at last {cause}"
+            self.end(job, TaskFailed(f"{reason}; it is not tried again", cause))
         else:
             self._give_back(job)
-            self._lose(job, f"its process was {fate}")
+            self._lose(job, f"its process was {cause}")
 
     def _task(self, job: TrialJob) -> TrialTask:
         before = job.resource - 1  # the last step is repeated if its value was not told
@@ -265,14 +265,14 @@ class Controller:
         for callback in self._callbacks:
             callback.on_result(job, value)
 
-    def _fail(self, job: TrialJob, why: str) -> None:
-        self._study.fail(job, why)
+    def _fail(self, job: TrialJob, reason: str) -> None:
+        self._study.fail(job, reason)
         self._forget(job)
-        _LOG.warning("trial %d failed: %s", job.trial, why)
-        if trace := getattr(why, "traceback", ""):
+        _LOG.warning("trial %d failed: %s", job.trial, reason)
+        if trace := getattr(reason, "traceback", ""):
             _LOG.debug("%s", trace)
         for callback in self._callbacks:
-            callback.on_error(job, why)
+            callback.on_error(job, reason)
 
     def _dispose(self, least: int) -> None:
         """Remove the checkpoints of disposable trials if there are more than `least` such trials."""
@@ -281,11 +281,11 @@ class Controller:
             self._checkpoints.remove(self._disposable)
             self._disposable.clear()
 
-    def _lose(self, job: TrialJob, why: str) -> None:
+    def _lose(self, job: TrialJob, reason: str) -> None:
         self._forget(job)
-        _LOG.warning("trial %d is dropped: %s", job.trial, why)
+        _LOG.warning("trial %d is dropped: %s", job.trial, reason)
         for callback in self._callbacks:
-            callback.on_lost(job, why)
+            callback.on_lost(job, reason)
 
     def _release(self, job: TrialJob, *, early: bool = False) -> None:
         """Give back a job whose process is alive, which does not count as a loss."""
@@ -318,7 +318,7 @@ class Controller:
 
     def _retry_store(self, call: Callable[[], _T]) -> _T:
         """Call a function that needs the store; repeat the call while the store is unreachable."""
-        return patiently(call, self._patience)
+        return retry_call(call, self._patience)
 
 
 def _without_lists(details: Details) -> Details:

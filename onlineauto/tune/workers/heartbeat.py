@@ -86,11 +86,11 @@ class Heartbeat:
         return True
 
 
-def _renew(heartbeat: weakref.ref[Heartbeat], over: SimpleQueue[None], pause: float) -> None:
+def _renew(heartbeat: weakref.ref[Heartbeat], end_signal: SimpleQueue[None], pause: float) -> None:
     """Renew leases until there is no claim. Between beats the thread has no reference to the heartbeat."""
     while True:
         try:
-            over.get(timeout=pause)
+            end_signal.get(timeout=pause)
         except Empty:
             pass
         else:

@@ -78,7 +78,7 @@ class Jobs(Protocol):
         """Return the resources at which a trial's checkpoints are needed, in addition to the newest ones."""
 
     def disposable(self) -> list[int]:
-        """Return the trials, each once, whose checkpoints no job needs any more."""
+        """Return the trials, each once, whose checkpoints are no longer needed by any job."""
 
     def fail(self, job: Any, why: str) -> None:
         """Receive the reason why a job failed."""

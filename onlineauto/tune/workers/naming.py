@@ -61,7 +61,7 @@ def name_of_trainable(trainable: AnyTrainable) -> str | None:
     return f"{module}:{name}" if target is trainable else None
 
 
-def about_stream(trainable: AnyTrainable, noted: str | None, study: str) -> str | None:
+def about_stream(trainable: AnyTrainable, stored: str | None, study: str) -> str | None:
     """Return the description of the stream that trials learn, or None.
 
     Raises
@@ -70,9 +70,9 @@ def about_stream(trainable: AnyTrainable, noted: str | None, study: str) -> str 
         The study has recorded another stream, or the same stream with other flags.
     """
     about: str | None = getattr(trainable, "about", None)
-    if noted is not None and noted.startswith(OF_STREAM) and about != noted:
+    if stored is not None and stored.startswith(OF_STREAM) and about != stored:
         raise OptionError(
-            f"trials of {study!r} learn the {noted}, but these would learn the {about or 'function'}: "
+            f"trials of {study!r} learn the {stored}, but these would learn the {about or 'function'}: "
             "give the study another name"
         )
     return about

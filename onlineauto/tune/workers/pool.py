@@ -245,7 +245,7 @@ class Pool(Generic[W]):
         self._starting.remove(worker)
         self._idle.append(worker)
 
-    def _return_job(self, worker: W, fate: str) -> None:
+    def _return_job(self, worker: W, cause: str) -> None:
         """Give back the job of a worker that has ended; the pool then starts another worker."""
         worker.kill()
         if worker in self._starting:
@@ -253,11 +253,11 @@ class Pool(Generic[W]):
             self._lost += 1
             if self._lost >= _MOST_LOST:
                 raise OnlineautoError(
-                    f"{self._lost} workers were lost before they began, the last one {fate}"
+                    f"{self._lost} workers were lost before they began, the last one {cause}"
                 )
             return
         job = self._busy.pop(worker)
-        self._controller.killed(job, fate)
+        self._controller.on_worker_death(job, cause)
         self._give_back(job)
 
     def _give_back(self, job: TrialJob) -> None:

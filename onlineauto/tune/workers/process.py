@@ -17,7 +17,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.tune.store.checkpoints import packed, unpacked
+from onlineauto.tune.store.checkpoints import pack_checkpoint, unpack_checkpoint
 from onlineauto.tune.workers.trainable import train
 
 if TYPE_CHECKING:
@@ -79,12 +79,12 @@ class WorkerLost(OnlineautoError):  # noqa: N818 - the name says what happened
     """A worker has ended. The message completes a sentence that begins with 'its process was'."""
 
 
-Say: TypeAlias = Callable[[TaskStep], bool]
+SendStep: TypeAlias = Callable[[TaskStep], bool]
 """Receives a step and returns whether the trial continues."""
 
 
 def perform(
-    trainable: AnyTrainable, task: TrialTask, kept: Trainable | None, say: Say
+    trainable: AnyTrainable, task: TrialTask, reusable: Trainable | None, send: SendStep
 ) -> tuple[TaskEnded | TaskFailed, Trainable | None]:
     """Run a task in this process; return its end, and the object that the next task may reuse.
 
@@ -94,24 +94,34 @@ def perform(
         The trainable.
     task : Task
         The task.
-    kept : Trainable or None
+    reusable : Trainable or None
         The object of an earlier task.
-    say : callable
+    send : callable
         Receives each `TaskStep` and returns whether the trial continues. It raises nothing.
     """
 
-    def hear(step: int, value: Any, save: Callable[[], Saved] | None, details: Details) -> bool:
-        saved = save() if save is not None and (step % task.every == 0 or step >= task.resource) else None
-        return say(TaskStep(step, value, None if saved is None else packed(saved), details))
+    def report(step: int, value: Any, save: Callable[[], Saved] | None, details: Details) -> bool:
+        checkpoint = (
+            save() if save is not None and (step % task.every == 0 or step >= task.resource) else None
+        )
+        return send(
+            TaskStep(step, value, None if checkpoint is None else pack_checkpoint(checkpoint), details)
+        )
 
-    saved = None if task.saved is None else unpacked(task.saved)
+    checkpoint = None if task.saved is None else unpack_checkpoint(task.saved)
     try:
-        kept = train(
-            trainable, task.config, resource=task.resource, step=task.step, saved=saved, hear=hear, kept=kept
+        reusable = train(
+            trainable,
+            task.config,
+            resource=task.resource,
+            step=task.step,
+            saved=checkpoint,
+            report=report,
+            reusable=reusable,
         )
     except (Exception, SystemExit) as error:  # KeyboardInterrupt ends the command
         return TaskFailed(f"{type(error).__name__}: {error}", traceback.format_exc()), None
-    return TaskEnded(), kept
+    return TaskEnded(), reusable
 
 
 class Process:
@@ -130,11 +140,11 @@ class Process:
 
     def __init__(self, trainable: AnyTrainable) -> None:
         context = _context()
-        ours, theirs = context.Pipe()
-        self.pipe: Connection = ours
-        self._process = context.Process(target=_serve, args=(theirs, _by_name(trainable)), daemon=True)
+        parent_end, child_end = context.Pipe()
+        self.pipe: Connection = parent_end
+        self._process = context.Process(target=_serve, args=(child_end, _by_name(trainable)), daemon=True)
         self._process.start()
-        theirs.close()
+        child_end.close()
 
     @property
     def is_up(self) -> bool:
@@ -244,14 +254,14 @@ def _serve(pipe: Connection, pickled: bytes) -> None:
     trainable: AnyTrainable = pickle.loads(pickled)  # noqa: S301 - a name that our own parent sent
     reusable: Trainable | None = None
 
-    def say(step: TaskStep) -> bool:
+    def send(step: TaskStep) -> bool:
         pipe.send(step)
         return bool(pipe.recv())
 
     try:
         while True:
             task = pipe.recv()
-            end, reusable = perform(trainable, task, reusable, say)
+            end, reusable = perform(trainable, task, reusable, send)
             pipe.send(end)
     except (EOFError, OSError):
         return

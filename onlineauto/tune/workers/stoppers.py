@@ -87,7 +87,7 @@ class Target(Stopper):
 
     def __init__(self, value: float, *, mode: str = "min") -> None:
         if mode not in ("min", "max"):
-            raise OptionError(f"mode={mode!r}: it is 'min' or 'max'")
+            raise OptionError(f"mode must be 'min' or 'max', not {mode!r}")
         self._value = value
         self._sign = 1 if mode == "min" else -1
         self._reached = False

@@ -95,11 +95,11 @@ class Report:
         The content of the last checkpoint, or None.
     """
 
-    def __init__(self, *, resource: int, step: int, saved: Saved, hear: Hear) -> None:
+    def __init__(self, *, resource: int, step: int, saved: Saved, report: Hear) -> None:
         self.resource = resource
         self.step = step
         self.saved = saved
-        self._report_step = hear
+        self._report_step = report
         self._begins: int | None = step
         self._from_zero = False
 
@@ -123,8 +123,8 @@ class Report:
             self.step = self._completed_steps(step)
         how = save if save is None or callable(save) else lambda: save
         plain = as_json(details, "a value's details") if details else None
-        goes_on = self._report_step(self.step, value, how, plain)
-        if not goes_on or self.step >= self.resource:
+        continues = self._report_step(self.step, value, how, plain)
+        if not continues or self.step >= self.resource:
             raise Leave
 
     def finish(self, value: float) -> None:
@@ -149,8 +149,8 @@ def train(
     resource: int,
     step: int,
     saved: Saved,
-    hear: Hear,
-    kept: Trainable | None = None,
+    report: Hear,
+    reusable: Trainable | None = None,
 ) -> Trainable | None:
     """Run a trial from `step` to `resource`; return its object, which the next trial may reuse.
 
@@ -164,9 +164,9 @@ def train(
         Number of steps at the end, and number of steps at the checkpoint `saved`.
     saved : object
         The content of the checkpoint; None to begin from scratch.
-    hear : callable
+    report : callable
         Receives each step, its value, a function that saves, and details; returns False to end the trial.
-    kept : Trainable, optional
+    reusable : Trainable, optional
         The object of an earlier trial.
 
     Raises
@@ -175,17 +175,17 @@ def train(
         If `trainable` is neither a subclass of `Trainable` nor a function of one to three arguments.
     """
     if isinstance(trainable, type) and issubclass(trainable, Trainable):
-        trained = kept if kept is not None and kept.reset(config) else _new(trainable, config)
+        trained = reusable if reusable is not None and reusable.reset(config) else _new(trainable, config)
         if saved is not None:
             trained.load(saved)
         while step < resource:
             value = trained.step()
             step += 1
-            if not hear(step, value, trained.save, None):
+            if not report(step, value, trained.save, None):
                 break
         return trained
-    report = Report(resource=resource, step=step, saved=saved, hear=hear)
-    _call(trainable, config, report)
+    reporter = Report(resource=resource, step=step, saved=saved, report=report)
+    _call(trainable, config, reporter)
     return None
 
 

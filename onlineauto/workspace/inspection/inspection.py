@@ -77,17 +77,17 @@ def _champion(workspace: Workspace) -> dict[str, Any]:
             "settings": dict(workspace.searching.live_configs.configs[0].settings),
         }
     options = workspace.configuration[FeatureOptions]
-    given = (*options.quadratic, *options.cubic, *options.interactions)
+    interactions = (*options.quadratic, *options.cubic, *options.interactions)
     full_names = options.experimental_full_name_interactions
-    return {"interactions": [*given, *full_names], "settings": {}}
+    return {"interactions": [*interactions, *full_names], "settings": {}}
 
 
 def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
     """Return what predicts in a search, and after how many events it took over; None without a search."""
     if not _searches(workspace):
         return None
-    who, since = workspace.searching.predicts
-    return {"who": "stack" if who == "ensemble" else who, "since": since}
+    name, since = workspace.searching.predicts
+    return {"who": "stack" if name == "ensemble" else name, "since": since}
 
 
 def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
@@ -102,12 +102,12 @@ def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
     weights = live.ensemble.weights[: constant + 1].tolist()
     for index in range(live.n):
         yield {"who": f"live config {index}", "weight": weights[index]}
-    terms, able, of_members = (
+    terms, can_work, of_members = (
         workspace.estimates.members(),
         able_scores(live.ensemble),
         weights[-1 - len(rests) : -1],
     )
-    for (name, can), rest, weight in zip(able.items(), rests, of_members, strict=True):
+    for (name, can), rest, weight in zip(can_work.items(), rests, of_members, strict=True):
         price = {"price": terms[name].price} if name in terms else {}
         has_say = can and not rest
         yield {"who": name, "weight": weight if has_say else None, "rests": can and rest, **price}

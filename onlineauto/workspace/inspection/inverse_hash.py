@@ -31,7 +31,9 @@ class InverseHash:
         self._workspace = workspace
         self._lanes = workspace.learner.shape.lanes
 
-    def named(self, examples: Iterable[NamedExample], *, challengers: bool = True) -> dict[int, str]:
+    def names_of_weights(
+        self, examples: Iterable[NamedExample], *, challengers: bool = True
+    ) -> dict[int, str]:
         """Return the names of weights of examples, by number, for all live configs or for the champion."""
         listed = list(examples)  # Listing may add interactions, which are read below.
         arrays, width = self._workspace.searching.live_configs.arrays, self._workspace.learner.width

@@ -31,7 +31,7 @@ _ONE = np.float32(1)
 
 
 class Names(Protocol):
-    """The names of features."""
+    """Finds the name of a feature by its namespace and its hash."""
 
     def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:
         """Return the name of a feature of a namespace; `seed` is the hash of the namespace's name."""
@@ -135,23 +135,24 @@ class NamedExamples:
         for first, end in pairwise(block.event_start.tolist()):
             if task.shape == Shape.CB:
                 actions = [
-                    self._number_groups(self._own(block, first), each) for each in range(task.n_actions)
+                    self._number_groups(self._line_groups(block, first), each)
+                    for each in range(task.n_actions)
                 ]
                 used = self._used_interactions(actions)
                 for groups in actions:
-                    yield NamedExample(first, first, *self._listed(groups, {}, {}, used))
+                    yield NamedExample(first, first, *self._list_features(groups, {}, {}, used))
                 continue
             begin = first + bool(block.shared[first])
-            shared = self._own(block, first, constant=False) if begin > first else {}
-            actions = [self._own(block, line) for line in range(begin, end)]
+            shared = self._line_groups(block, first, constant=False) if begin > first else {}
+            actions = [self._line_groups(block, line) for line in range(begin, end)]
             for groups in actions:
                 for key, features in shared.items():
                     groups[key] = groups[key] + features if key in groups else features
-            made: dict[int, list[Listed]] = {}
+            cached: dict[int, list[Listed]] = {}
             used = self._used_interactions(actions)
             for line, groups in enumerate(actions, begin):
                 tagged = first if self._workspace.semantics.reports_as_vw and line == begin else line
-                yield NamedExample(line, tagged, *self._listed(groups, shared, made, used))
+                yield NamedExample(line, tagged, *self._list_features(groups, shared, cached, used))
 
     def _used_interactions(self, actions: Sequence[_Groups]) -> NDArray[np.bool_]:
         """Return which interactions an event with these actions uses; a wide event omits the widest."""
@@ -170,7 +171,7 @@ class NamedExamples:
             return np.ones(len(sizes), bool)
         return kept_interactions(interactions, sizes, limit)
 
-    def _own(self, block: Block, line: int, *, constant: bool = True) -> _Groups:
+    def _line_groups(self, block: Block, line: int, *, constant: bool = True) -> _Groups:
         """Return the groups of the features of a line, with the constant's if there is one."""
         layout, groups = self._workspace.layout.kernel_layout, _Groups()
         for span in range(block.line_start[line], block.line_start[line + 1]):
@@ -179,10 +180,10 @@ class NamedExamples:
             if layout.ignore[key]:
                 continue
             name, seed = block.namespaces.names[number], block.namespaces.hashes[number]
-            of = slice(block.span_start[span], block.span_start[span + 1])
+            span_slice = slice(block.span_start[span], block.span_start[span + 1])
             groups.setdefault(key, []).extend(
                 _Feature(self._names.of(name, hash_, seed=seed), hash_, value)
-                for hash_, value in zip(block.hash[of].tolist(), block.value[of], strict=True)
+                for hash_, value in zip(block.hash[span_slice].tolist(), block.value[span_slice], strict=True)
             )
         if constant and layout.constant_key >= 0:
             groups.setdefault(layout.constant_key, []).append(_Feature("Constant", int(CONSTANT_HASH), _ONE))
@@ -190,18 +191,18 @@ class NamedExamples:
 
     def _number_groups(self, groups: _Groups, action: int) -> _Groups:
         """Return the groups of an action of ``--cb N``, with its number in the low bits of each hash."""
-        kept = int(self._workspace.learner.task.numbering.kept)
+        mask = int(self._workspace.learner.task.numbering.kept)
         return {
-            key: [feature._replace(hash=(feature.hash & kept) + action) for feature in features]
+            key: [feature._replace(hash=(feature.hash & mask) + action) for feature in features]
             for key, features in groups.items()
         }
 
-    def _listed(
-        self, groups: _Groups, shared: _Groups, made: dict[int, list[Listed]], kept: NDArray[np.bool_]
+    def _list_features(
+        self, groups: _Groups, shared: _Groups, cached: dict[int, list[Listed]], is_used: NDArray[np.bool_]
     ) -> tuple[list[Listed], list[WideProduct]]:
-        """Return the features of groups and of their products that are `kept`, and the wide products.
+        """Return the features of groups and of the products in use, and the products too wide to list.
 
-        Products of shared groups alone are computed once per event, and cached in `made`.
+        Products of shared groups alone are computed once per event, and stored in `cached`.
         """
         layout, wide = self._workspace.layout, list[WideProduct]()
         linear, interactions = layout.kernel_layout, layout.interactions
@@ -216,7 +217,7 @@ class NamedExamples:
         with np.errstate(all="ignore"):  # Kernels cross values that overflow, too.
             for product in range(len(start) - 1):
                 keys = factor[start[product] : start[product + 1]]
-                if not kept[product] or not all(key in groups for key in keys):
+                if not is_used[product] or not all(key in groups for key in keys):
                     continue
                 if self._most is not None and prod(len(groups[key]) for key in keys) > self._most:
                     wide.append(self._wide([groups[key] for key in keys], keys, product))
@@ -224,14 +225,14 @@ class NamedExamples:
                 if not all(groups[key] is shared.get(key) for key in keys):
                     listed += self._combinations([groups[key] for key in keys], keys, product)
                     continue
-                if product not in made:
-                    made[product] = list(self._combinations([groups[key] for key in keys], keys, product))
-                listed += made[product]
+                if product not in cached:
+                    cached[product] = list(self._combinations([groups[key] for key in keys], keys, product))
+                listed += cached[product]
         return listed, wide
 
     def _wide(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> WideProduct:
         permutes = self._workspace.layout.interactions.permutations
-        made = [
+        factors_ = [
             Factor(
                 [each.name for each in features],
                 np.array([each.hash for each in features], np.uint64),
@@ -240,7 +241,7 @@ class NamedExamples:
             )
             for k, features in enumerate(factors)
         ]
-        return wide_product(made, self._mask, product + 1)
+        return wide_product(factors_, self._mask, product + 1)
 
     def _combinations(
         self, factors: list[list[_Feature]], keys: Sequence[int], product: int
@@ -255,11 +256,11 @@ class NamedExamples:
                     _product_name(partial.name, feature.name),
                     partial.state ^ feature.hash if last else _FNV * (partial.state ^ feature.hash) & _WRAP,
                     partial.value * feature.value,
-                    place,
+                    index,
                 )
                 for partial in chosen
-                for place, feature in enumerate(features)
-                if not repeats or place >= partial.place
+                for index, feature in enumerate(features)
+                if not repeats or index >= partial.place
             ]
         for name, state, value, _ in chosen:
             yield Listed(name or "", state & self._mask, value, product + 1, used=True)

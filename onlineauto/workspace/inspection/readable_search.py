@@ -37,9 +37,9 @@ def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterato
     yield f"{_PREFIX}_count = {live_configs.arrays.tally[Tally.LEARNT]}"
     yield f"{_PREFIX}_champ = 0"
     yield f"{_PREFIX}_valid_config_size = {search.n_valid}"
-    met = [name for name in live_configs.namespaces if live_configs.count(name)]
-    yield f"{_PREFIX}_ns_counter.size() = {len(met)}"
-    for i, name in enumerate(met):
+    names = [name for name in live_configs.namespaces if live_configs.count(name)]
+    yield f"{_PREFIX}_ns_counter.size() = {len(names)}"
+    for i, name in enumerate(names):
         yield f"{_PREFIX}_ns_counter.key{i} = {_namespace(name, by_letter=by_letter)}"
         yield f"{_PREFIX}_ns_counter[key{i}] = {live_configs.count(name)}"
     yield f"{_PREFIX}_configs.size() = {len(search.candidates)}"
@@ -77,15 +77,15 @@ def _config(config: Config, name: str, *, by_letter: bool) -> Iterator[str]:
         yield f"{name}_{setting} = {value}"
 
 
-def _estimator(live_configs: LiveConfigs, live: int, who: int, name: str) -> Iterator[str]:
+def _estimator(live_configs: LiveConfigs, live: int, policy: int, name: str) -> Iterator[str]:
     arrays = live_configs.arrays
-    weight, reward = arrays.statistics.last[live, who].tolist()
+    weight, reward = arrays.statistics.last[live, policy].tolist()
     yield f"{name}_update_count = {arrays.schedule.updates[live]}"
     yield f"{name}_last_w = {_number(weight)}"
     yield f"{name}_last_r = {_number(reward)}"
     for row, side in ((LOWER, "lower"), (UPPER, "upper")):
-        state = arrays.tests.evidence[live, who, row].copy()
-        if live == 0 and who == RewardOwner.CHAMPION:  # VW has moved its histogram to live config 1.
+        state = arrays.tests.evidence[live, policy, row].copy()
+        if live == 0 and policy == RewardOwner.CHAMPION:  # VW has moved its histogram to live config 1.
             state[USED] = 0
         yield from _sequence(state, f"{name}_{side}")
 
@@ -111,12 +111,12 @@ def _histogram(state: NDArray[np.float64]) -> Iterator[tuple[int, bool, float]]:
     before, last = False, int(state[USED]) - 2
     for bucket in range(last + 2):
         weight, term = float(state[HISTOGRAM + 2 * bucket]), float(state[HISTOGRAM + 2 * bucket + 1])
-        met = term != 0 or bucket == last or (weight != 0 and not before)
-        if weight != 0 or met or before:
+        is_shown = term != 0 or bucket == last or (weight != 0 and not before)
+        if weight != 0 or is_shown or before:
             yield bucket, False, weight
-        if met:
+        if is_shown:
             yield bucket, True, term or -0.0
-        before = met
+        before = is_shown
 
 
 def _number(value: float) -> str:

@@ -51,7 +51,7 @@ class WideProduct:
 
     def name_of(self, i: int) -> str:
         """Return the names crossed in a product; unknown names are omitted."""
-        names = (of.names[chosen[i]] for of, chosen in zip(self.factors, self.chosen, strict=True))
+        names = (factor.names[chosen[i]] for factor, chosen in zip(self.factors, self.chosen, strict=True))
         return "*".join(name for name in names if name is not None)
 
 

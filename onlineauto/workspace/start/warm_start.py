@@ -90,7 +90,7 @@ def warm_start(
         config, champion = _config(workspace, source, sorted(names)), _champion_of(source)
     with workspace.lock:
         begin_with(workspace, config, namespaces=names)
-        _take(workspace, champion)
+        _copy_champion(workspace, champion)
 
 
 def challenge(
@@ -151,9 +151,9 @@ def search_from(source: Workspace, configuration: Configuration, *, name: str = 
     OptionError
         The weights of the models are not compatible, or the options contradict each other.
     """
-    made, left = source.configuration, {*_CROSSED, "vw_exact"}
-    stored = [option.name for option in REGISTRY.options if option.keep and option.name in made.supplied]
-    options = {option: made.get(option) for option in stored if option not in left}
+    start, left = source.configuration, {*_CROSSED, "vw_exact"}
+    stored = [option.name for option in REGISTRY.options if option.keep and option.name in start.supplied]
+    options = {option: start.get(option) for option in stored if option not in left}
     options |= {option: configuration.get(option) for option in configuration.supplied}
     workspace = Workspace(configuration=REGISTRY.from_keywords(**options))
     warm_start(workspace, source, name=name)
@@ -173,7 +173,7 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
             f"{name} learns events of kind {source.kind}, but this model learns events of kind "
             f"{workspace.kind}"
         )
-    mine, theirs = workspace.configuration, source.configuration
+    options, source_options = workspace.configuration, source.configuration
     rows = workspace.learner.shape.cells, source.learner.shape.cells
     if rows[0] != rows[1]:
         raise OptionError(
@@ -184,9 +184,10 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
         for option in options_of(group):
             if option.name in (*_CROSSED, "bit_precision") or option.tunable or not option.keep:
                 continue
-            if mine.get(option.name) != theirs.get(option.name) and not option.override:
+            if options.get(option.name) != source_options.get(option.name) and not option.override:
                 raise OptionError(
-                    f"{name} was made with {option.name}={theirs.get(option.name)!r}: make this model with it"
+                    f"{name} was made with {option.name}={source_options.get(option.name)!r}: "
+                    "make this model with it"
                 )
     if workspace.learner.width != source.learner.width:
         raise OptionError(
@@ -224,11 +225,11 @@ def _of_learning(kind: str) -> str:
     return kind.replace("cb_explore", "cb")
 
 
-def _full_names(source: Workspace, given: Iterable[bytes]) -> set[bytes]:
-    """Return the namespaces of `source`; names in `given` replace their first letters."""
-    seen, given = set(source.layout.state()["known"]), set(given)
-    letters = {name[:1] for name in given}
-    return given | {name for name in seen if len(name) > 1 or name not in letters}
+def _full_names(source: Workspace, names: Iterable[bytes]) -> set[bytes]:
+    """Return the namespaces of `source`; names in `names` replace their first letters."""
+    seen_names, names = set(source.layout.state()["known"]), set(names)
+    letters = {name[:1] for name in names}
+    return names | {name for name in seen_names if len(name) > 1 or name not in letters}
 
 
 def _config(workspace: Workspace, source: Workspace, known: Sequence[bytes]) -> Config:
@@ -275,7 +276,7 @@ def _champion_of(source: Workspace) -> _Champion:
     )
 
 
-def _take(workspace: Workspace, champion: _Champion) -> None:
+def _copy_champion(workspace: Workspace, champion: _Champion) -> None:
     """Copy the numbers of another champion into the champion of a search that has learnt nothing."""
     shared = workspace.learner.model.shared
     shared[:] = champion.shared

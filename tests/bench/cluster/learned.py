@@ -29,7 +29,7 @@ from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
 from onlineauto.cluster.learned import Improving, Learned, WarmUp
 from onlineauto.cluster.learned.warming import scales_of
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, record
-from onlineauto.cluster.simulator.comparison import paired
+from onlineauto.cluster.simulator.comparison import mean_ratio
 from onlineauto.cluster.simulator.simulation import run
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def online(rate: float, traces: int) -> Row:
         list(record(MarginalGain(), draw_traces(workload, [seed]), learns=True).completion_times().values())
         for seed in seeds
     ]
-    ratio, low, high = paired(np.mean(times, 1), fair)
+    ratio, low, high = mean_ratio(np.mean(times, 1), fair)
     late = float(np.quantile(times, 0.95))
     return Row(
         run="online", seed=-1, rate=rate, ratio=ratio, low=low, high=high,

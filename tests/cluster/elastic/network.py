@@ -77,7 +77,7 @@ class Network:
 
     def _hand_over(self, node: str, message: Message) -> None:
         if node == COORDINATOR:
-            self.send(self.coordinator.on(message))
+            self.send(self.coordinator.process_message(message))
             self.check_plan()
         elif node == STORE:
             self._keep(message)
@@ -85,10 +85,10 @@ class Network:
             self.lost += [message.server] if isinstance(message, ServerLost) else []
         elif node in self.servers:
             server = self.servers[node]
-            self.send(server.on(message))
+            self.send(server.process_message(message))
             self.check_server(server)
         else:
-            self.send(self.workers[node].on(message))
+            self.send(self.workers[node].process_message(message))
 
     def duplicate(self, index: int) -> None:
         if self.flying:

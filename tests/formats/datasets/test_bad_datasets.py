@@ -274,5 +274,5 @@ def test_whole_numbers_named_as_ids_are_inferred_as_categories(tmp_path: Path) -
 def test_printed_columns_are_read_again(tmp_path: Path) -> None:
     columns = columns_of(EVENTS | {"categories": ["w"], "context": {"a b": ['x"', "y\\", "z\n"], "é": ["w"]}})
     path = tmp_path / "columns.toml"
-    path.write_text(columns.toml(of="a\nb"), "utf-8")
+    path.write_text(columns.toml(name="a\nb"), "utf-8")
     assert read_columns(path) == columns

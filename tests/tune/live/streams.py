@@ -67,5 +67,5 @@ def take(
         taken.saved = save()
         return True
 
-    train(learner, config, resource=resource, step=step, saved=saved, hear=hear)
+    train(learner, config, resource=resource, step=step, saved=saved, report=hear)
     return taken

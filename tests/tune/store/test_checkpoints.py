@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.store.checkpoints import MemoryCheckpoints, packed, unpacked
+from onlineauto.tune.store.checkpoints import MemoryCheckpoints, pack_checkpoint, unpack_checkpoint
 from onlineauto.tune.store.protocol import Claim, LeaseLost
 from onlineauto.tune.store.stored_checkpoints import StoredCheckpoints
 from tests.tune.store.jobs import Counting, new_store, told
@@ -32,12 +32,12 @@ def steps(checkpoints: Checkpoints, most: int = 99, job: str | None = None) -> t
 
 @pytest.mark.parametrize("value", [b"", b"B", bytes(range(256)), {"a": [1.5, None]}, 3, "text", None])
 def test_what_is_saved_is_loaded(value: object) -> None:
-    assert unpacked(packed(value)) == value
+    assert unpack_checkpoint(pack_checkpoint(value)) == value
 
 
 def test_what_json_cannot_write_is_refused() -> None:
     with pytest.raises(OptionError, match="a checkpoint is bytes, or what JSON can write, and not dict"):
-        packed({"weights": object()})
+        pack_checkpoint({"weights": object()})
 
 
 def test_the_last_state_is_found(url: str) -> None:

@@ -92,12 +92,12 @@ def test_the_log_of_sqlite_stays_small_if_room_is_short(
 def test_errors_of_sqlite_say_what_to_do(code: int, message: str, tmp_path: Path) -> None:
     from sqlalchemy.exc import OperationalError
 
-    from onlineauto.tune.store.connecting import connect, explained
+    from onlineauto.tune.store.connecting import connect, translate_errors
 
     engine = connect(f"sqlite:///{tmp_path}/s.db")
     error = sqlite3.OperationalError("it does not work")
     error.sqlite_errorcode = code
-    with pytest.raises(UnreachableError, match=message), explained(engine):
+    with pytest.raises(UnreachableError, match=message), translate_errors(engine):
         raise OperationalError("SELECT", {}, error)
     engine.dispose()
 

@@ -33,10 +33,10 @@ def _is_shared(run: LoopRun, product: int, n_shared: int) -> bool:
 
 
 @inline_kernel
-def _list_linear(run: LoopRun, n_shared: int, groups: int, again: bool, listing: Listing) -> int:
+def _list_linear(run: LoopRun, n_shared: int, groups: int, is_repeated: bool, listing: Listing) -> int:
     """List the cells of single features of groups, those of the shared line once; return their number."""
     n, features = 0, run.stream.features
-    for group in range(n_shared if again else 0, groups):
+    for group in range(n_shared if is_repeated else 0, groups):
         short_loop()
         if is_linear(run.layout, run.scratch, group, n_shared):
             for i in range(run.scratch.groups[group].start, run.scratch.groups[group].end):
@@ -51,14 +51,14 @@ def list_cells(
     context: Context,
     stream: Stream,
     last: int,
-    seen: NDArray[np.uint32],
+    stamps: NDArray[np.uint32],
     stamp: int,
-    found: NDArray[np.uint32],
+    listed_cells: NDArray[np.uint32],
     n: int,
 ) -> int:
-    """Append the cells of the first `last` events to the `n` entries of `found`; return the new number.
+    """Append the cells of the first `last` events to the `n` listed cells; return the new number.
 
-    A cell whose entry in `seen` equals `stamp` is in `found` already. The cells include interactions and all
+    A cell whose entry in `stamps` equals `stamp` is listed already. The cells include interactions and all
     actions, because all actions are scored. Cells of the shared line alone are the same for all actions, so
     they are listed once, unless an action has features in a namespace of the shared line.
     """
@@ -67,41 +67,41 @@ def list_cells(
     for event in range(last):
         short_loop()
         actions, _ = open_event(run, event)
-        again, n_shared = False, actions.n_shared
+        is_repeated, n_shared = False, actions.n_shared
         for action in range(actions.n):
             short_loop()
             groups, _, merged = open_action(run, actions, action)
-            again = again and not merged
-            listed = _list_linear(run, n_shared, groups, again, listing)
+            is_repeated = is_repeated and not merged
+            listed = _list_linear(run, n_shared, groups, is_repeated, listing)
             for product in range(len(interactions.start) - 1):
                 short_loop()
                 if look_up(interactions, run.scratch, product):
-                    if again and _is_shared(run, product, n_shared):
+                    if is_repeated and _is_shared(run, product, n_shared):
                         continue
                     order = interactions.start[product + 1] - interactions.start[product]
                     listed = cross_product(run.scratch, run.stream.features, order, listing, listed)
             for i in range(listed):
                 short_loop()
                 cell = buffers.cell[i]
-                if seen[cell] != stamp:
-                    seen[cell] = stamp
-                    found[n] = cell
+                if stamps[cell] != stamp:
+                    stamps[cell] = stamp
+                    listed_cells[n] = cell
                     n += 1
-            again = (action == 0 and not merged) or again
+            is_repeated = (action == 0 and not merged) or is_repeated
             forget(run.scratch, n_shared, groups)
         forget(run.scratch, 0, n_shared)
     return n
 
 
 @entry_kernel
-def take_cells(model: Model, cells: NDArray[np.uint32], taken: NDArray[np.float32]) -> None:
-    """Copy the first numbers of cells of a model to `taken`, one number per column."""
+def take_cells(model: Model, cells: NDArray[np.uint32], numbers: NDArray[np.float32]) -> None:
+    """Copy the first numbers of cells of a model to `numbers`, one number per column."""
     lanes = model.weights.shape[1]
     for i in range(len(cells)):
         short_loop()
-        for k in range(taken.shape[1]):
+        for k in range(numbers.shape[1]):
             short_loop()
-            taken[i, k] = model.weights[cells[i], k] if k < lanes else model.rows[cells[i], k - lanes]
+            numbers[i, k] = model.weights[cells[i], k] if k < lanes else model.rows[cells[i], k - lanes]
 
 
 @entry_kernel

@@ -53,7 +53,7 @@ class Undo(NamedTuple):
 
 
 @inline_kernel
-def _rescaled(weight: F32, scale: F32, largest: F32) -> F32:
+def _rescale_weight(weight: F32, scale: F32, largest: F32) -> F32:
     """Return a weight for a larger scale of its feature, rescaled like in the update rule."""
     return weight * (scale / largest) if _ZERO < scale < largest else weight
 
@@ -72,7 +72,7 @@ def _combine_lane(
         part = arrivals.order[k]
         gained += arrivals.value[part, at_a] - evidence
         largest = max(largest, arrivals.value[part, at_n])
-    base = _rescaled(before, scale, largest) if rescales else before
+    base = _rescale_weight(before, scale, largest) if rescales else before
     equal = _ONE / np.float32(end - begin)
     moved = _ZERO
     for k in range(begin, end):
@@ -81,7 +81,7 @@ def _combine_lane(
         share = (arrivals.value[part, at_a] - evidence) / gained if gained > _ZERO else equal
         weight = arrivals.value[part, lane]
         if rescales:
-            weight = _rescaled(weight, arrivals.value[part, at_n], largest)
+            weight = _rescale_weight(weight, arrivals.value[part, at_n], largest)
         moved += share * (weight - base)
     rows.value[cell, lane] = base + moved
     rows.value[cell, at_a] = evidence + gained

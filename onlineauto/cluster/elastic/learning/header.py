@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
 
 EVENTS, WEIGHTS, LOSS, SKIPPED = range(4)
-"""Entries of an account: number of events, sum of their weights, sum of their losses, number of bad lines."""
+"""Entries of an account: events, sum of their weights, sum of their losses, malformed lines."""
 
 
 class Header(NamedTuple):
@@ -36,7 +36,7 @@ class Header(NamedTuple):
         model.shared[:], model.lanes[:], model.sums[:] = self.shared, self.lanes, self.sums
 
 
-def combined(before: Header, parts: Sequence[Header]) -> Header:
+def combine_headers(before: Header, parts: Sequence[Header]) -> Header:
     """Return the header after a tick from the header before it and those of its parts.
 
     Changes of counts and sums are added in the order of the parts; ranges of labels are united. If only one
@@ -86,7 +86,7 @@ class HeaderShard:
     def apply(self, updates: Sequence[Sequence[Header]]) -> None:
         """Combine the headers of the parts of a tick, in the order of workers."""
         self._before = self.header
-        self.header = combined(self.header, [part for parts in updates for part in parts])
+        self.header = combine_headers(self.header, [part for parts in updates for part in parts])
 
     def dump(self) -> Header:
         """Return the header."""

@@ -78,10 +78,10 @@ class ModelWork:
         needed = self._tick(tick, rank, n)
         if needed is None:
             return None
-        local = self._local(needed.cells)
+        local = self._local_indices(needed.cells)
         return {HEADER: None} | {block: local[where] for block, where in needed.blocks}
 
-    def _local(self, cells: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    def _local_indices(self, cells: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return the indices of cells in their blocks."""
         return cells & np.uint32((1 << self._shift) - 1)
 
@@ -148,9 +148,9 @@ class ModelWork:
         memory.open_block(layout, block)
         stream = make_stream(block, np.zeros(len(block), bool))
         live, screen = searching.live_configs.arrays, searching.screening.screen
-        given = Parts(learner.task, learner.rule, learner.model, live, screen)
+        parts = Parts(learner.task, learner.rule, learner.model, live, screen)
         results = make_results(block, learner.task)
-        context, sizes = memory.context(layout, given, block, stream, results)
+        context, sizes = memory.context(layout, parts, block, stream, results)
         if sizes.wide and len(block) > 1:
             for event in range(len(block)):
                 n = self._list(block.tail(event).head(1), n)
@@ -182,7 +182,7 @@ class ModelWork:
             take_cells(model, part.cells, learnt[at : at + len(part.cells)])
             at += len(part.cells)
         order, blocks = self._by_block(cells)
-        local = self._local(cells)[order]
+        local = self._local_indices(cells)[order]
         learnt = learnt[order]
         return {HEADER: headers} | {block: Cells(local[where], learnt[where]) for block, where in blocks}
 

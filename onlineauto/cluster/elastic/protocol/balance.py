@@ -32,10 +32,10 @@ def balance(sizes: Mapping[int, int], owner: Mapping[int, str], servers: Sequenc
         result[block] = emptiest = min(servers, key=load.__getitem__)
         load[emptiest] += sizes[block]
     while (move := _helpful_move(sizes, result, load)) is not None:
-        block, giver, taker = move
-        result[block] = taker
-        load[giver] -= sizes[block]
-        load[taker] += sizes[block]
+        block, source, target = move
+        result[block] = target
+        load[source] -= sizes[block]
+        load[target] += sizes[block]
     return {block: result[block] for block in sizes}
 
 
@@ -43,9 +43,9 @@ def _helpful_move(
     sizes: Mapping[int, int], owner: Mapping[int, str], load: Mapping[str, int]
 ) -> tuple[int, str, str] | None:
     """Return a block, the fullest server that has it, and the emptiest server; None if no move helps."""
-    giver, taker = max(load, key=load.__getitem__), min(load, key=load.__getitem__)
-    gap = load[giver] - load[taker]
-    movable = [block for block, home in owner.items() if home == giver and 0 < sizes[block] < gap]
+    source, target = max(load, key=load.__getitem__), min(load, key=load.__getitem__)
+    gap = load[source] - load[target]
+    movable = [block for block, home in owner.items() if home == source and 0 < sizes[block] < gap]
     if not movable:
         return None
-    return min(movable, key=lambda block: (abs(2 * sizes[block] - gap), block)), giver, taker
+    return min(movable, key=lambda block: (abs(2 * sizes[block] - gap), block)), source, target

@@ -97,14 +97,14 @@ class Coordinator:
     def nodes_of_layouts(self) -> set[str]:
         """Nodes of the current layout, of the requested layout, and of a change that is not committed yet."""
         moving = self._next[0] if self.phase is Phase.MOVING else ()
-        wanted, plan = self._requested, self.plan
-        return {*plan.workers, *plan.servers, *wanted.workers, *wanted.servers, *moving}
+        requested, plan = self._requested, self.plan
+        return {*plan.workers, *plan.servers, *requested.workers, *requested.servers, *moving}
 
     def start(self) -> Outbox:
         """Return the first messages: the first plan, to all nodes."""
         return [(node, self.plan) for node in (*self.plan.servers, *self.plan.workers)]
 
-    def on(self, message: Message) -> Outbox:
+    def process_message(self, message: Message) -> Outbox:
         """Process a message; return the messages to send."""
         out: Outbox = []
         match message:
@@ -138,9 +138,9 @@ class Coordinator:
 
     def _begin(self, out: Outbox) -> None:
         """Fence the servers if the layout differs from the requested one, or a copy is requested."""
-        wanted, plan = self._requested, self.plan
-        differs = (wanted.workers, wanted.servers) != (plan.workers, plan.servers)
-        if self.phase is Phase.STEADY and (differs or self._copies) and wanted.workers:
+        requested, plan = self._requested, self.plan
+        differs = (requested.workers, requested.servers) != (plan.workers, plan.servers)
+        if self.phase is Phase.STEADY and (differs or self._copies) and requested.workers:
             self._attempt += 1
             self.phase, self._promises = Phase.FENCED, {}
             fence = Fence(self._attempt, plan.generation, self._margin)

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """A state machine that owns blocks. It never sends, waits or reads a clock: `on` returns messages.
+    """A state machine that owns blocks.
+
+    It never sends, waits or reads a clock: `process_message` returns the messages to send.
 
     Its *version* is the number of ticks that its blocks contain. At version t it answers pulls of tick t, and
     pulls of tick t - 1 from a worker that repeats the part of a dead worker. No server can be two versions
@@ -57,7 +59,7 @@ class Server:
     blocks : dict of int to Shard
         The blocks that the server owns.
     stopped : bool
-        True if the server is not in the layout any more.
+        True if the server is no longer in the layout.
     """
 
     def __init__(self, name: str, shards: Shards, kept: dict[int, Any] | None = None) -> None:
@@ -78,7 +80,7 @@ class Server:
         self._pushes: dict[int, dict[str, dict[int, Any]]] = {}
         self._pulls: dict[tuple[str, str], Pull] = {}
 
-    def on(self, message: Message) -> Outbox:
+    def process_message(self, message: Message) -> Outbox:
         """Process a message; return the messages to send."""
         out: Outbox = []
         match message:
@@ -206,12 +208,12 @@ class Server:
             self.hold = self._move = None
 
     def _adopt(self, plan: Plan) -> None:
-        """Follow a newer layout: load the blocks installed for it, and drop blocks with other owners."""
+        """Change to a newer layout: load the blocks installed for it, and drop blocks with other owners."""
         if plan.generation <= self.generation:
             return
         payloads = self._kept | self._inbox.get(plan.generation, {})
-        mine = [block for block, owner in plan.owner.items() if owner == self.name]
-        self.blocks = {block: self._owned_shard(block, payloads, new=self._is_first(plan)) for block in mine}
+        owned = [block for block, owner in plan.owner.items() if owner == self.name]
+        self.blocks = {block: self._owned_shard(block, payloads, new=self._is_first(plan)) for block in owned}
         self.generation, self.version, self.first_tick = plan.generation, plan.tick, plan.tick
         self._closed = max(self._closed, plan.generation)
         self._workers, self.stopped = plan.workers, self.name not in plan.servers

@@ -49,7 +49,7 @@ class Worker:
     generation : int
         Number of the current layout; -1 before the first.
     stopped : bool
-        True if the worker is not in the layout any more.
+        True if the worker is no longer in the layout.
     """
 
     def __init__(self, name: str, work: PartWork) -> None:
@@ -59,7 +59,7 @@ class Worker:
         self._plan: Plan | None = None
         self._roles: dict[str, _Role] = {}
 
-    def on(self, message: Message) -> Outbox:
+    def process_message(self, message: Message) -> Outbox:
         """Process a message; return the messages to send."""
         out: Outbox = []
         match message:
@@ -129,11 +129,11 @@ class Worker:
         role.tick += 1
         self._begin(values.role, role, out)
 
-    def _catch_up(self, behind: WrongTick, out: Outbox) -> None:
+    def _catch_up(self, error: WrongTick, out: Outbox) -> None:
         """Continue at the tick of the dead worker, which is at least the server's version minus 1."""
-        role, plan = self._roles.get(behind.role), self._plan
-        if role is None or plan is None or behind.generation != plan.generation:
+        role, plan = self._roles.get(error.role), self._plan
+        if role is None or plan is None or error.generation != plan.generation:
             return
-        if (tick := max(behind.version - 1, plan.tick)) > role.tick:
+        if (tick := max(error.version - 1, plan.tick)) > role.tick:
             role.tick = tick
-            self._begin(behind.role, role, out)
+            self._begin(error.role, role, out)

@@ -174,7 +174,7 @@ class Hub:
             if isinstance(message, Copy):
                 self._copy_is_due = True
             if self._coordinator is not None:
-                self._send(self._coordinator.on(message))
+                self._send(self._coordinator.process_message(message))
         elif node == STORE:
             self._keep(message)
         else:
@@ -269,7 +269,7 @@ class Hub:
         if not {*workers, *servers} <= self._ready or self._finishing:
             return
         if self._coordinator is not None:
-            self._send(self._coordinator.on(Resize(tuple(workers), tuple(servers))))
+            self._send(self._coordinator.process_message(Resize(tuple(workers), tuple(servers))))
             return
         self._coordinate(workers, servers)
 

@@ -25,7 +25,7 @@ class Core(Protocol):
 
     stopped: bool
 
-    def on(self, message: Message) -> Outbox:
+    def process_message(self, message: Message) -> Outbox:
         """Process a message; return the messages to send."""
 
 
@@ -66,7 +66,7 @@ class Backend(Protocol):
         """Deliver a message; a message to a dead node is dropped."""
 
     def end(self, node: str) -> None:
-        """End a node that is not in the layout any more."""
+        """End a node that is no longer in the layout."""
 
     def close(self) -> None:
         """End all nodes."""

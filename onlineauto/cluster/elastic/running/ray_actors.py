@@ -56,11 +56,11 @@ class _Node:
         else:
             self._post(RUN, Ready(self._spec.name))
 
-    async def on(self, message: Message) -> None:
+    async def process_message(self, message: Message) -> None:
         """Pass a message to the state machine, and send its answers."""
         assert self._core is not None, "no message is sent before the node is ready"
         try:
-            answers = self._core.on(message)
+            answers = self._core.process_message(message)
         except Exception as error:
             self._fail(error)
             return
@@ -68,7 +68,7 @@ class _Node:
             if node in _HUB:
                 self._post(node, answer)
             elif (handle := self._handle(node)) is not None:
-                handle.on.remote(answer)
+                handle.process_message.remote(answer)
 
     async def live(self) -> None:
         """Never return, so that a caller that waits for this call is notified when the actor dies."""
@@ -118,7 +118,7 @@ class RayActors:
         """Deliver a message; a message to a dead node is dropped."""
         actor = self._actors.get(node)
         if actor is not None:
-            actor.on.remote(message)
+            actor.process_message.remote(message)
 
     def end(self, node: str) -> None:
         """End a node."""
@@ -150,8 +150,8 @@ class RayActors:
         """Report nodes that died without a call of `end`."""
         while not self._closed.is_set():
             refs = list(self._alive)
-            gone, _ = ray.wait(refs, num_returns=1, timeout=_PATIENCE) if refs else ([], [])
-            for ref in gone:
+            ended, _ = ray.wait(refs, num_returns=1, timeout=_PATIENCE) if refs else ([], [])
+            for ref in ended:
                 name, post = self._alive.pop(ref)
                 if self._actors.pop(name, None) is not None:
                     post(COORDINATOR, Died(name))

@@ -37,7 +37,7 @@ class Threads:
             core = spec.recipe.core(spec, self._feed)
             post(RUN, Ready(spec.name))
             while (message := queue.get()) is not None:
-                for node, each in core.on(message):
+                for node, each in core.process_message(message):
                     if node in _HUB:
                         post(node, each)
                     else:

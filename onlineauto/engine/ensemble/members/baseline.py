@@ -1,4 +1,4 @@
-"""Baseline: the cost of a context whatever the action, and what each action adds to it.
+"""Baseline: the cost of a context for any action, and what each action adds to it.
 
 Where the context moves the cost by far more than the action, learners that fit the cost of each action
 separately see little of the difference between actions. For them the effect of the context is noise until it
@@ -163,7 +163,7 @@ def _noise_of(state: BaselineState) -> float:
 
 @kernel
 def _learn_cells(state: BaselineState, cells: NDArray[np.uint64], end: int, lesson: Lesson) -> float:
-    """Let the weights in the cells before index `end` learn the cost of an event; return the error."""
+    """Update the weights in the cells before index `end` with the cost of an event; return the error."""
     weights, spreads = state.weights, state.spread
     error = np.float64(lesson.cost - state.costs[_Cost.MEAN])
     total = _noise_of(state) / lesson.weight
@@ -178,8 +178,8 @@ def _learn_cells(state: BaselineState, cells: NDArray[np.uint64], end: int, less
     for i in range(end):
         spread = np.float64(spreads[cells[i]])
         weights[cells[i]] = min(max(weights[cells[i]] + spread * step, -LARGEST), LARGEST)
-        left = (spread - spread * (spread * less)) * (1.0 / KEEPS)
-        spreads[cells[i]] = min(max(left, SURE), _UNSURE)
+        updated = (spread - spread * (spread * less)) * (1.0 / KEEPS)
+        spreads[cells[i]] = min(max(updated, SURE), _UNSURE)
     return error
 
 
@@ -195,7 +195,7 @@ def learn_baseline(
     """Learn an event."""
     run, members, buffers = run_on(context, stream), context.live.ensemble.members, context.buffers
     n, cells, shift = _take_products(run, actions, buffers), scratch.cells, shift_of(len(state.weights))
-    seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
+    n_seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
     note_width(members.inputs, n, OF_BASELINE)
     if lesson.known >= 0 and works(members, lesson.score) and n <= _MOST_FEATURES:
         products, keys = buffers.members.crossed[Crossed.PRODUCTS], buffers.members.keys
@@ -211,8 +211,8 @@ def learn_baseline(
             end += single
         error = _learn_cells(state, cells, end, lesson)
         if math.isfinite(error):
-            state.costs[_Cost.ERROR] += (error * error - state.costs[_Cost.ERROR]) / seen
-    add_value(state.costs[:1], state.costs[1:2], 0, lesson.cost, seen)
+            state.costs[_Cost.ERROR] += (error * error - state.costs[_Cost.ERROR]) / n_seen
+    add_value(state.costs[:1], state.costs[1:2], 0, lesson.cost, n_seen)
 
 
 @entry_kernel
@@ -221,7 +221,7 @@ def grow_baseline(context: Context, state: BaselineState) -> None:
 
 
 class Baseline(Member):
-    """Cost of a context whatever the action, and what each action adds to it."""
+    """Cost of a context for any action, and what each action adds to it."""
 
     name = "baseline"
     needs = (Needs(least_actions=2, width=_MOST_FEATURES),)
@@ -276,7 +276,7 @@ class Baseline(Member):
             [(end.weights[:, None], end.spread[:, None]) for end in ends],
             learnt,
             keeps=KEEPS,
-            between=(SURE, _UNSURE),
+            bounds=(SURE, _UNSURE),
         )
         parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
         mean, variance = merge_moments(began.costs, [end.costs for end in ends], parts)

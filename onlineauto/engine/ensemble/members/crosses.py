@@ -177,7 +177,7 @@ def score_crosses(
 def learn_products(
     crosses: Crosses, order: int, cells: NDArray[np.uint64], end: int, cost: float, weight: float
 ) -> None:
-    """Let the weights of an order in the cells before index `end` learn the cost of an event."""
+    """Update the weights of an order, in the cells before index `end`, with the cost of an event."""
     weights, spreads = crosses.weights[order], crosses.spread[order]
     error, total = cost - crosses.mean[0], 1.0 / weight
     for i in range(end):
@@ -192,8 +192,8 @@ def learn_products(
         spread = np.float64(spreads[cells[i]])
         learnt = weights[cells[i]] + spread * step
         weights[cells[i]] = min(max(learnt, -LARGEST), LARGEST)
-        left = (spread - spread * (spread * less)) * (1.0 / KEEPS)
-        spreads[cells[i]] = min(max(left, SURE), SPREAD)
+        updated = (spread - spread * (spread * less)) * (1.0 / KEEPS)
+        spreads[cells[i]] = min(max(updated, SURE), SPREAD)
 
 
 @entry_kernel
@@ -222,8 +222,8 @@ def learn_crosses(
                 find_cells(products, end, buffers.members.keys[lesson.action, k], shift, cells, k * end)
             if end > 0:
                 learn_products(state, order, cells, n * end, lesson.cost, lesson.weight)
-    seen = np.float64(members.inputs.seen[MOST_ACTIONS] + 1)
-    state.mean[0] += (lesson.cost - state.mean[0]) / min(seen, LATEST)
+    n_seen = np.float64(members.inputs.seen[MOST_ACTIONS] + 1)
+    state.mean[0] += (lesson.cost - state.mean[0]) / min(n_seen, LATEST)
 
 
 @entry_kernel
@@ -309,7 +309,7 @@ class CrossesMember(Member):
             [(end.weights.T, end.spread.T) for end in ends],
             learnt,
             keeps=KEEPS,
-            between=(SURE, SPREAD),
+            bounds=(SURE, SPREAD),
         )
         parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
         planes = np.ascontiguousarray(weights.T), np.ascontiguousarray(spread.T)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.input_kernels import bin_of, copy_numbers, joins, standardised, take_feature
+from onlineauto.engine.ensemble.input_kernels import bin_of, copy_numbers, joins, standardise, take_feature
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.prices import EACH, TOGETHER
@@ -73,8 +73,8 @@ def _added_by(run: LoopRun, line: int, state: Regression, raw: NDArray[np.float6
             if own >= 0:
                 added += weights[own] * value
             if number >= 0:
-                away = standardised(inputs, number, raw[number]) - standardised(inputs, number, before)
-                added += weights[numbers.of_number[number]] * away
+                change = standardise(inputs, number, raw[number]) - standardise(inputs, number, before)
+                added += weights[numbers.of_number[number]] * change
                 if numbers.bins[number] > 0:
                     added += weights[numbers.of_bin[number, bin_of(inputs, number, raw[number])]]
                     added -= weights[numbers.of_bin[number, bin_of(inputs, number, before)]]
@@ -120,10 +120,10 @@ def learn_features(
     """Learn an event."""
     members = context.live.ensemble.members
     if lesson.known >= 0 and works(members, lesson.score):
-        n, seen = members.inputs.tally[Known.FEATURES], members.inputs.seen[lesson.known]
+        n, n_seen = members.inputs.tally[Known.FEATURES], members.inputs.seen[lesson.known]
         call_at(
             context.units.learn_regression,
-            (state, lesson, context.buffers.members.taken.values[:n], seen, UNSURE, KEEPS),
+            (state, lesson, context.buffers.members.taken.values[:n], n_seen, UNSURE, KEEPS),
         )
 
 

@@ -92,9 +92,9 @@ def _column_of_features(context: Context, part_score: int, column: int) -> int:
 
 @kernel
 def take_layer(
-    state: LayerState, n: int, column: int, buffers: Buffers, scratch: LayerScratch, known: int
+    state: LayerState, n: int, column: int, buffers: Buffers, scratch: LayerScratch, n_known: int
 ) -> None:
-    """Fill the waves from a column of scores of `n` actions; `known` is the number of known actions."""
+    """Compute the waves of a column of scores of `n` actions; `n_known` is the number of known actions."""
     inputs, measure = scratch.waves, state.measure
     inputs[:WAVES] = 0
     for action in range(n):
@@ -103,9 +103,9 @@ def take_layer(
         if at < 0:
             continue
         score = np.float64(buffers.score[action, column])
-        away = deviations(score, measure[_Measure.MEAN, at], measure[_Measure.VARIANCE, at])
-        add_wave(state.basis, inputs, at * WAVES, away)
-    make_waves(state.basis, inputs, math.sqrt(1.0 / known))
+        distance = deviations(score, measure[_Measure.MEAN, at], measure[_Measure.VARIANCE, at])
+        add_wave(state.basis, inputs, at * WAVES, distance)
+    make_waves(state.basis, inputs, math.sqrt(1.0 / n_known))
 
 
 @kernel
@@ -150,10 +150,10 @@ def learn_layer(
     if not buffers.members.scored[lesson.score]:
         return
     if lesson.known >= 0 and works(members, lesson.score):
-        seen = members.inputs.seen[lesson.known]
+        n_seen = members.inputs.seen[lesson.known]
         call_at(
             context.units.learn_regression,
-            (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD, KEEPS),
+            (state.regression, lesson, scratch.waves, n_seen, WAVY_SPREAD, KEEPS),
         )
     measure_scores(state, actions.n, _column_of_features(context, lesson.score, lesson.column), buffers)
 
@@ -222,7 +222,7 @@ class Layer(Member):
             each if (each.actions == np.arange(len(each.actions))).all() else left_out(each, base)
             for each in branches
         ]
-        whole, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
+        base_branch, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
         began, *ends = [each.state.measure for each in (base, *same)]
         learnt = np.array([np.maximum(end[_Measure.COUNT] - began[_Measure.COUNT], 0.0) for end in ends])
         totals = np.array([branch.seen[-1, 1] - branch.seen[-1, 0] for branch in same], np.float64)
@@ -230,7 +230,7 @@ class Layer(Member):
         part = shares(learnt, averaging(began[_Measure.COUNT], MEMORY))
         mean, variance = merge_moments(began[_Measure.MEAN :], [end[_Measure.MEAN :] for end in ends], part)
         count = np.minimum(began[_Measure.COUNT] + learnt.sum(axis=0), MEMORY)
-        regression = merge_waves(whole, parts, inputs, WAVY_SPREAD)
+        regression = merge_waves(base_branch, parts, inputs, WAVY_SPREAD)
         return LayerState(regression, base.state.basis, np.array([count, mean, variance]))
 
 

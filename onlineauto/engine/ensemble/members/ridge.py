@@ -93,8 +93,8 @@ def learn_ridge(
 ) -> None:
     """Learn an event."""
     members, mean = context.live.ensemble.members, state.mean[0]
-    seen = members.inputs.seen
-    state.mean[0] += (lesson.cost - mean) / (seen[MOST_ACTIONS] + 1)
+    n_seen = members.inputs.seen
+    state.mean[0] += (lesson.cost - mean) / (n_seen[MOST_ACTIONS] + 1)
     if lesson.known >= 0 and works(members, lesson.score):
         n = _take(state, context.buffers, scratch)
         less = Lesson(
@@ -108,7 +108,7 @@ def learn_ridge(
         )
         call_at(
             context.units.learn_regression,
-            (state.regression, less, scratch.values[:n], seen[lesson.known], UNSURE, 1.0),
+            (state.regression, less, scratch.values[:n], n_seen[lesson.known], UNSURE, 1.0),
         )
 
 
@@ -177,12 +177,14 @@ class Ridge(Member):
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> RidgeState:
         """Return regressions merged by least squares; inputs may be new in any order."""
         known = _unbinned(inputs)
-        place = np.full(len(inputs.number) + 1, -1)
-        place[known] = np.arange(len(known))
+        position = np.full(len(inputs.number) + 1, -1)
+        position[known] = np.arange(len(known))
         parts = [
             each._replace(
                 state=each.state.regression,
-                inputs=place[each.inputs[each.state.of[: each.state.regression.prepared[Prepared.INPUTS]]]],
+                inputs=position[
+                    each.inputs[each.state.of[: each.state.regression.prepared[Prepared.INPUTS]]]
+                ],
             )
             for each in (base, *branches)
         ]
@@ -192,9 +194,9 @@ class Ridge(Member):
             shares(learnt_by(branches), averaging(float(base.seen[-1, 0]), ANY)),
         )
         regression = merge_regression(parts[0], parts[1:], inputs, UNSURE, len(known), keeps=1.0)
-        of = np.zeros_like(base.state.of)
-        of[: len(known)] = known
-        return RidgeState(regression, of, means)
+        numbers = np.zeros_like(base.state.of)
+        numbers[: len(known)] = known
+        return RidgeState(regression, numbers, means)
 
 
 MEMBER = Ridge()

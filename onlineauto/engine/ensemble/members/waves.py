@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import left_out
-from onlineauto.engine.ensemble.input_kernels import copy_numbers, joins, standardised, take_feature
+from onlineauto.engine.ensemble.input_kernels import copy_numbers, joins, standardise, take_feature
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.prices import EACH, TOGETHER
@@ -74,20 +74,20 @@ def _scale_of(inputs: Inputs, words: int) -> float:
 
 
 @inline_kernel
-def _add_up(inputs: Inputs, taken: Taken, state: WavesState, sums: NDArray[np.float32]) -> None:
+def _add_up(inputs: Inputs, scratch: Taken, state: WavesState, sums: NDArray[np.float32]) -> None:
     """Fill the sums of the waves of an event."""
     sums[:] = 0
-    for i in range(taken.n_words[0]):
-        add_wave(state.basis, sums, begin_of(taken.words[i]), 1.0)
+    for i in range(scratch.n_words[0]):
+        add_wave(state.basis, sums, begin_of(scratch.words[i]), 1.0)
     for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
-        add_wave(state.basis, sums, k * WAVES, taken.values[inputs.numbers.of_number[k]])
+        add_wave(state.basis, sums, k * WAVES, scratch.values[inputs.numbers.of_number[k]])
 
 
 @inline_kernel
-def _take_waves(inputs: Inputs, taken: Taken, state: WavesState, scratch: WavesScratch) -> None:
+def _take_waves(inputs: Inputs, buffers: Taken, state: WavesState, scratch: WavesScratch) -> None:
     """Fill the waves of an event from its sums."""
     copy_numbers(scratch.sums, scratch.waves, WAVES)
-    make_waves(state.basis, scratch.waves, _scale_of(inputs, taken.n_words[0]))
+    make_waves(state.basis, scratch.waves, _scale_of(inputs, buffers.n_words[0]))
 
 
 @inline_kernel
@@ -108,8 +108,8 @@ def _add_action(run: LoopRun, line: int, words: int, state: WavesState, scratch:
                 continue
             _, number, before = take_feature(inputs, feature, value, raw)
             if number >= 0:
-                away = standardised(inputs, number, raw[number]) - standardised(inputs, number, before)
-                add_wave(state.basis, scratch.waves, number * WAVES, away)
+                change = standardise(inputs, number, raw[number]) - standardise(inputs, number, before)
+                add_wave(state.basis, scratch.waves, number * WAVES, change)
             elif number == InputKind.WORD and value == 1.0 and words < MOST_FEATURES:
                 add_wave(state.basis, scratch.waves, begin_of(feature), 1.0)
                 words += 1
@@ -157,9 +157,9 @@ def learn_waves(
     if lesson.again:
         _add_up(members.inputs, context.buffers.members.taken, state, scratch.sums)
         _take_waves(members.inputs, context.buffers.members.taken, state, scratch)
-    seen = members.inputs.seen[lesson.known]
+    n_seen = members.inputs.seen[lesson.known]
     call_at(
-        context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD, KEEPS)
+        context.units.learn_regression, (state.regression, lesson, scratch.waves, n_seen, WAVY_SPREAD, KEEPS)
     )
 
 
@@ -222,8 +222,8 @@ class Waves(Member):
             each if (each.numbers == np.arange(len(each.numbers))).all() else left_out(each, base)
             for each in branches
         ]
-        whole, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
-        return WavesState(merge_waves(whole, parts, inputs, WAVY_SPREAD), base.state.basis)
+        base_branch, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
+        return WavesState(merge_waves(base_branch, parts, inputs, WAVY_SPREAD), base.state.basis)
 
 
 MEMBER = Waves()

@@ -43,7 +43,12 @@ class ParentSlots(Parents):
     def searches(self, slot: Slot) -> bool:  # noqa: D102
         return slot.bracket == 0 and slot.rung_slot.rung == 0
 
-    def promoted(self, slot: Slot, running: Collection[int], reached: Mapping[int, int]) -> int | None:  # noqa: ARG002
+    def trial_to_promote(
+        self,
+        slot: Slot,  # noqa: ARG002
+        running: Collection[int],  # noqa: ARG002
+        reached: Mapping[int, int],  # noqa: ARG002
+    ) -> int | None:
         """Return None: the first bracket promotes its own trials, and no other bracket promotes."""
         return None
 
@@ -109,7 +114,7 @@ class ParentSlots(Parents):
             self._tops[number, rung] = [trial for trial in best if trial is not None]
         return self._tops[number, rung]
 
-    def selected(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:  # noqa: ARG002
+    def select(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:  # noqa: ARG002
         """Return the better of the trial and the trial of the parent slot, with its loss."""
         self._at_level[slot.rung_slot.level].append(trial)
         if slot.bracket == 0:

@@ -77,7 +77,9 @@ class Parents(ABC):
         """Return whether the config of a slot comes from the searcher."""
 
     @abstractmethod
-    def promoted(self, slot: Slot, running: Collection[int], reached: Mapping[int, int]) -> int | None:
+    def trial_to_promote(
+        self, slot: Slot, running: Collection[int], reached: Mapping[int, int]
+    ) -> int | None:
         """Return the trial that is promoted to a slot; None if a new trial begins there."""
 
     @abstractmethod
@@ -89,7 +91,7 @@ class Parents(ABC):
         """Return the code of a new config for a slot."""
 
     @abstractmethod
-    def selected(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:
+    def select(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:
         """Select the better of a trial and its target; return the trial of the slot and its loss."""
 
     @abstractmethod

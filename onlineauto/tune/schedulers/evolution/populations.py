@@ -58,11 +58,13 @@ class Populations(Parents):
     def searches(self, slot: Slot) -> bool:  # noqa: D102
         return slot.bracket == 0 and slot.rung_slot.rung == 0
 
-    def promoted(self, slot: Slot, running: Collection[int], reached: Mapping[int, int]) -> int | None:
+    def trial_to_promote(
+        self, slot: Slot, running: Collection[int], reached: Mapping[int, int]
+    ) -> int | None:
         """Return the best trial of the level below that is neither running nor promoted already, or None."""
         if slot.rung_slot.rung == 0 or not self.pauses_in(slot.bracket):
             return None
-        size, level = self._below(slot)
+        size, level = self._level_below(slot)
         population = self.levels[level]
         for index in population.best(size):
             trial = population.trials[int(index)]
@@ -74,7 +76,7 @@ class Populations(Parents):
         """Return whether upper rungs of a bracket promote."""
         return bracket < len(self.system)
 
-    def _below(self, slot: Slot) -> tuple[int, int]:
+    def _level_below(self, slot: Slot) -> tuple[int, int]:
         """Return the number of trials of this rung, and the level below (in the first rung its own level)."""
         rungs = self.brackets[slot.bracket].rungs
         rung = slot.rung_slot.rung
@@ -89,7 +91,7 @@ class Populations(Parents):
 
     def child(self, slot: Slot, target: int | None, rng: np.random.Generator) -> np.ndarray:  # noqa: D102
         assert target is not None
-        size, level = self._below(slot)
+        size, level = self._level_below(slot)
         population = self.levels[level]
         goal = self.levels[slot.rung_slot.level].codes[target]
         pool = [population.codes[index] for index in population.best(size).tolist()]
@@ -101,7 +103,7 @@ class Populations(Parents):
                 pool.append(self._offspring(parents[0], list(parents), rng, best))
         return self._offspring(goal, pool, rng, best)
 
-    def selected(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:
+    def select(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:
         """Replace the target by the trial if the trial is no worse; equal losses favour the new code."""
         population = self.levels[slot.rung_slot.level]
         assert target is not None

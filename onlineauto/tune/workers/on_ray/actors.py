@@ -104,7 +104,7 @@ class Actor:
         self.awaited = self._actor.begin.remote(config, task.resource, task.step, task.saved, task.every)
 
     def answer(self, goes_on: bool) -> None:
-        """Send whether the actor continues."""
+        """Send the actor the answer to a step: whether its trial continues."""
         self.awaited = self._actor.go_on.remote(goes_on)
 
     def receive(self) -> TaskStep | TaskEnded | TaskFailed:
@@ -232,5 +232,5 @@ def _resource_options(needs: dict[str, float]) -> dict[str, Any]:
 def _why_lost(error: Exception) -> str:
     """Return why an actor has died, in one line that completes 'its process was'."""
     lines = [line.strip() for line in f"{error}".splitlines()]
-    why = next((line for line in lines[1:] if line.startswith(("The actor", "The node"))), lines[0])
-    return f"lost with its actor: {why}"
+    reason = next((line for line in lines[1:] if line.startswith(("The actor", "The node"))), lines[0])
+    return f"lost with its actor: {reason}"

@@ -89,7 +89,7 @@ class RayWorkers:
         """
         needs = self.needs(config) if callable(self.needs) else self.needs
         several = isinstance(needs, Sequence) and not isinstance(needs, str)
-        first, *more = [_checked(each) for each in (needs if several else [needs])] or [{}]
+        first, *more = [_check_needs(each) for each in (needs if several else [needs])] or [{}]
         return tuple(tuple(sorted(each.items())) for each in [{"CPU": 1, **first}, *more])
 
 
@@ -121,7 +121,7 @@ def _of_ray(needs: Mapping[str, float]) -> dict[str, float]:
     return {name.upper(): amount for name, amount in needs.items() if name.upper() in ("CPU", "GPU")}
 
 
-def _checked(needs: Any) -> Mapping[str, float]:
+def _check_needs(needs: Any) -> Mapping[str, float]:
     if not isinstance(needs, Mapping) or not all(isinstance(name, str) for name in needs):
         raise OptionError(f"a trial needs {needs!r}: give names and amounts, as in {{'CPU': 1}}")
     if wrong := [name for name, amount in needs.items() if not is_amount(amount)]:

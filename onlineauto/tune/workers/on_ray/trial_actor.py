@@ -42,7 +42,7 @@ class TrialActor:
     trainable : str, class or function
         The trainable; a name is imported here.
     silence : float
-        Maximum number of seconds without a call of `hear`.
+        Maximum number of seconds without a message.
     """
 
     def __init__(self, trainable: str | AnyTrainable, silence: float) -> None:
@@ -97,8 +97,8 @@ class TrialActor:
         silent = 0
         while silent < _LOOKS:
             time.sleep(self._silence / _LOOKS)
-            heard, self._heard = self._heard, False
-            silent = 0 if heard else silent + 1
+            has_heartbeat, self._heard = self._heard, False
+            silent = 0 if has_heartbeat else silent + 1
         os._exit(1)
 
     def _report_step(self, step: TaskStep) -> bool:
@@ -106,22 +106,22 @@ class TrialActor:
         return self._answers.get()
 
 
-def message_of(said: TaskStep | TaskEnded | TaskFailed) -> Message:
+def message_of(event: TaskStep | TaskEnded | TaskFailed) -> Message:
     """Return a message of a task as plain values.
 
     >>> message_of(TaskStep(3, "0.5", None, {"seen": 2}))
     ('step', 3, 0.5, "'0.5'", None, '{"seen": 2}')
     """
-    if isinstance(said, TaskEnded):
+    if isinstance(event, TaskEnded):
         return ("ended",)
-    if isinstance(said, TaskFailed):
-        return ("failed", said.why, said.details)
+    if isinstance(event, TaskFailed):
+        return ("failed", event.why, event.details)
     try:
-        number: float | None = float(said.value)
+        number: float | None = float(event.value)
     except (TypeError, ValueError):
         number = None
-    details = None if said.details is None else json.dumps(said.details)
-    return ("step", said.step, number, repr(said.value), said.saved, details)
+    details = None if event.details is None else json.dumps(event.details)
+    return ("step", event.step, number, repr(event.value), event.saved, details)
 
 
 def said_in(message: Message) -> TaskStep | TaskEnded | TaskFailed:
