@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from onlineauto.service.http.personalizer import (
+    LogProperties,
+    ModelProperties,
+    PolicyContract,
+    ServiceConfiguration,
+)
 from onlineauto.service.http.status import Status
 from onlineauto.service.http.wire import (
     Answer,
@@ -51,11 +57,12 @@ class Endpoints(NamedTuple):
     kind: str = ""
 
 
-_EVENT: Final = "/personalizer/v1.0/events/{event_id}"
+_OWN: Final = "/personalizer/v1.0"
+_EVENT: Final = f"{_OWN}/events/{{event_id}}"
 ROUTES: Final = (
     Endpoints(
         "POST",
-        "/personalizer/v1.0/rank",
+        f"{_OWN}/rank",
         "personalizer_rank",
         "rank",
         PersonalizerRank,
@@ -64,6 +71,18 @@ ROUTES: Final = (
     ),
     Endpoints("POST", f"{_EVENT}/reward", "personalizer_reward", "reward", PersonalizerReward, None, 204),
     Endpoints("POST", f"{_EVENT}/activate", "activate", "reward", None, None, 204),
+    Endpoints("GET", f"{_OWN}/configurations/service", "configuration", "read", None, ServiceConfiguration),
+    Endpoints(
+        "PUT", f"{_OWN}/configurations/service", "configure", "admin", ServiceConfiguration, ServiceConfiguration
+    ),
+    Endpoints("GET", f"{_OWN}/configurations/policy", "policy", "read", None, PolicyContract),
+    Endpoints("PUT", f"{_OWN}/configurations/policy", "set_policy", "admin", PolicyContract, PolicyContract),
+    Endpoints("DELETE", f"{_OWN}/configurations/policy", "policy", "admin", None, PolicyContract),
+    Endpoints("GET", f"{_OWN}/model", "export_model", "read", kind="application/octet-stream"),
+    Endpoints("PUT", f"{_OWN}/model", "import_model", "admin", bytes, None, 204),
+    Endpoints("DELETE", f"{_OWN}/model", "reset_model", "admin", None, None, 204),
+    Endpoints("GET", f"{_OWN}/model/properties", "model_properties", "read", None, ModelProperties),
+    Endpoints("GET", f"{_OWN}/logs/properties", "log_properties", "read", None, LogProperties),
     Endpoints("POST", "/v1/rank", "rank", "rank", Rank, Answer),
     Endpoints("POST", "/v1/reward", "reward", "reward", Reward, None, 204),
     Endpoints("POST", "/v1/activate/{event_id}", "activate", "reward", None, None, 204),

@@ -10,12 +10,13 @@ import io
 import logging
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.service.join.duration import seconds_of
 from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.join.replay import replay
@@ -31,6 +32,7 @@ from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.question import Limits
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import os
@@ -293,13 +295,29 @@ class Loop(Front):
         with self._learning:
             return self.learner.keep()
 
-    def model(self) -> tuple[str, bytes]:
-        """Return the name and the bytes of the predicting model, with which rank servers rank identically."""
+    def model(self, *, learns: bool = False) -> tuple[str, bytes]:
+        """Return the name and the bytes of the predicting model, with which rank servers rank identically.
+
+        With `learns`, the model is whole: it can be put into another service and learns there.
+        """
         with self._learning:
             self.learner.mend()
             file = io.BytesIO()
-            self.learner.workspace.save(file, predict_only="stack")
+            self.learner.workspace.save(file, predict_only=False if learns else "stack")
             return self.learner.name, file.getvalue()
+
+    def empty_model(self) -> bytes:
+        """Return the bytes of a model with these options that has learnt nothing."""
+        file = io.BytesIO()
+        Workspace(configuration=self.learner.workspace.configuration).save(file)
+        return file.getvalue()
+
+    def log_times(self) -> tuple[float, float]:
+        """Return the times of the first and the last record of the log, in seconds."""
+        for _, line in self.log.lines(self.log.begin):
+            with suppress(InputError):
+                return read_record(line).time.timestamp(), self._latest
+        return self._latest, self._latest
 
     @property
     def trouble(self) -> str:
