@@ -1,4 +1,4 @@
-"""Personalizer's endpoints besides rank and reward: configuration, policy, model and logs, and what is not here.
+"""Personalizer's configuration, policy, model and logs, and its calls that have no counterpart here.
 
 The paths of all its versions, ``/personalizer/v1.0/…``, ``/personalizer/v1.1-preview.1/…`` to
 ``…preview.3/…`` and ``/personalizer/…?api-version=…``, are answered alike. A call that has no counterpart
@@ -25,18 +25,31 @@ if TYPE_CHECKING:
 _OTHER: Final = re.compile(r"/personalizer/(?:v1\.1-preview\.[123]/)?(?!v1\.)")
 _CANONICAL: Final = "/personalizer/v1.0/"
 _MODES: Final = {"Online": "online", "Apprentice": "apprentice", "LoggingOnly": "logging-only"}
-_EVALUATE: Final = "POST /v1/evaluate evaluates policies over the whole log, and GET /v1/status has the live values"
+_EVALUATE: Final = (
+    "POST /v1/evaluate evaluates policies over the whole log, and GET /v1/status has the live values"
+)
+_ERASE: Final = (
+    "the model is a function of the log: --keep_log DAYS limits the log, and onlineauto loop FOLDER "
+    "--erase IDS removes the features of events"
+)
 _NOT_HERE: Final = (
-    ("POST", "/configurations/applyFromEvaluation", "--automl adopts better settings by itself while it learns"),
+    (
+        "POST",
+        "/configurations/applyFromEvaluation",
+        "--automl adopts better settings by itself while it learns",
+    ),
     ("*", "/evaluations", f"there are no evaluation jobs: {_EVALUATE}"),
-    ("*", "/featureImportances", "GET /v1/status has what the champion crosses, and onlineauto inspect its weights"),
+    (
+        "*",
+        "/featureImportances",
+        "GET /v1/status has what the champion crosses, and onlineauto inspect its weights",
+    ),
     ("POST", "/logs/interactions", "each rank is logged when it is answered: send ranks"),
     ("POST", "/logs/observations", "rewards of decisions made elsewhere are not accepted: send rewards"),
     (
         "DELETE",
         "/logs",
-        "the model is a function of the log: --keep_log DAYS limits it, and onlineauto loop FOLDER --erase IDS "
-        "removes the features of events",
+        _ERASE,
     ),
 )
 
@@ -84,7 +97,7 @@ class LogProperties(msgspec.Struct, rename="camel"):
 
 
 def canonical_path(path: str) -> str:
-    """Return a path of any version of Personalizer as that of version 1.0; other paths are returned as they are.
+    """Return a path of any version of Personalizer as that of version 1.0, and other paths unchanged.
 
     >>> canonical_path("/personalizer/v1.1-preview.3/multislot/rank"), canonical_path("/personalizer/rank")
     ('/personalizer/v1.0/multislot/rank', '/personalizer/v1.0/rank')

@@ -18,9 +18,14 @@ from onlineauto.service.http.wire import (
     PersonalizerAnswer,
     PersonalizerRank,
     PersonalizerReward,
+    PersonalizerSlotsAnswer,
+    PersonalizerSlotsRank,
+    PersonalizerSlotsReward,
     Rank,
     Reward,
     Settings,
+    SlotsAnswer,
+    SlotsRank,
 )
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.evaluate import Estimate
@@ -59,6 +64,7 @@ class Endpoints(NamedTuple):
 
 _OWN: Final = "/personalizer/v1.0"
 _EVENT: Final = f"{_OWN}/events/{{event_id}}"
+_SLOTS: Final = f"{_OWN}/multislot/events/{{event_id}}"
 ROUTES: Final = (
     Endpoints(
         "POST",
@@ -71,9 +77,27 @@ ROUTES: Final = (
     ),
     Endpoints("POST", f"{_EVENT}/reward", "personalizer_reward", "reward", PersonalizerReward, None, 204),
     Endpoints("POST", f"{_EVENT}/activate", "activate", "reward", None, None, 204),
+    Endpoints(
+        "POST",
+        f"{_OWN}/multislot/rank",
+        "personalizer_slots",
+        "rank",
+        PersonalizerSlotsRank,
+        PersonalizerSlotsAnswer,
+        201,
+    ),
+    Endpoints(
+        "POST", f"{_SLOTS}/reward", "personalizer_slots_reward", "reward", PersonalizerSlotsReward, None, 204
+    ),
+    Endpoints("POST", f"{_SLOTS}/activate", "slots_activate", "reward", None, None, 204),
     Endpoints("GET", f"{_OWN}/configurations/service", "configuration", "read", None, ServiceConfiguration),
     Endpoints(
-        "PUT", f"{_OWN}/configurations/service", "configure", "admin", ServiceConfiguration, ServiceConfiguration
+        "PUT",
+        f"{_OWN}/configurations/service",
+        "configure",
+        "admin",
+        ServiceConfiguration,
+        ServiceConfiguration,
     ),
     Endpoints("GET", f"{_OWN}/configurations/policy", "policy", "read", None, PolicyContract),
     Endpoints("PUT", f"{_OWN}/configurations/policy", "set_policy", "admin", PolicyContract, PolicyContract),
@@ -84,6 +108,7 @@ ROUTES: Final = (
     Endpoints("GET", f"{_OWN}/model/properties", "model_properties", "read", None, ModelProperties),
     Endpoints("GET", f"{_OWN}/logs/properties", "log_properties", "read", None, LogProperties),
     Endpoints("POST", "/v1/rank", "rank", "rank", Rank, Answer),
+    Endpoints("POST", "/v1/rank/slots", "slots", "rank", SlotsRank, SlotsAnswer),
     Endpoints("POST", "/v1/reward", "reward", "reward", Reward, None, 204),
     Endpoints("POST", "/v1/activate/{event_id}", "activate", "reward", None, None, 204),
     Endpoints("GET", "/v1/status", "status", "read", None, Status),

@@ -124,6 +124,31 @@ class Front:
             _step(self._log, turn)
         return [each.answer if each.error is None else each.error for each in turn]
 
+    def check(self, question: Question) -> None:
+        """Check that a question can be answered.
+
+        Raises
+        ------
+        RefusedError
+            It is malformed or too large.
+        """
+        context_of(question, self.limits, self._namespaces)
+
+    def check_room(self, count: int) -> None:
+        """Check that a number of decisions may wait at once.
+
+        Raises
+        ------
+        RefusedError
+            Too many wait already.
+        """
+        with self._lock:
+            self._check_room(self.join.waiting + count - 1, WAITING, self._now())
+
+    def allow_namespace(self, name: str) -> None:
+        """Accept a namespace that the service itself adds, beside those that requests may name."""
+        self._namespaces.add(name)
+
     def reward(self, event_id: str, value: float, done: Done, *, key: str = "") -> None:
         """Record a reward of a decision, which need not exist yet; it counts once `done` is called.
 

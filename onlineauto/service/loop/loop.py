@@ -455,8 +455,8 @@ def _checked(configuration: Configuration) -> Configuration:
     """
     if configuration.get("ccb_explore_adf"):
         raise OptionError(
-            "a service fills one slot at a time, but --ccb_explore_adf fills several together: use "
-            "--cb_explore_adf and send a rank for each slot, which excludes the actions of earlier slots"
+            "a service learns each slot as a decision: give --cb_explore_adf, not --ccb_explore_adf, and "
+            "send POST /v1/rank/slots"
         )
     if not configuration.get("cb_explore_adf"):
         raise OptionError("a service decides among actions that have features: give --cb_explore_adf")
