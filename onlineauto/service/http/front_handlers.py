@@ -14,6 +14,7 @@ from onlineauto.service.http.openapi import openapi_document
 from onlineauto.service.http.status import follower_status
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.http.wire import (
+    MetricValue,
     PersonalizerRank,
     PersonalizerReward,
     PersonalizerSlotsRank,
@@ -49,6 +50,7 @@ _PERSONALIZER_REWARD = msgspec.json.Decoder(PersonalizerReward)
 _SLOTS = msgspec.json.Decoder(SlotsRank)
 _PERSONALIZER_SLOTS = msgspec.json.Decoder(PersonalizerSlotsRank)
 _PERSONALIZER_SLOTS_REWARD = msgspec.json.Decoder(PersonalizerSlotsReward)
+_METRIC = msgspec.json.Decoder(MetricValue)
 _NOTHING = Reply(204)
 
 
@@ -136,6 +138,14 @@ class FrontHandlers:
         """Begin to record rewards, in Personalizer's format."""
         return _each(self._personalizer_reward, requests)
 
+    async def metric(self, request: AdmittedRequest) -> Response:
+        """Record a value of a metric of the guardrails."""
+        return await _answer_once_logged(self.begin_metric, request)
+
+    def begin_metric(self, requests: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
+        """Begin to record values of metrics."""
+        return _each(self._metric, requests)
+
     def begin_activate(self, requests: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
         """Begin to activate decisions."""
         return _each(self._activate, requests)
@@ -172,7 +182,9 @@ class FrontHandlers:
         found: list[Question | Exception] = []
         for each, _ in requests:
             try:
-                found.append(decoder.decode(each.body).question(_new_id))
+                asked = decoder.decode(each.body).question(_new_id)
+                unit = each.headers.get("unit-id")
+                found.append(asked._replace(unit=unit) if unit else asked)
             except Exception as error:
                 found.append(error)
         both = zip(found, requests, strict=True)
@@ -190,6 +202,7 @@ class FrontHandlers:
         done: Done,
     ) -> Reply:
         asked = decoder.decode(request.body).question(_new_id)
+        asked = asked._replace(unit=request.headers.get("unit-id") or asked.unit)
         return Reply.json(answer(asked, rank_slots(self.front, asked, done)), status)
 
     def _personalizer_slots_reward(self, request: AdmittedRequest, done: Done) -> None:
@@ -208,6 +221,11 @@ class FrontHandlers:
 
     def _activate(self, request: AdmittedRequest, done: Done) -> None:
         self.front.activate(request.path["event_id"], done)
+
+    def _metric(self, request: AdmittedRequest, done: Done) -> None:
+        body = _METRIC.decode(request.body)
+        event_id = slot_id(body.event_id, body.slot) if body.slot else body.event_id
+        self.front.metric(event_id, body.metric, body.value, done)
 
     def _reward(self, request: AdmittedRequest, done: Done) -> None:
         body = _REWARD.decode(request.body)

@@ -73,6 +73,11 @@ class Handlers(FrontHandlers):
         del request
         return json_answer(status_of(self.loop, points=True))
 
+    async def experiment(self, request: AdmittedRequest) -> Response:
+        """Return the state of the experiment: the lift over the control arm, the guardrails, the alarms."""
+        del request
+        return json_answer(self.loop.experiment)
+
     async def settings(self, request: AdmittedRequest) -> Response:
         """Change the mode, and the settings of the join."""
         changes = msgspec.to_builtins(msgspec.json.decode(request.body, type=Settings))

@@ -14,6 +14,7 @@ from onlineauto.service.http.status import Status
 from onlineauto.service.http.wire import (
     Answer,
     Evaluate,
+    MetricValue,
     ModelChoice,
     PersonalizerAnswer,
     PersonalizerRank,
@@ -29,6 +30,7 @@ from onlineauto.service.http.wire import (
 )
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.evaluate import Estimate
+from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.models import ModelVersion
 from onlineauto.service.log.record import RecordsAnswer
 
@@ -110,6 +112,8 @@ ROUTES: Final = (
     Endpoints("POST", "/v1/rank", "rank", "rank", Rank, Answer),
     Endpoints("POST", "/v1/rank/slots", "slots", "rank", SlotsRank, SlotsAnswer),
     Endpoints("POST", "/v1/reward", "reward", "reward", Reward, None, 204),
+    Endpoints("POST", "/v1/metric", "metric", "reward", MetricValue, None, 204),
+    Endpoints("GET", "/v1/experiment", "experiment", "read", None, ExperimentReport),
     Endpoints("POST", "/v1/activate/{event_id}", "activate", "reward", None, None, 204),
     Endpoints("GET", "/v1/status", "status", "read", None, Status),
     Endpoints("GET", "/v1/events", "watch", "read", kind="text/event-stream"),

@@ -150,6 +150,8 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
         Ids of actions that must not be chosen.
     deferred : bool
         The decision has to be activated before it is learnt.
+    unit : str
+        What an experiment assigns to an arm, such as the id of a user; by default each event for itself.
     """
 
     actions: dict[str, Features] | list[Features]
@@ -157,6 +159,7 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
     event_id: str | None = None
     excluded: list[str] = msgspec.field(default_factory=list)
     deferred: bool = False
+    unit: str = ""
 
     def question(self, new_id: Callable[[], str]) -> Question:
         """Return the question; `new_id` creates the id of the decision if the body has none."""
@@ -168,6 +171,7 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
             [[each] for each in named.values()],
             frozenset(self.excluded),
             self.deferred,
+            self.unit,
         )
 
 
@@ -226,6 +230,7 @@ class SlotsRank(msgspec.Struct, forbid_unknown_fields=True):
     slots: list[OwnSlot]
     context: Features = msgspec.field(default_factory=dict)
     event_id: str | None = None
+    unit: str = ""
 
     def question(self, new_id: Callable[[], str]) -> SlotsQuestion:
         """Return the question; `new_id` creates the id of the event if the body has none."""
@@ -236,6 +241,7 @@ class SlotsRank(msgspec.Struct, forbid_unknown_fields=True):
             list(named),
             [[each] for each in named.values()],
             [Slot(each.id, [each.features], each.baseline, each.excluded) for each in self.slots],
+            self.unit,
         )
 
 
@@ -268,6 +274,15 @@ class Reward(msgspec.Struct, forbid_unknown_fields=True):
     slot: str = ""
 
 
+class MetricValue(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/metric``: a value of a metric of ``--guardrails`` for a decision."""
+
+    event_id: str
+    metric: str
+    value: float
+    slot: str = ""
+
+
 class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The body of ``PATCH /v1/settings``: settings to change; a wait is in seconds, or like ``PT10M``.
 
@@ -280,6 +295,8 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     mode: str | msgspec.UnsetType = msgspec.UNSET
     reward_range: tuple[float, float] | msgspec.UnsetType | None = msgspec.UNSET
     max_finished: int | msgspec.UnsetType = msgspec.UNSET
+    control: float | msgspec.UnsetType = msgspec.UNSET
+    guardrails: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ModelChoice(msgspec.Struct, forbid_unknown_fields=True):

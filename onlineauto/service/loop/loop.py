@@ -21,6 +21,7 @@ from onlineauto.service.join.duration import seconds_of
 from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.join.replay import replay
 from onlineauto.service.join.settings import check_settings
+from onlineauto.service.learning.experiment import CANARY
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
@@ -143,8 +144,15 @@ class Loop(Front):
             pass
         self._behind_at_first = log.end
         self.board = board_of(self.learner)
+        self.experiment, self._reported = self.learner.experiment.report(), -1
         self._learning = threading.RLock()
-        self._done_at = {"learn": clock(), "publish": 0.0, "snapshot": clock(), "keep": clock()}
+        self._done_at = {
+            "learn": clock(),
+            "publish": 0.0,
+            "snapshot": clock(),
+            "keep": clock(),
+            "report": 0.0,
+        }
         known = list(self.learner.workspace.layout.keys())
         super().__init__(
             folder,
@@ -192,7 +200,7 @@ class Loop(Front):
             for line in content.splitlines(keepends=True):
                 position += len(line)
                 record = read_record(line, where=f"the log of {source}")
-                if record.kind not in ("rank", "reward", "activate"):
+                if record.kind not in ("rank", "reward", "activate", "metric"):
                     line = sealed(b'{"Type":"tick","Timestamp":"%b"}' % stamp(now).encode())
                 if position > known:
                     taken.append((record, position, line))
@@ -270,6 +278,7 @@ class Loop(Front):
                 return 0
             try:
                 taken = self.learner.step()
+                self._roll_back()
                 if self.learner.position >= self.log.durable:
                     self._done_at["learn"] = self.clock()
                 self._publish_and_save()
@@ -391,6 +400,26 @@ class Loop(Front):
             join.is_known(record.event_id) or join.early < self.limits.pending
         )
 
+    def _roll_back(self) -> None:
+        """Let the baseline decide, or end the canary, if a guardrail that asks for it is broken."""
+        arm, settings = self.learner.experiment.failed_arm(), self.join.settings
+        if not arm or not self.caught_up or self.learner.join.settings != settings:
+            return  # while the log is learnt again, it may have the answer to this alarm already
+        if arm == CANARY and settings.canary:
+            changes: dict[str, Any] = {"canary": "", "canary_share": 0.0}
+        elif arm != CANARY and settings.mode == "online":
+            changes = {"mode": "apprentice"}
+        else:
+            return
+        alarm = self.learner.experiment.alarms[-1]
+        _LOG.error(
+            "the guardrail %s is broken: the %s is rolled back",
+            alarm.quantity,
+            alarm.arm,
+            extra={"event": "rolled_back", "quantity": alarm.quantity, "arm": alarm.arm},
+        )
+        self.change(changes, ignore_completion)
+
     def _learn_the_rest(self) -> None:
         while self.learn():
             pass
@@ -400,6 +429,10 @@ class Loop(Front):
         if self.learner.name != self.published.name and self._is_due("publish", now, every.publish):
             self.published, self.board = self.learner.publish(), board_of(self.learner)
             self._done_at["publish"] = now
+        changes = self.learner.experiment.changes
+        if changes != self._reported and self._is_due("report", now, every.publish):
+            self.experiment, self._reported = self.learner.experiment.report(), changes
+            self._done_at["report"] = now
         if self.unsaved is not None and time.monotonic() < self._again_at:
             return
         try:

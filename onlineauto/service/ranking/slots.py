@@ -39,6 +39,7 @@ class SlotsQuestion(NamedTuple):
     ids: Sequence[str]
     actions: Sequence[Sequence[Features]]
     slots: Sequence[Slot]
+    unit: str = ""
 
 
 def slot_id(event_id: str, slot: str) -> str:
@@ -103,4 +104,5 @@ def question_of(asked: SlotsQuestion, slot: Slot, shown: Collection[str] = ()) -
         [*asked.context, *slot.features, own],
         [name for name, _ in left],
         [each for _, each in left],
+        unit=asked.unit or asked.event_id,
     )
