@@ -209,3 +209,48 @@ def test_a_broken_guardrail_rolls_back_once(serve: Callable[..., TestClient]) ->
     until(lambda: other.learner.position >= other.log.durable)
     visit(again, 30_000, lambda _: 1.0)
     assert again.get("/v1/status").json()["settings"]["mode"] == "online"
+
+
+def test_a_canary_decides_for_its_share_and_a_bad_one_is_rolled_back(
+    serve: Callable[..., TestClient],
+) -> None:
+    client = serve(guardrails=["reward:rollback"], control=0.0)
+    for number in range(150):
+        visit(client, number, lambda action: float(action == "good"))
+    learnt(client, 150)
+    name = client.post("/v1/models").json()["name"]
+    assert client.post("/v1/models/canary", json={"name": "none", "share": 0.2}).status_code == 400
+    assert client.post("/v1/models/canary", json={"name": name, "share": 0.7}).status_code == 422
+    assert client.post("/v1/models/canary", json={"name": name, "share": 0.3}).status_code == 200
+    arms, number, shown = JoinSettings(canary=name, canary_share=0.3), 1000, dict[str, set[str]]()
+    while client.get("/v1/status").json()["settings"]["canary"]:
+        arm = arm_of(bucket_of("default", f"user{number % 700}"), arms)
+        body = {"event_id": f"e{number}", "actions": ACTIONS, "unit": f"user{number % 700}"}
+        shown.setdefault(arm, set()).add(client.post("/v1/rank", json=body).json()["model"])
+        reward = 1.0 - (arm == "canary") - 0.1 * (number % 2)
+        client.post("/v1/reward", json={"event_id": f"e{number}", "reward": reward})
+        number += 1
+        assert number < 3000
+    (alarm,) = client.get("/v1/experiment").json()["alarms"]
+    assert (alarm["arm"], alarm["against"], alarm["rolls_back"]) == ("canary", "treatment", True)
+    assert shown["canary"] == {name}
+    assert len(shown["treatment"]) > 1
+    assert client.get("/v1/status").json()["settings"]["mode"] == "online"
+
+
+def test_a_canary_survives_a_restart_and_ends_when_it_is_used_for_all(
+    serve: Callable[..., TestClient],
+) -> None:
+    client = serve()
+    visit(client, 1, lambda _: 1.0)
+    learnt(client, 1)
+    name = client.post("/v1/models").json()["name"]
+    assert client.post("/v1/models/canary", json={"name": name, "share": 0.5}).status_code == 200
+    client.__exit__(None, None, None)
+    again = serve()
+    loop: Any = again.app_state["loop"]
+    assert loop.canary.name == name
+    assert again.post("/v1/models/use", json={"name": name}).status_code == 200
+    assert (loop.canary, again.get("/v1/status").json()["settings"]["canary"]) == (None, "")
+    (loop.folder / "models" / f"{name}.oam").unlink()
+    assert again.post("/v1/models/canary", json={"share": 0.0}).status_code == 200

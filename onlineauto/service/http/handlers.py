@@ -27,7 +27,7 @@ from onlineauto.service.http.personalizer import (
 )
 from onlineauto.service.http.status import status_of
 from onlineauto.service.http.waiting import Waiting
-from onlineauto.service.http.wire import Evaluate, ModelChoice, Settings
+from onlineauto.service.http.wire import Canary, Evaluate, ModelChoice, Settings
 from onlineauto.service.learning.evaluate import evaluated
 from onlineauto.service.log.record import RecordsAnswer
 from onlineauto.service.refused import RefusedError
@@ -187,6 +187,14 @@ class Handlers(FrontHandlers):
         body = msgspec.json.decode(request.body, type=ModelChoice)
         future, done = Waiting.future()
         self.loop.use_model(body.name, done)
+        await future
+        return json_answer(body)
+
+    async def start_canary(self, request: AdmittedRequest) -> Response:
+        """Let a model of the history decide for a share of the units; a share of 0 ends the canary."""
+        body = msgspec.json.decode(request.body, type=Canary)
+        future, done = Waiting.future()
+        await asyncio.to_thread(self.loop.start_canary, body.name, body.share, _from_thread(done))
         await future
         return json_answer(body)
 

@@ -131,7 +131,7 @@ def configuration_of(loop: Loop) -> ServiceConfiguration:
         default_reward=settings.default_reward,
         reward_aggregation="earliest" if settings.aggregation == "first" else settings.aggregation,
         exploration_percentage=float(str(epsilon)),
-        model_export_frequency=timedelta(seconds=loop.every.publish),
+        model_export_frequency=timedelta(seconds=max(round(loop.every.publish), 1)),
         log_retention_days=-1 if loop.keep_log is None else max(round(loop.keep_log / 86400.0), 1),
         learning_mode=next(name for name, mode in _MODES.items() if mode == settings.mode),
         log_mirror_enabled=False,

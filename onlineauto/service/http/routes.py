@@ -13,6 +13,7 @@ from onlineauto.service.http.personalizer import (
 from onlineauto.service.http.status import Status
 from onlineauto.service.http.wire import (
     Answer,
+    Canary,
     Evaluate,
     MetricValue,
     ModelChoice,
@@ -123,6 +124,7 @@ ROUTES: Final = (
     Endpoints("GET", "/v1/models", "models", "read", None, list[ModelVersion]),
     Endpoints("POST", "/v1/models", "keep_model", "admin", None, ModelChoice, 201),
     Endpoints("POST", "/v1/models/use", "use_model", "admin", ModelChoice, ModelChoice),
+    Endpoints("POST", "/v1/models/canary", "start_canary", "admin", Canary, Canary),
     Endpoints("POST", "/v1/records/{source}/{position}", "records", "admin", bytes, RecordsAnswer),
     Endpoints("POST", "/v1/evaluate", "evaluate", "admin", Evaluate, dict[str, Estimate]),
     Endpoints("GET", "/metrics", "prometheus", "read", kind="text/plain"),

@@ -305,6 +305,13 @@ class ModelChoice(msgspec.Struct, forbid_unknown_fields=True):
     name: str
 
 
+class Canary(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/models/canary``: a model of the history, and its share of the units, or 0."""
+
+    name: str = ""
+    share: float = 0.0
+
+
 class Evaluate(msgspec.Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/evaluate``: the flags of each policy to evaluate."""
 

@@ -196,21 +196,22 @@ class Sums:
         total = float(self.counts.sum())
         if not (self.counts[first].sum() and self.counts[second].sum()):
             return Comparison(quantity, *pair)
-        mean = float(self.sums[quantity].sum()) / total
-        variance = max(self.squares[quantity] / total - mean * mean, 0.0)
-        means, errors = zip(*(self._mean(quantity, each, variance) for each in (first, second)), strict=True)
-        difference, error = means[0] - means[1], math.sqrt(sum(errors))
+        variance = max(self.squares[quantity] / total - (self.sums[quantity].sum() / total) ** 2, 0.0)
+        mean, square = self._mean(quantity, first, variance)
+        against, square_against = self._mean(quantity, second, variance)
+        difference, error = mean - against, math.sqrt(square + square_against)
         enough = min(np.count_nonzero(self.counts[each]) for each in (first, second)) >= _LEAST_BUCKETS
         half = _half_width(error, _TYPICAL * math.sqrt(variance), alpha) if enough else math.inf
         known = math.isfinite(half)
         return Comparison(
             quantity,
             *pair,
-            *means,
+            mean,
+            against,
             difference,
             difference - half if known else None,
             difference + half if known else None,
-            difference / means[1] if means[1] > 0.0 else None,
+            difference / against if against > 0.0 else None,
         )
 
     def ratio(self, control: slice, treatment: slice) -> SampleRatio:

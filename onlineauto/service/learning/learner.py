@@ -239,6 +239,17 @@ class LogLearner:
         self._predictor = predictor if self._predictor is None else predictor.like(self._predictor)
         return Published(self._predictor, self.name, self.join.now)
 
+    def published(self, name: str) -> Published:
+        """Return a model of the history, for ranking; it does not learn.
+
+        Raises
+        ------
+        InputError, OptionError
+            The model does not exist, or has other options.
+        """
+        workspace, _ = load_model(Workspace, self.models.path(name), self._configuration)
+        return Published(workspace.predictor(), name, self.join.now)
+
     def snapshot(self) -> None:
         """Write the model, the join and the position in the log; the file is replaced atomically.
 

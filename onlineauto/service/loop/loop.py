@@ -21,7 +21,6 @@ from onlineauto.service.join.duration import seconds_of
 from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.join.replay import replay
 from onlineauto.service.join.settings import check_settings
-from onlineauto.service.learning.experiment import CANARY
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
@@ -29,6 +28,7 @@ from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
 from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.service.loop.front import WAITING, Front, ignore_completion
+from onlineauto.service.loop.roll_back import NO_CANARY, changes_after_alarm
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.question import Limits
 from onlineauto.service.refused import RefusedError
@@ -169,6 +169,7 @@ class Loop(Front):
         changed = _changed(self.join.settings, {**(settings or {}), **options})
         if changed != self.join.settings or not self.log.end:
             self._append("settings", ignore_completion, Settings=msgspec.to_builtins(changed))
+        self._load_canary()
 
     def take_over(self, source: str, position: int, content: bytes, done: Done) -> int:
         """Take over records of the log of a rank server; return the position of the next record to send.
@@ -247,6 +248,26 @@ class Loop(Front):
         self.learner.models.path(name)
         with self._lock:
             self._append("model", done, Model=name)
+        if name == self.join.settings.canary:  # it decides for all now
+            self.change(NO_CANARY, ignore_completion)
+            self._load_canary()
+
+    def start_canary(self, name: str, share: float, done: Done) -> None:
+        """Let a model of the history decide for a share of the units; a share of 0 ends the canary.
+
+        Raises
+        ------
+        InputError
+            The model does not exist.
+        OptionError
+            The share is out of range, or the model has other options.
+        """
+        if share:
+            self.learner.published(name)
+            self.change({"canary": name, "canary_share": share}, done)
+        else:
+            self.change(NO_CANARY, done)
+        self._load_canary()
 
     def put_model(self, name: str, content: bytes, done: Done) -> None:
         """Add the bytes of a model to the history, and switch to it.
@@ -402,23 +423,27 @@ class Loop(Front):
 
     def _roll_back(self) -> None:
         """Let the baseline decide, or end the canary, if a guardrail that asks for it is broken."""
-        arm, settings = self.learner.experiment.failed_arm(), self.join.settings
-        if not arm or not self.caught_up or self.learner.join.settings != settings:
-            return  # while the log is learnt again, it may have the answer to this alarm already
-        if arm == CANARY and settings.canary:
-            changes: dict[str, Any] = {"canary": "", "canary_share": 0.0}
-        elif arm != CANARY and settings.mode == "online":
-            changes = {"mode": "apprentice"}
-        else:
-            return
-        alarm = self.learner.experiment.alarms[-1]
-        _LOG.error(
-            "the guardrail %s is broken: the %s is rolled back",
-            alarm.quantity,
-            alarm.arm,
-            extra={"event": "rolled_back", "quantity": alarm.quantity, "arm": alarm.arm},
-        )
-        self.change(changes, ignore_completion)
+        experiment, settings = self.learner.experiment, self.join.settings
+        # While the log is learnt again, it may have the answer to this alarm already.
+        if experiment.alarms and self.caught_up and self.learner.join.settings == settings:
+            changes = changes_after_alarm(experiment, settings)
+            if changes:
+                self.change(changes, ignore_completion)
+                self._load_canary()
+
+    def _load_canary(self) -> None:
+        """Load the canary of the settings; without its model, the canary ends."""
+        settings = self.join.settings
+        self.learner.models.in_use = settings.canary
+        if not settings.canary:
+            self.canary = None
+        elif self.canary is None or self.canary.name != settings.canary:
+            try:
+                self.canary = self.learner.published(settings.canary)
+            except OnlineautoError as error:
+                _LOG.error("the canary ends: %s", error, extra={"event": "canary_lost"})
+                self.change(NO_CANARY, ignore_completion)
+                self._load_canary()
 
     def _learn_the_rest(self) -> None:
         while self.learn():
