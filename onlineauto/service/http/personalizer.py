@@ -166,6 +166,17 @@ def changes_in(body: ServiceConfiguration, loop: Loop) -> dict[str, object]:
             f"nothing was changed, because some values are set when the service starts: {'; '.join(fixed)}",
             status=501,
         )
+    return settings_in(body)
+
+
+def settings_in(body: ServiceConfiguration) -> dict[str, object]:
+    """Return the settings of a service that a configuration of Personalizer has.
+
+    Raises
+    ------
+    OptionError
+        A value is unknown.
+    """
     changes: dict[str, object] = {}
     if body.reward_wait_time is not msgspec.UNSET:
         changes["reward_wait"] = body.reward_wait_time.total_seconds()

@@ -126,7 +126,7 @@ class Loop(Front):
         clock: Callable[[], float] | None = None,
         deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
     ) -> None:
-        configuration, clock = _checked(configuration), clock or SteadyClock()
+        configuration, clock = service_configuration(configuration), clock or SteadyClock()
         self.every, self.keep_log = every or Every(), keep_log
         self.failed: Exception | None = None
         self.unsaved: OSError | None = None
@@ -503,7 +503,7 @@ class Loop(Front):
         self.log.remove_first(old)
 
 
-def _checked(configuration: Configuration) -> Configuration:
+def service_configuration(configuration: Configuration) -> Configuration:
     """Return the options of a model, if a service can use them: decisions with actions, read as dsjson.
 
     Raises
