@@ -49,7 +49,7 @@ class Export(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What was learnt: the numbers of decisions and of lines that are none, and the options of the model."""
+    """The result of an import: numbers of learnt decisions and of other lines, and the options of the model."""
 
     learnt: int
     skipped: int

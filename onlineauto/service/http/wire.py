@@ -8,7 +8,7 @@ import msgspec
 
 from onlineauto.service.ranking.answer import Ranked  # noqa: TC001 - msgspec reads the annotations
 from onlineauto.service.ranking.question import Features, Question
-from onlineauto.service.ranking.slots import Slot, SlotsQuestion
+from onlineauto.service.ranking.slots import SlotRequest, SlotsQuestion
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ class PersonalizerSlotsRank(msgspec.Struct, rename="camel"):
             [each.id for each in self.actions],
             [_objects(each.features) for each in self.actions],
             [
-                Slot(each.id, _objects(each.features), each.baseline_action, each.excluded_actions or ())
+                SlotRequest(
+                    each.id, _objects(each.features), each.baseline_action, each.excluded_actions or ()
+                )
                 for each in self.slots
             ],
         )
@@ -240,7 +242,7 @@ class SlotsRank(msgspec.Struct, forbid_unknown_fields=True):
             [self.context],
             list(named),
             [[each] for each in named.values()],
-            [Slot(each.id, [each.features], each.baseline, each.excluded) for each in self.slots],
+            [SlotRequest(each.id, [each.features], each.baseline, each.excluded) for each in self.slots],
             self.unit,
         )
 

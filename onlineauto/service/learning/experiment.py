@@ -113,7 +113,7 @@ class ArmSummary(msgspec.Struct, frozen=True):
 
 
 class SampleRatio(msgspec.Struct, frozen=True):
-    """Whether the control arm has its share of the decisions; a mismatch makes all comparisons doubtful.
+    """The share of the decisions that the control arm has; a mismatch makes all comparisons doubtful.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class ExperimentReport(msgspec.Struct, frozen=True):
     alarms: list[Alarm]
 
 
-class Sums:
+class BucketSums:
     """Decisions and sums of quantities by bucket, and the sum of squares of each quantity."""
 
     def __init__(self, quantities: Sequence[str]) -> None:
@@ -235,7 +235,7 @@ class Sums:
         return [self.counts, {name: [each, self.squares[name]] for name, each in self.sums.items()}]
 
     @classmethod
-    def of(cls, state: Sequence[Any], quantities: Sequence[str]) -> Sums:
+    def of(cls, state: Sequence[Any], quantities: Sequence[str]) -> BucketSums:
         """Return the sums of a `state`."""
         made = cls(quantities)
         made.counts[:] = state[0]
@@ -278,12 +278,12 @@ class Experiment:
     def _begin(self, settings: JoinSettings, now: float) -> None:
         """Begin a new experiment."""
         self._settings, self._began = settings, now
-        self._whole = Sums(self._quantities())
+        self._whole = BucketSums(self._quantities())
         self._change(now)
 
     def _change(self, now: float) -> None:
         """Begin a new part of the experiment: what is tested from here on is another model."""
-        self._changed, self._part = now, Sums(self._quantities())
+        self._changed, self._part = now, BucketSums(self._quantities())
         self._broken: set[tuple[str, str]] = set()
 
     def _quantities(self) -> list[str]:
@@ -395,8 +395,8 @@ class Experiment:
         for name, (counts, limit) in state["scales"].items():
             of_power = {int(power): int(count) for power, count in counts}
             made._scales[name] = RewardScale(of_power, float(limit))
-        made._whole = Sums.of(state["whole"], made._quantities())
-        made._part = Sums.of(state["part"], made._quantities())
+        made._whole = BucketSums.of(state["whole"], made._quantities())
+        made._part = BucketSums.of(state["part"], made._quantities())
         return made
 
     def _arms(self) -> dict[str, slice]:

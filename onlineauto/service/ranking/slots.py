@@ -22,7 +22,7 @@ SLOT: Final = "slot"
 _MARK: Final = "#"
 
 
-class Slot(NamedTuple):
+class SlotRequest(NamedTuple):
     """A slot: its id, objects of features, its baseline ("" is the first action), and excluded actions."""
 
     id: str
@@ -38,7 +38,7 @@ class SlotsQuestion(NamedTuple):
     context: Sequence[Features]
     ids: Sequence[str]
     actions: Sequence[Sequence[Features]]
-    slots: Sequence[Slot]
+    slots: Sequence[SlotRequest]
     unit: str = ""
 
 
@@ -88,10 +88,10 @@ def check_slots(asked: SlotsQuestion, limits: Limits) -> None:
             )
 
 
-def question_of(asked: SlotsQuestion, slot: Slot, shown: Collection[str] = ()) -> Question:
+def question_of(asked: SlotsQuestion, slot: SlotRequest, shown: Collection[str] = ()) -> Question:
     """Return the question of one slot, without the actions that are excluded or shown already.
 
-    >>> asked = SlotsQuestion("e", [], ["a", "b", "c"], [[], [], []], [Slot("top", baseline="c")])
+    >>> asked = SlotsQuestion("e", [], ["a", "b", "c"], [[], [], []], [SlotRequest("top", baseline="c")])
     >>> question_of(asked, asked.slots[0], {"a"}).ids
     ['c', 'b']
     """
