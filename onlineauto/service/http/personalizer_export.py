@@ -49,7 +49,7 @@ class Export(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """The result of an import: numbers of learnt decisions and of other lines, and the options of the model."""
+    """The result of an import: numbers of learnt decisions and of other lines, and the model's options."""
 
     learnt: int
     skipped: int
