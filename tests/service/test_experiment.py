@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from onlineauto.service.learning.experiment import (
     bucket_of,
 )
 from onlineauto.service.learning.joined import joined_lines
+from onlineauto.workspace.workspace import Workspace
 from tests.service.test_http import learnt
 from tests.waiting import until
 
@@ -211,29 +213,38 @@ def test_a_broken_guardrail_rolls_back_once(serve: Callable[..., TestClient]) ->
     assert again.get("/v1/status").json()["settings"]["mode"] == "online"
 
 
-def test_a_canary_decides_for_its_share_and_a_bad_one_is_rolled_back(
-    serve: Callable[..., TestClient],
-) -> None:
-    client = serve(guardrails=["reward:rollback"], control=0.0)
-    for number in range(150):
+def test_a_bad_canary_is_rolled_back_within_some_decisions(serve: Callable[..., TestClient]) -> None:
+    client = serve(guardrails=["reward:rollback"])
+    for number in range(300):
         visit(client, number, lambda action: float(action == "good"))
-    learnt(client, 150)
-    name = client.post("/v1/models").json()["name"]
+    learnt(client, 300)
+    loop: Any = client.app_state["loop"]
+    liked = b'"_label_cost":-1.0'
+    swapped = [
+        line.replace(liked, b"?").replace(b'"_label_cost":0.0', liked) for line in joined_lines(loop.log)
+    ]
+    wrong = Workspace(configuration=loop.learner.workspace.configuration)
+    wrong.fit(io.BytesIO(b"".join(line.replace(b"?", b'"_label_cost":0.0') for line in swapped)))
+    file = io.BytesIO()
+    wrong.save(file)
+    loop.learner.models.put("wrong", file.getvalue())
     assert client.post("/v1/models/canary", json={"name": "none", "share": 0.2}).status_code == 400
-    assert client.post("/v1/models/canary", json={"name": name, "share": 0.7}).status_code == 422
-    assert client.post("/v1/models/canary", json={"name": name, "share": 0.3}).status_code == 200
-    arms, number, shown = JoinSettings(canary=name, canary_share=0.3), 1000, dict[str, set[str]]()
+    assert client.post("/v1/models/canary", json={"name": "wrong", "share": 0.7}).status_code == 422
+    assert client.post("/v1/models/canary", json={"name": "wrong", "share": 0.3}).status_code == 200
+    arms, number, shown = JoinSettings(canary="wrong", canary_share=0.3), 1000, dict[str, set[str]]()
     while client.get("/v1/status").json()["settings"]["canary"]:
-        arm = arm_of(bucket_of("default", f"user{number % 700}"), arms)
         body = {"event_id": f"e{number}", "actions": ACTIONS, "unit": f"user{number % 700}"}
-        shown.setdefault(arm, set()).add(client.post("/v1/rank", json=body).json()["model"])
-        reward = 1.0 - (arm == "canary") - 0.1 * (number % 2)
+        answer = client.post("/v1/rank", json=body).json()
+        arm = arm_of(bucket_of("default", body["unit"]), arms)
+        shown.setdefault(arm, set()).add(answer["model"])
+        reward = float(answer["action"] == "good")
         client.post("/v1/reward", json={"event_id": f"e{number}", "reward": reward})
         number += 1
         assert number < 3000
     (alarm,) = client.get("/v1/experiment").json()["alarms"]
     assert (alarm["arm"], alarm["against"], alarm["rolls_back"]) == ("canary", "treatment", True)
-    assert shown["canary"] == {name}
+    assert alarm["decisions"] < 1000
+    assert shown["canary"] == {"wrong"}
     assert len(shown["treatment"]) > 1
     assert client.get("/v1/status").json()["settings"]["mode"] == "online"
 
