@@ -106,7 +106,6 @@ def test_the_baseline_of_each_slot_decides_in_apprentice_mode(serve: Callable[..
             "no action left",
         ),
         ({"slots": [{"id": c, "baselineAction": "art"} for c in "abcd"]}, 413, "at most 3"),
-        ({"deferActivation": True}, 501, "not deferred here"),
         (
             {"slots": [ASKED["slots"][0], {"id": "b", "baselineAction": "art", "features": [{"_x": 1}]}]},
             400,
@@ -124,6 +123,32 @@ def test_slots_that_cannot_be_filled_are_refused_and_nothing_is_logged(
     answer = client.post(f"{PATH}/rank", json={**ASKED, **change})
     assert (answer.status_code, message in answer.json()["error"]["message"]) == (status, True), answer.text
     assert client.get("/v1/status").json()["ranked"] == 0
+
+
+@pytest.mark.parametrize("path", [f"{PATH}/events/e/activate", "/v1/activate/e"])
+def test_deferred_slots_are_learnt_once_their_event_is_activated(
+    serve: Callable[..., TestClient], path: str
+) -> None:
+    client = serve()
+    assert (
+        client.post(f"{PATH}/rank", json={**ASKED, "eventId": "e", "deferActivation": True}).status_code
+        == 201
+    )
+    rewards = [{"slotId": "top", "value": 1.0}, {"slotId": "side", "value": 0.0}]
+    assert client.post(f"{PATH}/events/e/reward", json={"reward": rewards}).status_code == 204
+    assert client.get("/v1/status").json()["joined"] == 0
+    client.__exit__(None, None, None)
+    again = serve()
+    assert [again.post(path).status_code for _ in range(2)] == [204, 204]
+    assert learnt(again, 2)["joined"] == 2
+
+
+def test_deferred_slots_that_have_ended_are_forgotten(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    loop: Any = client.app_state["loop"]
+    for number in range(1200):
+        loop.deferred_slots.add(f"e{number}#top")
+    assert len(loop.deferred_slots.of("e5")) + len(loop.deferred_slots.of("e1199")) == 1
 
 
 def test_slots_that_have_no_room_are_refused_together(serve: Callable[..., TestClient]) -> None:

@@ -27,7 +27,7 @@ from onlineauto.service.http.wire import (
     personalizer_slots_answer,
     slots_answer,
 )
-from onlineauto.service.loop.slots import rank_slots, reward_slots
+from onlineauto.service.loop.slots import activate_slots, rank_slots, reward_slots
 from onlineauto.service.ranking.slots import slot_id
 
 if TYPE_CHECKING:
@@ -98,9 +98,8 @@ class FrontHandlers:
         return await _answer_once_logged(self.begin_personalizer_slots_reward, request)
 
     async def slots_activate(self, request: AdmittedRequest) -> Response:
-        """Accept an activation of slots, which are active from the beginning."""
-        del request
-        return _NOTHING.response()
+        """Activate the deferred slots of an event."""
+        return await _answer_once_logged(self.begin_slots_activate, request)
 
     async def slots(self, request: AdmittedRequest) -> Response:
         """Rank slots."""
@@ -149,6 +148,12 @@ class FrontHandlers:
     def begin_activate(self, requests: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
         """Begin to activate decisions."""
         return _each(self._activate, requests)
+
+    def begin_slots_activate(
+        self, requests: Sequence[tuple[AdmittedRequest, Done]]
+    ) -> list[Reply | Exception]:
+        """Begin to activate the deferred slots of events."""
+        return _each(partial(self._activate, single=False), requests)
 
     def begin_reward(self, requests: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
         """Begin to record rewards."""
@@ -219,8 +224,8 @@ class FrontHandlers:
         )
         self.front.reward(request.path["event_id"], value, done, key=key)
 
-    def _activate(self, request: AdmittedRequest, done: Done) -> None:
-        self.front.activate(request.path["event_id"], done)
+    def _activate(self, request: AdmittedRequest, done: Done, *, single: bool = True) -> None:
+        activate_slots(self.front, request.path["event_id"], done, single=single)
 
     def _metric(self, request: AdmittedRequest, done: Done) -> None:
         body = _METRIC.decode(request.body)

@@ -9,7 +9,6 @@ import msgspec
 from onlineauto.service.ranking.answer import Ranked  # noqa: TC001 - msgspec reads the annotations
 from onlineauto.service.ranking.question import Features, Question
 from onlineauto.service.ranking.slots import SlotRequest, SlotsQuestion
-from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,17 +84,7 @@ class PersonalizerSlotsRank(msgspec.Struct, rename="camel"):
     defer_activation: bool | None = None
 
     def question(self, new_id: Callable[[], str]) -> SlotsQuestion:
-        """Return the question; `new_id` creates the id of the event if the body has none.
-
-        Raises
-        ------
-        RefusedError
-            The activation is deferred, which slots do not have.
-        """
-        if self.defer_activation:
-            raise RefusedError(
-                "slots are not deferred here (deferActivation): rank them when they are displayed", status=501
-            )
+        """Return the question; `new_id` creates the id of the event if the body has none."""
         return SlotsQuestion(
             self.event_id or new_id(),
             _objects(self.context_features),
@@ -107,6 +96,7 @@ class PersonalizerSlotsRank(msgspec.Struct, rename="camel"):
                 )
                 for each in self.slots
             ],
+            deferred=bool(self.defer_activation),
         )
 
 
@@ -232,6 +222,7 @@ class SlotsRank(msgspec.Struct, forbid_unknown_fields=True):
     slots: list[OwnSlot]
     context: Features = msgspec.field(default_factory=dict)
     event_id: str | None = None
+    deferred: bool = False
     unit: str = ""
 
     def question(self, new_id: Callable[[], str]) -> SlotsQuestion:
@@ -244,6 +235,7 @@ class SlotsRank(msgspec.Struct, forbid_unknown_fields=True):
             [[each] for each in named.values()],
             [SlotRequest(each.id, [each.features], each.baseline, each.excluded) for each in self.slots],
             self.unit,
+            self.deferred,
         )
 
 

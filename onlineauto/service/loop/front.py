@@ -28,6 +28,7 @@ from onlineauto.service.learning.experiment import (
 )
 from onlineauto.service.log.group_commit import GroupCommit
 from onlineauto.service.log.record import LogRecord, read_record, sealed, stamp
+from onlineauto.service.loop.slots import DeferredSlots
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
 from onlineauto.service.ranking.choice import certain_choice, choose, seed_of
@@ -107,6 +108,7 @@ class Front:
         self._lock = threading.Lock()
         self._commit = GroupCommit(log, deliver=deliver)
         self.canary: Published | None = None
+        self.deferred_slots = DeferredSlots(join)
 
     def rank(self, question: Question, done: Done) -> Ranked:
         """Decide, and return the answer; it may be sent once `done` is called.
@@ -433,6 +435,8 @@ class Front:
                 extra={"event": "clock_jump", "seconds": round(jump, 3)},
             )
         self.join.take(known, position, len(line), at=now)
+        if known.deferred and known.kind == "rank":
+            self.deferred_slots.add(known.event_id)
 
     def _write(self, line: bytes, done: Done) -> int:
         """Submit a line to the log, and return its position; an empty line waits for the lines before it.

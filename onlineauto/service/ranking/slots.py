@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 SLOT: Final = "slot"
 """The namespace that has the id of a slot as its feature."""
-_MARK: Final = "#"
+MARK: Final = "#"
+"""Separates the id of an event from that of its slot."""
 
 
 class SlotRequest(NamedTuple):
@@ -40,6 +41,7 @@ class SlotsQuestion(NamedTuple):
     actions: Sequence[Sequence[Features]]
     slots: Sequence[SlotRequest]
     unit: str = ""
+    deferred: bool = False
 
 
 def slot_id(event_id: str, slot: str) -> str:
@@ -53,9 +55,9 @@ def slot_id(event_id: str, slot: str) -> str:
     RefusedError
         The slot's id is empty, or has a ``#``, so that two slots could have the same id.
     """
-    if not slot or _MARK in slot:
+    if not slot or MARK in slot:
         raise RefusedError(f"the id of a slot has no '#' and is not empty, unlike {slot!r}")
-    return f"{event_id}{_MARK}{slot}"
+    return f"{event_id}{MARK}{slot}"
 
 
 def check_slots(asked: SlotsQuestion, limits: Limits) -> None:
@@ -104,5 +106,6 @@ def question_of(asked: SlotsQuestion, slot: SlotRequest, shown: Collection[str] 
         [*asked.context, *slot.features, own],
         [name for name, _ in left],
         [each for _, each in left],
+        deferred=asked.deferred,
         unit=asked.unit or asked.event_id,
     )
