@@ -233,9 +233,10 @@ def test_a_bad_canary_is_rolled_back_within_some_decisions(serve: Callable[..., 
     assert client.post("/v1/models/canary", json={"name": "wrong", "share": 0.3}).status_code == 200
     arms, number, shown = JoinSettings(canary="wrong", canary_share=0.3), 1000, dict[str, set[str]]()
     while client.get("/v1/status").json()["settings"]["canary"]:
-        body = {"event_id": f"e{number}", "actions": ACTIONS, "unit": f"user{number % 700}"}
+        unit = f"user{number % 700}"
+        body = {"event_id": f"e{number}", "actions": ACTIONS, "unit": unit}
         answer = client.post("/v1/rank", json=body).json()
-        arm = arm_of(bucket_of("default", body["unit"]), arms)
+        arm = arm_of(bucket_of("default", unit), arms)
         shown.setdefault(arm, set()).add(answer["model"])
         reward = float(answer["action"] == "good")
         client.post("/v1/reward", json={"event_id": f"e{number}", "reward": reward})
