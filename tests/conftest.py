@@ -128,6 +128,7 @@ CI = (
     "service/test_follower.py",
     "service/test_full_disk.py",
     "service/test_kill.py",
+    "service/test_personalizer.py",
     "service/test_skipped.py",
     "test_documents.py",
     "test_examples.py",

@@ -36,6 +36,7 @@ _COMMAND_MODULES: Final = {
     "topic": "onlineauto.cli.topic",
     "serve": "onlineauto.cli.serve",
     "loop": "onlineauto.cli.loop",
+    "import-personalizer": "onlineauto.cli.import_personalizer",
     "simulate": "onlineauto.cli.cluster.simulate",
     "completion": "onlineauto.cli.machine.completion",
 }

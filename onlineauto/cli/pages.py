@@ -51,6 +51,7 @@ _TASKS: Final = (
         "Serve",
         ("onlineauto serve FOLDER --cb_explore_adf --automl 4", "decide over HTTP, and learn from rewards"),
         ("onlineauto loop FOLDER", "look into the folder of a service"),
+        ("onlineauto import-personalizer EXPORT FOLDER", "begin one with what Azure Personalizer exports"),
     ),
     (
         "Convert and merge",

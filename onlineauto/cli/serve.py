@@ -99,6 +99,21 @@ class ServeOptions:
         minimum=1,
         metavar="N",
     )
+    control: str | None = option(
+        None,
+        "Share of the units, such as 5%, for which the baseline decides: the control arm of an experiment, "
+        "which is not learnt. Not supplied: the value in the log, or none.",
+        vw=False,
+        metavar="SHARE",
+    )
+    guardrails: str | None = option(
+        None,
+        "Metrics that must not fall below the control arm, separated by commas; reward is one, too. Behind a "
+        "name, :rollback lets the baseline decide for all once it has fallen.",
+        vw=False,
+        metavar="NAMES",
+        listed=True,
+    )
     log_topic: str | None = option(
         None,
         "Topic of Kafka, BROKER:PORT/TOPIC, that receives the decisions and rewards of the log, too, at "
@@ -237,6 +252,8 @@ def _settings(options: ServeOptions) -> dict[str, Any]:
         "mode": options.mode,
         "reward_range": None if options.reward_range is None else _range(options.reward_range),
         "max_finished": options.max_finished,
+        "control": None if options.control is None else _share(options.control),
+        "guardrails": None if options.guardrails is None else options.guardrails.split(","),
     }
     return {name: value for name, value in named.items() if value is not None}
 
@@ -254,6 +271,20 @@ def _range(text: str) -> tuple[float, float]:
     except ValueError:
         raise OptionError(f"--reward_range takes two numbers, such as 0,1, not {text!r}") from None
     return low, high
+
+
+def _share(text: str) -> float:
+    """Return a share from 0 to 1.
+
+    Raises
+    ------
+    OptionError
+        The text is not a number, with or without a percent sign.
+    """
+    try:
+        return float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        raise OptionError(f"--control takes a share such as 5% or 0.05, not {text!r}") from None
 
 
 def _log_as_json(*, quiet: bool) -> None:

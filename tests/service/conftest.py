@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -8,7 +8,13 @@ from onlineauto.service.log.segment_log import SegmentLog
 from tests.service.traffic import records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from starlette.testclient import TestClient
+
+    from onlineauto.service.http.tokens import Tokens
+    from onlineauto.service.ranking.question import Limits
 
 
 @pytest.fixture
@@ -19,3 +25,36 @@ def log(tmp_path: Path) -> SegmentLog:
         made.append([line])
     made.sync()
     return made
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., TestClient]]:
+    """Return a function that starts a service in this process, over one folder, and returns its client."""
+    from starlette.testclient import TestClient
+
+    from onlineauto.service.http.app import application
+    from onlineauto.service.http.waiting import Waiting
+    from onlineauto.service.loop.loop import Every, Loop
+    from onlineauto.workspace.options import REGISTRY
+
+    configuration = REGISTRY.parse("--cb_explore_adf --automl 4 --bit_precision 12 --epsilon 0.2")
+    clients: list[TestClient] = []
+
+    def make(*, tokens: Tokens | None = None, limits: Limits | None = None, **settings: Any) -> TestClient:
+        waiting = Waiting()
+        loop = Loop(
+            tmp_path / "loop",
+            configuration,
+            settings=settings,
+            limits=limits,
+            every=Every(publish=0.0),
+            deliver=waiting.deliver,
+        )
+        client = TestClient(application(loop, waiting, tokens=tokens))
+        client.app_state["loop"] = loop
+        clients.append(client)
+        return client.__enter__()
+
+    yield make
+    for client in clients:
+        client.__exit__(None, None, None)

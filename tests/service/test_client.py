@@ -44,6 +44,17 @@ def test_a_decision_is_ranked_and_rewarded() -> None:
         assert asking.reward(decision, 1.0)
 
 
+def test_a_unit_and_a_metric_are_sent() -> None:
+    script = Script(httpx.Response(200, content=ANSWER), httpx.Response(204))
+    with client(script) as asking:
+        decision = asking.rank({}, ACTIONS, unit="user7")
+        assert asking.metric(decision, "basket", 2.5)
+        assert not asking.metric(ServiceDecision("e", "a", 0, 1.0, {}, "", fallback=True), "basket", 1.0)
+    body, metric = map(json.loads, script.asked)
+    assert body["unit"] == "user7"
+    assert metric == {"event_id": "e", "metric": "basket", "value": 2.5}
+
+
 def test_values_of_every_library_are_sent_by_the_one_rule() -> None:
     script = Script(httpx.Response(200, content=ANSWER), httpx.Response(204))
     with client(script) as asking:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,14 @@ from onlineauto.automl.decisions import PredictWith
 from onlineauto.errors import InputError
 from onlineauto.service.join.decision import read_decision
 from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
+from onlineauto.service.learning.experiment import CONTROL, arm_of, bucket_of
 from onlineauto.service.log.record import read_record, sealed
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.slots import rank_slots, reward_slots
 from onlineauto.service.loop.upstream import HttpUpstream
 from onlineauto.service.ranking.question import Limits, Question
+from onlineauto.service.ranking.slots import SlotRequest, SlotsQuestion
 from onlineauto.service.refused import RefusedError
 from tests.service.serving import Service
 from tests.service.traffic import BEGIN, CONFIGURATION, decision
@@ -129,6 +133,37 @@ def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> No
     follower.follow()
     assert follower.rank(question("y"), ignore_completion).probabilities == [1.0, 0.0, 0.0]
     follower.close()
+
+
+def test_slots_arms_and_metrics_of_a_rank_server_are_those_of_its_learner(tmp_path: Path, loop: Loop) -> None:
+    changes = {"control": 0.5, "guardrails": ["basket"], "aggregation": "first"}
+    loop.change(changes, ignore_completion)
+    follower = Follower(tmp_path / "rank", Beside(loop))
+    event = question("e")
+    asked = SlotsQuestion(
+        "s", event.context, event.ids, event.actions, [SlotRequest("top"), SlotRequest("side")], unit="tom"
+    )
+    answers = rank_slots(follower, asked, ignore_completion)
+    assert [each.event_id for each in answers] == ["s#top", "s#side"]
+    reward_slots(follower, "s", [("top", 1.0), ("side", 0.0)], ignore_completion)
+    arms = Counter[str]()
+    for number in range(200):
+        unit = f"user{number}"
+        arm = arm_of(bucket_of("default", unit), loop.join.settings)
+        answer = follower.rank(question(f"e{number}")._replace(unit=unit), ignore_completion)
+        assert arm != CONTROL or answer.ids[0] == TOPICS[0]
+        follower.reward(f"e{number}", 1.0, ignore_completion)
+        follower.metric(f"e{number}", "basket", 2.0, ignore_completion)
+        arms[arm] += 1
+    arms[arm_of(bucket_of("default", "tom"), loop.join.settings)] += 2
+    follower.close()
+    settled(loop)
+    report = loop.learner.experiment.report()
+    assert {each.name: each.decisions for each in report.arms} == arms
+    assert report.unmatched == 0
+    assert loop.learner.held_out == arms[CONTROL]
+    basket = next(each for each in report.guardrails if each.quantity == "basket")
+    assert basket.mean == pytest.approx(2.0, abs=0.05)
 
 
 def test_a_rank_server_ranks_with_the_ensemble_of_its_learner(tmp_path: Path, loop: Loop) -> None:

@@ -16,7 +16,7 @@ from onlineauto.workspace.options import REGISTRY
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 CONFIGURATION = REGISTRY.parse("--cb_explore_adf --automl 4 --bit_precision 12 --epsilon 0.2")
@@ -31,30 +31,6 @@ RANK = {
 OWN = {"context": {"user": {"age": 30}}, "actions": {"a": {"x": {"one": 1}}, "b": {"x": {"two": 1}}}}
 
 Serve = "Callable[..., TestClient]"
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., TestClient]]:
-    clients: list[TestClient] = []
-
-    def make(*, tokens: Tokens | None = None, limits: Limits | None = None, **settings: Any) -> TestClient:
-        waiting = Waiting()
-        loop = Loop(
-            tmp_path / "loop",
-            CONFIGURATION,
-            settings=settings,
-            limits=limits,
-            every=Every(publish=0.0),
-            deliver=waiting.deliver,
-        )
-        client = TestClient(application(loop, waiting, tokens=tokens))
-        client.app_state["loop"] = loop
-        clients.append(client)
-        return client.__enter__()
-
-    yield make
-    for client in clients:
-        client.__exit__(None, None, None)
 
 
 def learnt(client: TestClient, count: int) -> dict[str, Any]:
@@ -192,12 +168,6 @@ def test_it_is_ready_once_it_has_learnt_what_the_log_had(
         changed.setattr(loop, "failed", RuntimeError("the disk is full"))
         assert client.get("/readyz").text.startswith("stale")
     assert client.get("/readyz").text == "ready\n"
-
-
-def test_slots_are_ranked_one_by_one(serve: Callable[..., TestClient]) -> None:
-    answer = serve().post("/personalizer/v1.1-preview.1/multislot/rank", json={})
-    assert answer.status_code == 404
-    assert "excludedActions" in answer.json()["error"]["message"]
 
 
 def test_health_metrics_page_and_document(serve: Callable[..., TestClient]) -> None:

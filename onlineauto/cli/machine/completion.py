@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.cli.cluster.cluster import REGISTRY as CLUSTER
 from onlineauto.cli.cluster.simulate import REGISTRY as SIMULATE
 from onlineauto.cli.evaluate import REGISTRY as EVALUATE
+from onlineauto.cli.import_personalizer import REGISTRY as IMPORT
 from onlineauto.cli.loop import REGISTRY as LOOP
 from onlineauto.cli.main import VERBS
 from onlineauto.cli.plot import REGISTRY as PLOT
@@ -31,6 +32,7 @@ _OWN: Final = {
     "cluster": CLUSTER,
     "serve": SERVE,
     "loop": LOOP,
+    "import-personalizer": IMPORT,
 }
 """Registries of the commands with separate options; the other commands use the common registry."""
 _MOST: Final = 70

@@ -15,6 +15,7 @@ from onlineauto.service.client.messages import (
     decision_in,
     fallback,
     headers_of,
+    metric_body,
     must_retry,
     rank_body,
     refuse,
@@ -80,6 +81,7 @@ class Client:
         event_id: str | None = None,
         excluded: Sequence[str] = (),
         deferred: bool = False,
+        unit: str = "",
     ) -> ServiceDecision:
         """Return a decision; the baseline if the service is away.
 
@@ -95,13 +97,17 @@ class Client:
             Ids of actions that must not be chosen.
         deferred : bool
             The decision has to be activated before it is learnt.
+        unit : str
+            What an experiment assigns to an arm, such as the id of a user; by default the decision.
 
         Raises
         ------
         InputError
             The service has rejected the request.
         """
-        event_id, body = rank_body(context, actions, event_id=event_id, excluded=excluded, deferred=deferred)
+        event_id, body = rank_body(
+            context, actions, event_id=event_id, excluded=excluded, deferred=deferred, unit=unit
+        )
         answer = self._sent("/v1/rank", body)
         return fallback(event_id, actions, excluded) if answer is None else decision_in(answer)
 
@@ -115,6 +121,17 @@ class Client:
         """
         body = reward_body(decision, value, key=key)
         return body is not None and self._sent("/v1/reward", body) is not None
+
+    def metric(self, decision: ServiceDecision | str, name: str, value: float) -> bool:
+        """Record a value of a guardrail's metric for a decision, and return whether the service has it.
+
+        Raises
+        ------
+        InputError
+            The service has rejected the request.
+        """
+        body = metric_body(decision, name, value)
+        return body is not None and self._sent("/v1/metric", body) is not None
 
     def activate(self, decision: ServiceDecision | str) -> bool:
         """Activate a deferred decision, so that it is learnt; return whether the service has the activation.
@@ -185,9 +202,12 @@ class AsyncClient:
         event_id: str | None = None,
         excluded: Sequence[str] = (),
         deferred: bool = False,
+        unit: str = "",
     ) -> ServiceDecision:
         """Return a decision, like `Client.rank`."""
-        event_id, body = rank_body(context, actions, event_id=event_id, excluded=excluded, deferred=deferred)
+        event_id, body = rank_body(
+            context, actions, event_id=event_id, excluded=excluded, deferred=deferred, unit=unit
+        )
         answer = await self._sent("/v1/rank", body)
         return fallback(event_id, actions, excluded) if answer is None else decision_in(answer)
 
@@ -195,6 +215,11 @@ class AsyncClient:
         """Reward a decision, like `Client.reward`."""
         body = reward_body(decision, value, key=key)
         return body is not None and await self._sent("/v1/reward", body) is not None
+
+    async def metric(self, decision: ServiceDecision | str, name: str, value: float) -> bool:
+        """Record a value of a guardrail's metric, like `Client.metric`."""
+        body = metric_body(decision, name, value)
+        return body is not None and await self._sent("/v1/metric", body) is not None
 
     async def activate(self, decision: ServiceDecision | str) -> bool:
         """Activate a deferred decision, like `Client.activate`."""

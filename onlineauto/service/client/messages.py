@@ -88,6 +88,7 @@ def rank_body(
     event_id: str | None,
     excluded: Sequence[str],
     deferred: bool,
+    unit: str = "",
 ) -> tuple[str, bytes]:
     """Return the id of a decision and the body of its request, which may be sent again.
 
@@ -106,6 +107,8 @@ def rank_body(
         body["excluded"] = list(excluded)
     if deferred:
         body["deferred"] = True
+    if unit:
+        body["unit"] = unit
     return event_id, msgspec.json.encode(body)
 
 
@@ -116,6 +119,15 @@ def reward_body(decision: ServiceDecision | str, value: float, *, key: str) -> b
             return None
         decision = decision.event_id
     return msgspec.json.encode({"event_id": decision, "reward": plain(value), "key": key})
+
+
+def metric_body(decision: ServiceDecision | str, name: str, value: float) -> bytes | None:
+    """Return the body that has a value of a metric of a decision; None if the decision is a fallback."""
+    if isinstance(decision, ServiceDecision):
+        if decision.fallback:
+            return None
+        decision = decision.event_id
+    return msgspec.json.encode({"event_id": decision, "metric": name, "value": plain(value)})
 
 
 def activation(decision: ServiceDecision | str) -> str:

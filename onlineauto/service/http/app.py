@@ -8,6 +8,7 @@ import threading
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -18,6 +19,7 @@ from onlineauto.service.http.endpoint import Endpoint, RequestGuard, no_such_end
 from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
 from onlineauto.service.http.handlers import Handlers
 from onlineauto.service.http.metrics import ServiceMetrics
+from onlineauto.service.http.personalizer import canonical_path
 from onlineauto.service.http.routes import ROUTES
 from onlineauto.service.http.status import follower_status, status_of
 from onlineauto.service.http.tokens import Tokens
@@ -200,7 +202,8 @@ class Application:
         for before, after, endpoint in self._of_events:
             if path.startswith(before) and path.endswith(after) and len(path) > len(before) + len(after):
                 return endpoint, {"event_id": path[len(before) : len(path) - len(after)]}
-        return None, {}
+        known = canonical_path(path)
+        return (None, {}) if known == path else self.direct(known)
 
     def lines_of(self, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
         """Return the headers common to all answers as bytes; uvicorn builds a new list each second."""
@@ -212,6 +215,9 @@ class Application:
         """Answer a request, or run the application's start and shutdown."""
         plain = None
         if scope["type"] == "http":
+            known = canonical_path(scope["path"])
+            if known != scope["path"]:
+                scope = {**scope, "path": known, "raw_path": quote(known).encode()}
             plain = self._plain.get((scope["method"], scope["path"]))
         await (plain or self._app)(scope, receive, send)
 

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.service.http.personalizer import what_instead
 from onlineauto.service.http.wire import Problem
 from onlineauto.service.refused import RefusedError
 
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
     from onlineauto.service.http.tokens import Tokens
 
 _LOG = logging.getLogger("onlineauto.service")
-_CODES = {400: "BadArgument", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflict"}
+_CODES = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "ResourceNotFound", 409: "Conflict"}
 _CODES |= {
-    405: "NotFound",
+    405: "ResourceNotFound",
     408: "Timeout",
     413: "TooLarge",
     422: "Conflict",
     429: "TooManyRequests",
     431: "TooLarge",
+    500: "InternalServerError",
+    501: "NotImplemented",
     503: "Unavailable",
     507: "InsufficientStorage",
 }
@@ -216,12 +219,9 @@ def _parts(url: str) -> tuple[str, str | None]:
 async def no_such_endpoint(request: Request, error: Exception) -> Response:
     """Answer a request for which there is no endpoint."""
     status = error.status_code if isinstance(error, HTTPException) else 404
-    if "/multislot/" in request.url.path:
-        return problem(
-            "a service fills one slot at a time: rank for each slot, with the actions of those before it as "
-            "excludedActions",
-            404,
-        ).response()
+    instead = what_instead(request.method, request.url.path)
+    if instead:
+        return problem(f"{request.method} {request.url.path} is not here: {instead}", 501).response()
     answer = problem(
         f"there is no {request.method} {request.url.path}; /openapi.json lists the endpoints", status
     ).response()

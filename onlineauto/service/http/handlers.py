@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +13,21 @@ from starlette.responses import Response, StreamingResponse
 
 from onlineauto.service.http.endpoint import json_answer
 from onlineauto.service.http.front_handlers import FrontHandlers
+from onlineauto.service.http.personalizer import (
+    DateRange,
+    LogProperties,
+    ModelProperties,
+    PolicyContract,
+    ServiceConfiguration,
+    changes_in,
+    check_policy,
+    configuration_of,
+    date_of,
+    policy_of,
+)
 from onlineauto.service.http.status import status_of
 from onlineauto.service.http.waiting import Waiting
-from onlineauto.service.http.wire import Evaluate, ModelChoice, Settings
+from onlineauto.service.http.wire import Canary, Evaluate, ModelChoice, Settings
 from onlineauto.service.learning.evaluate import evaluated
 from onlineauto.service.log.record import RecordsAnswer
 from onlineauto.service.refused import RefusedError
@@ -60,6 +73,11 @@ class Handlers(FrontHandlers):
         del request
         return json_answer(status_of(self.loop, points=True))
 
+    async def experiment(self, request: AdmittedRequest) -> Response:
+        """Return the state of the experiment: the lift over the control arm, the guardrails, the alarms."""
+        del request
+        return json_answer(self.loop.experiment)
+
     async def settings(self, request: AdmittedRequest) -> Response:
         """Change the mode, and the settings of the join."""
         changes = msgspec.to_builtins(msgspec.json.decode(request.body, type=Settings))
@@ -81,10 +99,68 @@ class Handlers(FrontHandlers):
     async def put_model(self, request: AdmittedRequest) -> Response:
         """Add a model to the history, and switch to it."""
         name = f"put-{secrets.token_hex(6)}"
-        future, done = Waiting.future()
-        await asyncio.to_thread(self.loop.put_model, name, request.body, _from_thread(done))
-        await future
+        await self._switch_to(name, request.body)
         return json_answer(ModelChoice(name), 201)
+
+    async def configuration(self, request: AdmittedRequest) -> Response:
+        """Return the settings, in Personalizer's format."""
+        del request
+        return json_answer(configuration_of(self.loop))
+
+    async def configure(self, request: AdmittedRequest) -> Response:
+        """Change the settings, in Personalizer's format."""
+        changes = changes_in(msgspec.json.decode(request.body, type=ServiceConfiguration), self.loop)
+        future, done = Waiting.future()
+        self.loop.change(changes, done)
+        await future
+        return json_answer(configuration_of(self.loop))
+
+    async def policy(self, request: AdmittedRequest) -> Response:
+        """Return the options of the model, in Personalizer's format."""
+        del request
+        return json_answer(policy_of(self.loop.app, self.loop.join.settings))
+
+    async def set_policy(self, request: AdmittedRequest) -> Response:
+        """Check that a policy of Personalizer has the options of the model."""
+        check_policy(msgspec.json.decode(request.body, type=PolicyContract), self.loop.join.settings)
+        return await self.policy(request)
+
+    async def export_model(self, request: AdmittedRequest) -> Response:
+        """Return the model whole, so that another service with the same options can learn on from it."""
+        del request
+        _, content = await asyncio.to_thread(partial(self.loop.model, learns=True))
+        return Response(content, media_type="application/octet-stream")
+
+    async def import_model(self, request: AdmittedRequest) -> Response:
+        """Switch to a model of `export_model`."""
+        await self._switch_to(f"put-{secrets.token_hex(6)}", request.body)
+        return Response(status_code=204)
+
+    async def reset_model(self, request: AdmittedRequest) -> Response:
+        """Switch to a model that has learnt nothing."""
+        content = await asyncio.to_thread(self.loop.empty_model)
+        await self._switch_to(f"put-reset-{secrets.token_hex(6)}", content)
+        del request
+        return Response(status_code=204)
+
+    async def model_properties(self, request: AdmittedRequest) -> Response:
+        """Return the times of the first record and of the latest model, in Personalizer's format."""
+        del request
+        first, _ = await asyncio.to_thread(self.loop.log_times)
+        latest = max(self.loop.published.time, first)
+        return json_answer(ModelProperties(*map(date_of, (first, latest))))
+
+    async def log_properties(self, request: AdmittedRequest) -> Response:
+        """Return the times of the first and the last record of the log, in Personalizer's format."""
+        del request
+        times = await asyncio.to_thread(self.loop.log_times)
+        return json_answer(LogProperties(DateRange(*map(date_of, times))))
+
+    async def _switch_to(self, name: str, content: bytes) -> None:
+        """Add a model to the history, and switch to it."""
+        future, done = Waiting.future()
+        await asyncio.to_thread(self.loop.put_model, name, content, _from_thread(done))
+        await future
 
     async def records(self, request: AdmittedRequest) -> Response:
         """Take over records of the log of a rank server."""
@@ -111,6 +187,14 @@ class Handlers(FrontHandlers):
         body = msgspec.json.decode(request.body, type=ModelChoice)
         future, done = Waiting.future()
         self.loop.use_model(body.name, done)
+        await future
+        return json_answer(body)
+
+    async def start_canary(self, request: AdmittedRequest) -> Response:
+        """Let a model of the history decide for a share of the units; a share of 0 ends the canary."""
+        body = msgspec.json.decode(request.body, type=Canary)
+        future, done = Waiting.future()
+        await asyncio.to_thread(self.loop.start_canary, body.name, body.share, _from_thread(done))
         await future
         return json_answer(body)
 

@@ -31,6 +31,7 @@ COUNTERS: Final = {
     "duplicate": "Rewards that repeated an earlier one.",
     "dangling": "Rewards whose decision never arrived, or that could not wait within the limits.",
     "repeated": "Decisions whose id was in use.",
+    "held_out": "Decisions of the control arm that have ended.",
     "faulty": "Decisions that could not be learnt.",
     "too_wide": "Decisions that were learnt without their widest interactions.",
     "outliers": "Decisions that were not learnt, since a number is far beyond all others of its kind.",
@@ -130,6 +131,26 @@ class ServiceMetrics(Collector):
                 if (number := getattr(value, bound)) is not None:
                     reward.add_metric([value.policy, bound], number)
         yield reward
+        if isinstance(status, Status):
+            yield from self._experiment(status)
+
+    def _experiment(self, status: Status) -> Iterator[Metric]:
+        found = status.experiment
+        lift = GaugeMetricFamily(
+            "onlineauto_lift", "Reward of the treatment less that of the control arm.", labels=["bound"]
+        )
+        for bound in ("difference", "low", "high"):
+            if (number := getattr(found.lift, bound)) is not None:
+                lift.add_metric([bound], number)
+        yield lift
+        alarms = sum(each.time >= found.changed for each in found.alarms)
+        yield GaugeMetricFamily(
+            "onlineauto_guardrail_alarms", "Broken guardrails since the latest change.", value=alarms
+        )
+        matches = float(found.sample_ratio.matches)
+        yield GaugeMetricFamily(
+            "onlineauto_sample_ratio_matches", "1 if the control arm has its share.", value=matches
+        )
 
     def _requests_so_far(self) -> Iterator[Metric]:
         requests = CounterMetricFamily("onlineauto_requests", "Requests.", labels=["endpoint", "status"])

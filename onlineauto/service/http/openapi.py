@@ -26,6 +26,7 @@ _REFUSALS: Final = {
     "422": "In conflict with an earlier request of the same key, or a value out of range.",
     "429": "Too many; Retry-After has the seconds to wait.",
     "431": "Too many headers, or too large.",
+    "501": "Not here; the message says what to use instead.",
     "503": "The log cannot be written now, or there are too many connections.",
     "507": "The disk is full.",
 }

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from onlineauto.service.http.personalizer import (
+    LogProperties,
+    ModelProperties,
+    PolicyContract,
+    ServiceConfiguration,
+)
 from onlineauto.service.http.status import Status
 from onlineauto.service.http.wire import (
     Answer,
+    Canary,
     Evaluate,
+    MetricValue,
     ModelChoice,
     PersonalizerAnswer,
     PersonalizerRank,
     PersonalizerReward,
+    PersonalizerSlotsAnswer,
+    PersonalizerSlotsRank,
+    PersonalizerSlotsReward,
     Rank,
     Reward,
     Settings,
+    SlotsAnswer,
+    SlotsRank,
 )
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.evaluate import Estimate
+from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.models import ModelVersion
 from onlineauto.service.log.record import RecordsAnswer
 
@@ -51,11 +65,13 @@ class Endpoints(NamedTuple):
     kind: str = ""
 
 
-_EVENT: Final = "/personalizer/v1.0/events/{event_id}"
+_OWN: Final = "/personalizer/v1.0"
+_EVENT: Final = f"{_OWN}/events/{{event_id}}"
+_SLOTS: Final = f"{_OWN}/multislot/events/{{event_id}}"
 ROUTES: Final = (
     Endpoints(
         "POST",
-        "/personalizer/v1.0/rank",
+        f"{_OWN}/rank",
         "personalizer_rank",
         "rank",
         PersonalizerRank,
@@ -64,8 +80,41 @@ ROUTES: Final = (
     ),
     Endpoints("POST", f"{_EVENT}/reward", "personalizer_reward", "reward", PersonalizerReward, None, 204),
     Endpoints("POST", f"{_EVENT}/activate", "activate", "reward", None, None, 204),
+    Endpoints(
+        "POST",
+        f"{_OWN}/multislot/rank",
+        "personalizer_slots",
+        "rank",
+        PersonalizerSlotsRank,
+        PersonalizerSlotsAnswer,
+        201,
+    ),
+    Endpoints(
+        "POST", f"{_SLOTS}/reward", "personalizer_slots_reward", "reward", PersonalizerSlotsReward, None, 204
+    ),
+    Endpoints("POST", f"{_SLOTS}/activate", "slots_activate", "reward", None, None, 204),
+    Endpoints("GET", f"{_OWN}/configurations/service", "configuration", "read", None, ServiceConfiguration),
+    Endpoints(
+        "PUT",
+        f"{_OWN}/configurations/service",
+        "configure",
+        "admin",
+        ServiceConfiguration,
+        ServiceConfiguration,
+    ),
+    Endpoints("GET", f"{_OWN}/configurations/policy", "policy", "read", None, PolicyContract),
+    Endpoints("PUT", f"{_OWN}/configurations/policy", "set_policy", "admin", PolicyContract, PolicyContract),
+    Endpoints("DELETE", f"{_OWN}/configurations/policy", "policy", "admin", None, PolicyContract),
+    Endpoints("GET", f"{_OWN}/model", "export_model", "read", kind="application/octet-stream"),
+    Endpoints("PUT", f"{_OWN}/model", "import_model", "admin", bytes, None, 204),
+    Endpoints("DELETE", f"{_OWN}/model", "reset_model", "admin", None, None, 204),
+    Endpoints("GET", f"{_OWN}/model/properties", "model_properties", "read", None, ModelProperties),
+    Endpoints("GET", f"{_OWN}/logs/properties", "log_properties", "read", None, LogProperties),
     Endpoints("POST", "/v1/rank", "rank", "rank", Rank, Answer),
+    Endpoints("POST", "/v1/rank/slots", "slots", "rank", SlotsRank, SlotsAnswer),
     Endpoints("POST", "/v1/reward", "reward", "reward", Reward, None, 204),
+    Endpoints("POST", "/v1/metric", "metric", "reward", MetricValue, None, 204),
+    Endpoints("GET", "/v1/experiment", "experiment", "read", None, ExperimentReport),
     Endpoints("POST", "/v1/activate/{event_id}", "activate", "reward", None, None, 204),
     Endpoints("GET", "/v1/status", "status", "read", None, Status),
     Endpoints("GET", "/v1/events", "watch", "read", kind="text/event-stream"),
@@ -75,6 +124,7 @@ ROUTES: Final = (
     Endpoints("GET", "/v1/models", "models", "read", None, list[ModelVersion]),
     Endpoints("POST", "/v1/models", "keep_model", "admin", None, ModelChoice, 201),
     Endpoints("POST", "/v1/models/use", "use_model", "admin", ModelChoice, ModelChoice),
+    Endpoints("POST", "/v1/models/canary", "start_canary", "admin", Canary, Canary),
     Endpoints("POST", "/v1/records/{source}/{position}", "records", "admin", bytes, RecordsAnswer),
     Endpoints("POST", "/v1/evaluate", "evaluate", "admin", Evaluate, dict[str, Estimate]),
     Endpoints("GET", "/metrics", "prometheus", "read", kind="text/plain"),

@@ -8,6 +8,7 @@ import msgspec
 
 from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.join.join import JoinSettings
+from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.loop.board import ChampionChange, LiveConfigSummary
 
@@ -39,6 +40,10 @@ class Status(msgspec.Struct, frozen=True):
         The number of finished decisions that are remembered, and its maximum.
     table_bytes : int
         Approximate memory of all these decisions, in the tables of the front and of the learner.
+    held_out : int
+        The number of decisions of the control arm that have ended; they are not learnt.
+    experiment : ExperimentReport
+        The lift over the control arm, the guardrails, and the alarms.
     skipped, skipped_latest : int and list of str
         The number of records of the log that could not be applied, and a description of the latest.
     """
@@ -81,6 +86,8 @@ class Status(msgspec.Struct, frozen=True):
     values: list[Value]
     agreement: Agreement
     points: list[Point]
+    held_out: int
+    experiment: ExperimentReport
     log_bytes: int
     log_groups: int
     queued: int
@@ -190,6 +197,8 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         values=board.values,
         agreement=board.agreement,
         points=board.points if points else [],
+        held_out=loop.learner.held_out,
+        experiment=loop.experiment,
         log_bytes=loop.log.end,
         log_groups=loop.groups,
         queued=loop.queued,

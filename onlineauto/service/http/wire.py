@@ -8,9 +8,10 @@ import msgspec
 
 from onlineauto.service.ranking.answer import Ranked  # noqa: TC001 - msgspec reads the annotations
 from onlineauto.service.ranking.question import Features, Question
+from onlineauto.service.ranking.slots import SlotRequest, SlotsQuestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Objects = list[Features] | Features | None
 
@@ -64,6 +65,68 @@ class PersonalizerReward(msgspec.Struct):
     value: float
 
 
+class PersonalizerSlot(msgspec.Struct, rename="camel"):
+    """A slot of Personalizer: its id, its baseline, objects of features, and excluded actions."""
+
+    id: str
+    baseline_action: str
+    features: Objects = None
+    excluded_actions: list[str] | None = None
+
+
+class PersonalizerSlotsRank(msgspec.Struct, rename="camel"):
+    """The body of ``POST /personalizer/v1.1-preview.1/multislot/rank``."""
+
+    actions: list[RankableAction]
+    slots: list[PersonalizerSlot]
+    context_features: Objects = None
+    event_id: str | None = None
+    defer_activation: bool | None = None
+
+    def question(self, new_id: Callable[[], str]) -> SlotsQuestion:
+        """Return the question; `new_id` creates the id of the event if the body has none."""
+        return SlotsQuestion(
+            self.event_id or new_id(),
+            _objects(self.context_features),
+            [each.id for each in self.actions],
+            [_objects(each.features) for each in self.actions],
+            [
+                SlotRequest(
+                    each.id, _objects(each.features), each.baseline_action, each.excluded_actions or ()
+                )
+                for each in self.slots
+            ],
+            deferred=bool(self.defer_activation),
+        )
+
+
+class SlotResponse(msgspec.Struct, rename="camel"):
+    """A slot of an answer: its id, and the id of the action to show in it."""
+
+    id: str
+    reward_action_id: str
+
+
+class PersonalizerSlotsAnswer(msgspec.Struct, rename="camel"):
+    """The answer of Personalizer to a rank of slots."""
+
+    slots: list[SlotResponse]
+    event_id: str
+
+
+class SlotReward(msgspec.Struct, rename="camel"):
+    """A reward of a slot."""
+
+    slot_id: str
+    value: float
+
+
+class PersonalizerSlotsReward(msgspec.Struct):
+    """The body of ``POST /personalizer/v1.1-preview.1/multislot/events/{eventId}/reward``."""
+
+    reward: list[SlotReward]
+
+
 class Rank(msgspec.Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/rank``.
 
@@ -79,6 +142,8 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
         Ids of actions that must not be chosen.
     deferred : bool
         The decision has to be activated before it is learnt.
+    unit : str
+        What an experiment assigns to an arm, such as the id of a user; by default each event for itself.
     """
 
     actions: dict[str, Features] | list[Features]
@@ -86,12 +151,11 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
     event_id: str | None = None
     excluded: list[str] = msgspec.field(default_factory=list)
     deferred: bool = False
+    unit: str = ""
 
     def question(self, new_id: Callable[[], str]) -> Question:
         """Return the question; `new_id` creates the id of the decision if the body has none."""
-        named = self.actions
-        if isinstance(named, list):
-            named = {str(index): each for index, each in enumerate(named)}
+        named = _named(self.actions)
         return Question(
             new_id() if self.event_id is None else self.event_id,
             [self.context],
@@ -99,6 +163,7 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
             [[each] for each in named.values()],
             frozenset(self.excluded),
             self.deferred,
+            self.unit,
         )
 
 
@@ -129,12 +194,87 @@ class Answer(msgspec.Struct):
     model: str
 
 
+class OwnSlot(msgspec.Struct, forbid_unknown_fields=True):
+    """A slot of ``POST /v1/rank/slots``.
+
+    Attributes
+    ----------
+    id : str
+        The id of the slot, which a reward names.
+    features : mapping
+        Features of the slot.
+    baseline : str
+        The id of the action that the slot shows without a model; by default the first one that is left.
+    excluded : list of str
+        Ids of actions that the slot must not show.
+    """
+
+    id: str
+    features: Features = msgspec.field(default_factory=dict)
+    baseline: str = ""
+    excluded: list[str] = msgspec.field(default_factory=list)
+
+
+class SlotsRank(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/rank/slots``; slots are filled in order, and each action is shown once."""
+
+    actions: dict[str, Features] | list[Features]
+    slots: list[OwnSlot]
+    context: Features = msgspec.field(default_factory=dict)
+    event_id: str | None = None
+    deferred: bool = False
+    unit: str = ""
+
+    def question(self, new_id: Callable[[], str]) -> SlotsQuestion:
+        """Return the question; `new_id` creates the id of the event if the body has none."""
+        named = _named(self.actions)
+        return SlotsQuestion(
+            new_id() if self.event_id is None else self.event_id,
+            [self.context],
+            list(named),
+            [[each] for each in named.values()],
+            [SlotRequest(each.id, [each.features], each.baseline, each.excluded) for each in self.slots],
+            self.unit,
+            self.deferred,
+        )
+
+
+class SlotAnswer(msgspec.Struct):
+    """A slot of an answer; ``pmf`` has the actions that were left for the slot, and their probabilities."""
+
+    id: str
+    action: str
+    probability: float
+    pmf: dict[str, float]
+
+
+class SlotsAnswer(msgspec.Struct):
+    """The answer to ``POST /v1/rank/slots``: the slots in order, and the name of the model that ranked."""
+
+    event_id: str
+    slots: list[SlotAnswer]
+    model: str
+
+
 class Reward(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/reward``; a reward that is sent again with the same key counts once."""
+    """The body of ``POST /v1/reward``; a reward that is sent again with the same key counts once.
+
+    ``slot`` is the id of a slot, for a rank of slots.
+    """
 
     event_id: str
     reward: float
     key: str = ""
+    slot: str = ""
+
+
+class MetricValue(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/metric``: a value of a metric of ``--guardrails`` for a decision."""
+
+    event_id: str
+    metric: str
+    value: float
+    slot: str = ""
 
 
 class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -149,12 +289,21 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     mode: str | msgspec.UnsetType = msgspec.UNSET
     reward_range: tuple[float, float] | msgspec.UnsetType | None = msgspec.UNSET
     max_finished: int | msgspec.UnsetType = msgspec.UNSET
+    control: float | msgspec.UnsetType = msgspec.UNSET
+    guardrails: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ModelChoice(msgspec.Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/models/use``: the name of a model of the history."""
 
     name: str
+
+
+class Canary(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/models/canary``: a model of the history, and its share of the units, or 0."""
+
+    name: str = ""
+    share: float = 0.0
 
 
 class Evaluate(msgspec.Struct, forbid_unknown_fields=True):
@@ -182,6 +331,29 @@ def answer_to(ranked: Ranked) -> Answer:
     return Answer(
         ranked.event_id, ranked.ids[0], ranked.actions[0], ranked.probabilities[0], pmf, ranked.model
     )
+
+
+def personalizer_slots_answer(asked: SlotsQuestion, ranked: Sequence[Ranked]) -> PersonalizerSlotsAnswer:
+    """Return the answer for slots in the format of Personalizer."""
+    both = zip(asked.slots, ranked, strict=True)
+    return PersonalizerSlotsAnswer(
+        [SlotResponse(slot.id, each.ids[0]) for slot, each in both], asked.event_id
+    )
+
+
+def slots_answer(asked: SlotsQuestion, ranked: Sequence[Ranked]) -> SlotsAnswer:
+    """Return the answer for slots in the format of ``/v1/rank/slots``."""
+    slots = []
+    for slot, each in zip(asked.slots, ranked, strict=True):
+        pmf = dict(zip(each.ids, each.probabilities, strict=True))
+        slots.append(SlotAnswer(slot.id, each.ids[0], each.probabilities[0], pmf))
+    return SlotsAnswer(asked.event_id, slots, ranked[0].model)
+
+
+def _named(actions: dict[str, Features] | list[Features]) -> dict[str, Features]:
+    if isinstance(actions, list):
+        return {str(index): each for index, each in enumerate(actions)}
+    return actions
 
 
 def _objects(features: Objects) -> list[Features]:

@@ -47,7 +47,7 @@ from onlineauto.service.join.state import Early, JoinState, check_state, checked
 from onlineauto.service.join.timed import Finished, Timed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from onlineauto.service.log.record import LogRecord
 
@@ -144,6 +144,12 @@ class Join:
         """Return the decision of an id, unless the id is free again at a time of the clock."""
         packed = self._packed_of(event_id)
         return None if packed is None or deadline_of(packed) <= self.time_at(time) else read_decision(packed)
+
+    def deferred(self) -> Iterator[str]:
+        """Yield the ids of the decisions that wait for their activation."""
+        for event_id, packed in zip(*self._waiting.columns(), strict=True):
+            if not read_decision(packed).active:
+                yield event_id
 
     def key_of(self, event_id: str, key: str) -> float | None:
         """Return the reward that has a key, for a decision or waiting for one; None if there is none."""

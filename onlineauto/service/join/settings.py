@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -17,6 +18,11 @@ MODES: Final = ("online", "apprentice", "logging-only")
 MOST_WAIT: Final = 30 * 86400.0
 """Maximum number of seconds for which a decision may wait."""
 _MOST_FINISHED: Final = 10**12
+_MOST_CONTROL: Final = 0.5
+_MOST_GUARDRAILS: Final = 8
+_METRIC: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+ROLLBACK: Final = "rollback"
+"""Behind the name of a guardrail: the baseline decides for all once the guardrail is broken."""
 
 
 class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,6 +49,15 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_finished : int
         Maximum number of finished decisions that are remembered until their wait is over, to recognise
         repetitions. At least the latest half of them is remembered.
+    control : float
+        The share of units, by a hash, for which the baseline decides, and whose decisions are not learnt.
+    guardrails : tuple of str
+        Names of metrics that must not fall, and ``reward``. With ``:rollback`` behind a name, the baseline
+        decides for all once the metric has proved to be lower than in the control arm.
+    canary : str
+        The name of a model of the history that decides for a share of the units.
+    canary_share : float
+        That share.
     """
 
     reward_wait: float = 600.0
@@ -52,6 +67,10 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: str = ""
     reward_range: tuple[float, float] | None = None
     max_finished: int = 1_000_000
+    control: float = 0.0
+    guardrails: tuple[str, ...] = ()
+    canary: str = ""
+    canary_share: float = 0.0
 
 
 def check_settings(settings: JoinSettings) -> None:
@@ -84,6 +103,33 @@ def check_settings(settings: JoinSettings) -> None:
         raise OptionError(
             f"max_finished is at least 1 and at most {_MOST_FINISHED:,}, not {settings.max_finished}"
         )
+    _check_experiment(settings)
+
+
+def _check_experiment(settings: JoinSettings) -> None:
+    """Check the shares of the arms, and the guardrails.
+
+    Raises
+    ------
+    OptionError
+        A value is out of range.
+    """
+    if not (0 <= settings.control <= _MOST_CONTROL and 0 <= settings.canary_share <= _MOST_CONTROL):
+        raise OptionError(
+            f"control is {settings.control} and canary_share is {settings.canary_share}: give shares from 0 "
+            f"to {_MOST_CONTROL}"
+        )
+    if bool(settings.canary) != bool(settings.canary_share):
+        raise OptionError("a canary needs the name of a model and a share above 0")
+    names = [each.partition(":") for each in settings.guardrails]
+    if len(names) > _MOST_GUARDRAILS or len({name for name, _, _ in names}) < len(names):
+        raise OptionError(f"guardrails are at most {_MOST_GUARDRAILS} different names")
+    for name, mark, act in names:
+        if not _METRIC.fullmatch(name) or (mark and act != ROLLBACK):
+            raise OptionError(
+                f"guardrail {name + mark + act!r}: give a name of at most 64 letters, digits, '-', '_' and "
+                f"'.', or such a name with ':{ROLLBACK}'"
+            )
 
 
 def read_settings(values: Mapping[str, Any]) -> JoinSettings:

@@ -9,6 +9,7 @@ from onlineauto.errors import OnlineautoError
 from onlineauto.service.join.join import Join
 from onlineauto.service.join.replay import replay
 from onlineauto.service.join.settings import JoinSettings, read_settings
+from onlineauto.service.learning.experiment import CONTROL
 from onlineauto.service.learning.labels import is_explored, label_line
 from onlineauto.service.log.record import read_record
 
@@ -31,7 +32,7 @@ def joined_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes]:
     """Yield the lines of all decisions of a log that have ended, as ``onlineauto -d - --dsjson`` reads them.
 
     With `explored`, decisions of a baseline are left out, because they have no information on other actions.
-    Records that the learner skips are left out, too.
+    Records that the learner skips are left out, too, and so are decisions of a control arm.
     """
     join = Join(_first_settings(log))
     for each in replay(join, log, log.begin):
@@ -39,4 +40,6 @@ def joined_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes]:
             line = log.line_at(ended.position, ended.size)
             if each.mode != "logging-only" and (is_explored(line) or not explored):
                 with suppress(OnlineautoError, LookupError, ValueError, TypeError):  # the learner skips it
-                    yield label_line(line, read_record(line), ended.reward)
+                    record = read_record(line)
+                    if record.arm != CONTROL:
+                        yield label_line(line, record, ended.reward)

@@ -11,11 +11,16 @@ if TYPE_CHECKING:
 
 
 class LabelledDecision(NamedTuple):
-    """A decision that has ended: its position, its line with its label, and whether the model decided."""
+    """A decision that has ended: its position, its line with its label, and whether the model decided.
+
+    In an experiment, `arm` and `bucket` have its arm and the bucket of its unit.
+    """
 
     position: int
     line: bytes
     explored: bool
+    arm: str = ""
+    bucket: int = 0
 
 
 def label_line(line: bytes, decision: LogRecord, reward: float) -> bytes:

@@ -21,6 +21,7 @@ from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
 from onlineauto.service.join.replay import Skipped, replay, skipped_at
+from onlineauto.service.learning.experiment import CONTROL, Experiment
 from onlineauto.service.learning.journal_file import SearchJournal
 from onlineauto.service.learning.labels import LabelledDecision, is_explored, label_line
 from onlineauto.service.learning.models import PUT, Models
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
+    from onlineauto.service.log.record import LogRecord
     from onlineauto.service.log.segment_log import SegmentLog
     from onlineauto.workspace.predictor import Predictor
 
@@ -67,6 +69,8 @@ class _State(msgspec.Struct):
     used: int = 0
     skipped: int = 0
     latest: list[Skipped] = []
+    held_out: int = 0
+    experiment: dict[str, Any] = {}
 
 
 class _LostError(InputError):
@@ -97,8 +101,10 @@ class LogLearner:
         The decisions that wait.
     values : Values
         The estimated values of the policies.
-    learnt, faulty : int
-        Number of learnt decisions, and of decisions that could not be learnt.
+    experiment : Experiment
+        The arms of the experiment.
+    learnt, faulty, held_out : int
+        Number of learnt decisions, of decisions that could not be learnt, and of those of the control arm.
     skipped : int
         Number of records that could not be applied, and of decisions whose learning raised an error.
     latest : list of Skipped
@@ -200,6 +206,11 @@ class LogLearner:
                 decided = self._labelled_decision(ended)
                 if decided is None:
                     continue
+                if decided.arm:
+                    self.experiment.take(decided.arm, decided.bucket, ended.reward, self.join.now)
+                if decided.arm == CONTROL:
+                    self.held_out += 1
+                    continue
                 if lines and (decided.explored != self._explored or len(lines) >= MOST_RECORDS):
                     self._learn(lines, each.mode)
                     lines = []
@@ -212,8 +223,8 @@ class LogLearner:
                 lines = []
             self.position = each.position + len(each.line)
             taken += 1
-            if each.record is not None and each.record.kind == "model":
-                self._use(each.record.model, each.position)
+            if each.record is not None:
+                self._follow(each.record, each.position)
             if taken == MOST_RECORDS or (
                 self._single_range is not None and self.position == self._single_range[0]
             ):
@@ -227,6 +238,17 @@ class LogLearner:
         predictor = self.workspace.predictor()
         self._predictor = predictor if self._predictor is None else predictor.like(self._predictor)
         return Published(self._predictor, self.name, self.join.now)
+
+    def published(self, name: str) -> Published:
+        """Return a model of the history, for ranking; it does not learn.
+
+        Raises
+        ------
+        InputError, OptionError
+            The model does not exist, or has other options.
+        """
+        workspace, _ = load_model(Workspace, self.models.path(name), self._configuration)
+        return Published(workspace.predictor(), name, self.join.now)
 
     def snapshot(self) -> None:
         """Write the model, the join and the position in the log; the file is replaced atomically.
@@ -291,6 +313,8 @@ class LogLearner:
             self._used,
             self.skipped,
             self.latest,
+            self.held_out,
+            self.experiment.state(),
         )
         return {"service": msgspec.structs.asdict(state)}
 
@@ -338,7 +362,8 @@ class LogLearner:
         """Start with an empty model at the beginning of the log."""
         self.values, self.join = Values(), Join(self._settings)
         self.position, self.waited = self.log.begin, 0.0
-        self.learnt = self.faulty = self.skipped = self._used = 0
+        self.learnt = self.faulty = self.skipped = self.held_out = self._used = 0
+        self.experiment = Experiment(self._settings)
         self.latest: list[Skipped] = []
 
     def _restore(self, path: Path) -> None:
@@ -353,6 +378,7 @@ class LogLearner:
         try:
             state = msgspec.convert(stored["service"], _State)
             join, values = Join.of(state.join), Values.of(state.values)
+            experiment = Experiment.of(state.experiment, join.settings, join.now)
         except (KeyError, ValueError, StructError) as error:
             raise InputError(f"{path} is not a snapshot of a service: {error}") from None
         if not self.log.begin <= state.position <= self.log.end:
@@ -367,6 +393,7 @@ class LogLearner:
         self.position, self.waited = state.position, state.waited
         self.learnt, self.faulty, self._used = state.learnt, state.faulty, state.used
         self.skipped, self.latest = state.skipped, state.latest
+        self.held_out, self.experiment = state.held_out, experiment
         self._journal.open(*state.journal)
         self._begin(workspace, stored)
 
@@ -376,6 +403,25 @@ class LogLearner:
         self._run = Run(workspace, self._feed(), stored=counters)
         self._run.sinks.append(self)
         workspace.observe(self._journal.append)
+
+    def _follow(self, record: LogRecord, position: int) -> None:
+        """Apply a record that changes the model or the settings, or that has the value of a metric."""
+        if record.kind == "model":
+            self._use(record.model, position)
+            self.experiment.changed(self.join.now)
+        elif record.kind == "settings":
+            self.experiment.follow(self.join.settings, self.join.now)
+        elif record.kind == "metric":
+            self.experiment.take_metric(record.metric, *self._arm_of(record), record.value)
+
+    def _arm_of(self, record: LogRecord) -> tuple[str, int]:
+        """Return the arm and the bucket of the decision of a record; "" if it is not known."""
+        found = self.join.find(record.event_id, (record.taken or record.time).timestamp())
+        if found is not None:
+            with suppress(OnlineautoError, LookupError, ValueError):  # the decision is damaged or removed
+                decision = read_record(self.log.line_at(found.position, found.size))
+                return decision.arm, decision.bucket
+        return "", 0
 
     def _use(self, name: str, position: int) -> None:
         """Continue learning with a model of the history, if it exists and matches the options."""
@@ -403,12 +449,13 @@ class LogLearner:
             return None
         try:
             line = self.log.line_at(ended.position, ended.size)
-            labels = label_line(line, read_record(line), ended.reward)
+            record = read_record(line)
+            labels = label_line(line, record, ended.reward)
         except (OnlineautoError, LookupError, ValueError, TypeError) as error:
             self.faulty += 1
             self._skip(skipped_at(self.log, ended.position, error))
             return None
-        return LabelledDecision(ended.position, labels, is_explored(line))
+        return LabelledDecision(ended.position, labels, is_explored(line), record.arm, record.bucket)
 
     def _learn(self, decided: list[LabelledDecision], mode: str) -> None:
         """Learn decisions, unless the mode is logging-only; count the decisions that cannot be learnt."""

@@ -38,10 +38,15 @@ class Models:
         The folder; it is created if it does not exist.
     keep : int
         Maximum number of models.
+
+    Attributes
+    ----------
+    in_use : str
+        The name of a model that is not removed, or "".
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, keep: int = 10) -> None:
-        self.folder, self.keep = Path(folder), keep
+        self.folder, self.keep, self.in_use = Path(folder), keep, ""
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def all(self) -> list[ModelVersion]:
@@ -78,7 +83,7 @@ class Models:
         if not path.exists():
             write(path)
         for old in self.all()[: -self.keep]:
-            if old.name != name:
+            if old.name not in (name, self.in_use):
                 (self.folder / f"{old.name}.oam").unlink(missing_ok=True)
 
     def put(self, name: str, content: bytes) -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from onlineauto.errors import InputError
 
-Kind = Literal["rank", "reward", "activate", "tick", "settings", "model"]
+Kind = Literal["rank", "reward", "activate", "metric", "tick", "settings", "model"]
 """Kinds of records; a tick has only a time."""
 
 _TAIL: Final = len(b',"crc":"00000000"}\n')
@@ -47,6 +47,10 @@ class LogRecord(msgspec.Struct, frozen=True):
         Of a decision: its actions, counted from 1, the chosen one first, and their probabilities.
     deferred : bool
         Of a decision: it has to be activated before it is learnt.
+    arm, bucket : str and int
+        Of a decision of an experiment: its arm, and the bucket of its unit; "" and 0 without one.
+    metric, value : str and float
+        Of a metric: its name, and its value for a decision.
     reward, key : float and str
         Of a reward: its value, and the key that identifies a repetition; "" without a key.
     settings : mapping
@@ -68,6 +72,10 @@ class LogRecord(msgspec.Struct, frozen=True):
     ranked: list[int] = msgspec.field(name="a", default_factory=list)
     probabilities: list[float] = msgspec.field(name="p", default_factory=list)
     deferred: bool = msgspec.field(name="DeferredAction", default=False)
+    arm: str = msgspec.field(name="Arm", default="")
+    bucket: int = msgspec.field(name="Bucket", default=0)
+    metric: str = msgspec.field(name="Metric", default="")
+    value: float = msgspec.field(name="Value", default=0.0)
     reward: float = msgspec.field(name="RewardValue", default=0.0)
     key: str = msgspec.field(name="RewardId", default="")
     settings: dict[str, Any] = msgspec.field(name="Settings", default_factory=dict)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +17,18 @@ import msgspec
 
 from onlineauto.errors import InputError
 from onlineauto.formats.lines.line_reader import NotOneEventError
+from onlineauto.service.learning.experiment import (
+    CANARY,
+    CONTROL,
+    REWARD,
+    TREATMENT,
+    arm_of,
+    bucket_of,
+    name_of,
+)
 from onlineauto.service.log.group_commit import GroupCommit
 from onlineauto.service.log.record import LogRecord, read_record, sealed, stamp
+from onlineauto.service.loop.slots import DeferredSlots
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
 from onlineauto.service.ranking.choice import certain_choice, choose, seed_of
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from onlineauto.service.join.join import Join
+    from onlineauto.service.join.settings import JoinSettings
     from onlineauto.service.learning.learner import Published
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.log.segment_log import SegmentLog
@@ -95,6 +107,8 @@ class Front:
         self._namespaces = set(namespaces if limits.only is None else limits.only)
         self._lock = threading.Lock()
         self._commit = GroupCommit(log, deliver=deliver)
+        self.canary: Published | None = None
+        self.deferred_slots = DeferredSlots(join)
 
     def rank(self, question: Question, done: Done) -> Ranked:
         """Decide, and return the answer; it may be sent once `done` is called.
@@ -115,14 +129,41 @@ class Front:
         Each step is done for all questions before the next step, so that its code and tables stay in the
         processor's cache. That takes half the time.
         """
-        mode, published = self.join.settings.mode, self.published
-        turn = [_Ranking(question, done, mode, published) for question, done in asked]
+        settings, published = self.join.settings, self.published
+        turn = [_Ranking(question, done, settings.mode, published) for question, done in asked]
         _step(self._read, turn)
+        if settings.mode == "online" and (settings.control or settings.canary_share):
+            _step(partial(self._assign, settings), turn)
         _step(_predict, turn)
         _step(self._choose, turn)
         with self._lock:
             _step(self._log, turn)
         return [each.answer if each.error is None else each.error for each in turn]
+
+    def check(self, question: Question) -> None:
+        """Check that a question can be answered.
+
+        Raises
+        ------
+        RefusedError
+            It is malformed or too large.
+        """
+        context_of(question, self.limits, self._namespaces)
+
+    def check_room(self, count: int) -> None:
+        """Check that a number of decisions may wait at once.
+
+        Raises
+        ------
+        RefusedError
+            Too many wait already.
+        """
+        with self._lock:
+            self._check_room(self.join.waiting + count - 1, WAITING, self._now())
+
+    def allow_namespace(self, name: str) -> None:
+        """Accept a namespace that the service itself adds, beside those that requests may name."""
+        self._namespaces.add(name)
 
     def reward(self, event_id: str, value: float, done: Done, *, key: str = "") -> None:
         """Record a reward of a decision, which need not exist yet; it counts once `done` is called.
@@ -153,6 +194,25 @@ class Front:
             now = self._now()
             record = LogRecord("reward", _NOW, event_id, reward=value, key=key)
             self._append("reward", done, now, record, EventId=event_id, RewardValue=value, **members)
+
+    def metric(self, event_id: str, name: str, value: float, done: Done) -> None:
+        """Record a value of a guardrail's metric for a decision; it counts once `done` is called.
+
+        Raises
+        ------
+        RefusedError
+            The id is too long, the metric is not declared, the value is out of range, or too much waits.
+        """
+        self._check_id(event_id)
+        known = [name_of(each) for each in self.join.settings.guardrails]
+        if name not in known or name == REWARD:
+            others = ", ".join(each for each in known if each != REWARD) or "none"
+            raise RefusedError(f"{name!r} is not a metric of --guardrails, which names {others}")
+        if not abs(value) < 3e38:
+            raise RefusedError(f"the value {value} is not a finite number that single precision has")
+        with self._lock:
+            self._check_room(0, WAITING, self._now())
+            self._append("metric", done, EventId=event_id, Metric=name, Value=value)
 
     def activate(self, event_id: str, done: Done) -> None:
         """Activate a deferred decision, so that it is learnt; this counts once `done` is called.
@@ -287,6 +347,19 @@ class Front:
         """Encode the context of a question."""
         one.context = context_of(one.question, self.limits, self._namespaces)
 
+    def _assign(self, settings: JoinSettings, one: _Ranking) -> None:
+        """Assign a question to an arm of the experiment, by the unit that it names."""
+        question, canary = one.question, self.canary
+        one.bucket = bucket_of(self.app, question.unit or question.event_id)
+        one.arm = arm_of(one.bucket, settings)
+        if one.arm == CONTROL:
+            one.mode = CONTROL
+        elif one.arm == CANARY:
+            if canary is not None and canary.name == settings.canary:
+                one.published = canary
+            else:  # a rank server has only the model that learns
+                one.arm = TREATMENT
+
     def _choose(self, one: _Ranking) -> None:
         """Choose an action by the model, or choose the baseline."""
         question = one.question
@@ -317,6 +390,8 @@ class Front:
             mode=one.mode,
             deferred=deferred,
             excluded=one.out,
+            arm=one.arm,
+            bucket=one.bucket,
         )
         self._submit(line, one.done, now, LogRecord("rank", _NOW, question.event_id, deferred=deferred))
 
@@ -360,6 +435,8 @@ class Front:
                 extra={"event": "clock_jump", "seconds": round(jump, 3)},
             )
         self.join.take(known, position, len(line), at=now)
+        if known.deferred and known.kind == "rank":
+            self.deferred_slots.add(known.event_id)
 
     def _write(self, line: bytes, done: Done) -> int:
         """Submit a line to the log, and return its position; an empty line waits for the lines before it.
@@ -378,7 +455,20 @@ class Front:
 class _Ranking:
     """A rank between its question and its answer."""
 
-    __slots__ = ("answer", "context", "done", "error", "mode", "out", "pmf", "published", "question", "seed")
+    __slots__ = (
+        "answer",
+        "arm",
+        "bucket",
+        "context",
+        "done",
+        "error",
+        "mode",
+        "out",
+        "pmf",
+        "published",
+        "question",
+        "seed",
+    )
 
     answer: Ranked
     context: bytes
@@ -389,6 +479,7 @@ class _Ranking:
     def __init__(self, question: Question, done: Done, mode: str, published: Published) -> None:
         self.question, self.done, self.mode, self.published = question, done, mode, published
         self.error: Exception | None = None
+        self.arm, self.bucket = "", 0
 
 
 def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:

@@ -10,12 +10,13 @@ import io
 import logging
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.service.join.duration import seconds_of
 from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.join.replay import replay
@@ -27,10 +28,12 @@ from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
 from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.service.loop.front import WAITING, Front, ignore_completion
+from onlineauto.service.loop.roll_back import NO_CANARY, changes_after_alarm
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.question import Limits
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import os
@@ -123,7 +126,7 @@ class Loop(Front):
         clock: Callable[[], float] | None = None,
         deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
     ) -> None:
-        configuration, clock = _checked(configuration), clock or SteadyClock()
+        configuration, clock = service_configuration(configuration), clock or SteadyClock()
         self.every, self.keep_log = every or Every(), keep_log
         self.failed: Exception | None = None
         self.unsaved: OSError | None = None
@@ -141,8 +144,15 @@ class Loop(Front):
             pass
         self._behind_at_first = log.end
         self.board = board_of(self.learner)
+        self.experiment, self._reported = self.learner.experiment.report(), -1
         self._learning = threading.RLock()
-        self._done_at = {"learn": clock(), "publish": 0.0, "snapshot": clock(), "keep": clock()}
+        self._done_at = {
+            "learn": clock(),
+            "publish": 0.0,
+            "snapshot": clock(),
+            "keep": clock(),
+            "report": 0.0,
+        }
         known = list(self.learner.workspace.layout.keys())
         super().__init__(
             folder,
@@ -159,6 +169,7 @@ class Loop(Front):
         changed = _changed(self.join.settings, {**(settings or {}), **options})
         if changed != self.join.settings or not self.log.end:
             self._append("settings", ignore_completion, Settings=msgspec.to_builtins(changed))
+        self._load_canary()
 
     def take_over(self, source: str, position: int, content: bytes, done: Done) -> int:
         """Take over records of the log of a rank server; return the position of the next record to send.
@@ -190,7 +201,7 @@ class Loop(Front):
             for line in content.splitlines(keepends=True):
                 position += len(line)
                 record = read_record(line, where=f"the log of {source}")
-                if record.kind not in ("rank", "reward", "activate"):
+                if record.kind not in ("rank", "reward", "activate", "metric"):
                     line = sealed(b'{"Type":"tick","Timestamp":"%b"}' % stamp(now).encode())
                 if position > known:
                     taken.append((record, position, line))
@@ -237,6 +248,26 @@ class Loop(Front):
         self.learner.models.path(name)
         with self._lock:
             self._append("model", done, Model=name)
+        if name == self.join.settings.canary:  # it decides for all now
+            self.change(NO_CANARY, ignore_completion)
+            self._load_canary()
+
+    def start_canary(self, name: str, share: float, done: Done) -> None:
+        """Let a model of the history decide for a share of the units; a share of 0 ends the canary.
+
+        Raises
+        ------
+        InputError
+            The model does not exist.
+        OptionError
+            The share is out of range, or the model has other options.
+        """
+        if share:
+            self.learner.published(name)
+            self.change({"canary": name, "canary_share": share}, done)
+        else:
+            self.change(NO_CANARY, done)
+        self._load_canary()
 
     def put_model(self, name: str, content: bytes, done: Done) -> None:
         """Add the bytes of a model to the history, and switch to it.
@@ -268,6 +299,7 @@ class Loop(Front):
                 return 0
             try:
                 taken = self.learner.step()
+                self._roll_back()
                 if self.learner.position >= self.log.durable:
                     self._done_at["learn"] = self.clock()
                 self._publish_and_save()
@@ -293,13 +325,29 @@ class Loop(Front):
         with self._learning:
             return self.learner.keep()
 
-    def model(self) -> tuple[str, bytes]:
-        """Return the name and the bytes of the predicting model, with which rank servers rank identically."""
+    def model(self, *, learns: bool = False) -> tuple[str, bytes]:
+        """Return the name and the bytes of the predicting model, with which rank servers rank identically.
+
+        With `learns`, the model is whole: it can be put into another service and learns there.
+        """
         with self._learning:
             self.learner.mend()
             file = io.BytesIO()
-            self.learner.workspace.save(file, predict_only="stack")
+            self.learner.workspace.save(file, predict_only=False if learns else "stack")
             return self.learner.name, file.getvalue()
+
+    def empty_model(self) -> bytes:
+        """Return the bytes of a model with these options that has learnt nothing."""
+        file = io.BytesIO()
+        Workspace(configuration=self.learner.workspace.configuration).save(file)
+        return file.getvalue()
+
+    def log_times(self) -> tuple[float, float]:
+        """Return the times of the first and the last record of the log, in seconds."""
+        for _, line in self.log.lines(self.log.begin):
+            with suppress(InputError):
+                return read_record(line).time.timestamp(), self._latest
+        return self._latest, self._latest
 
     @property
     def trouble(self) -> str:
@@ -373,6 +421,30 @@ class Loop(Front):
             join.is_known(record.event_id) or join.early < self.limits.pending
         )
 
+    def _roll_back(self) -> None:
+        """Let the baseline decide, or end the canary, if a guardrail that asks for it is broken."""
+        experiment, settings = self.learner.experiment, self.join.settings
+        # While the log is learnt again, it may have the answer to this alarm already.
+        if experiment.alarms and self.caught_up and self.learner.join.settings == settings:
+            changes = changes_after_alarm(experiment, settings)
+            if changes:
+                self.change(changes, ignore_completion)
+                self._load_canary()
+
+    def _load_canary(self) -> None:
+        """Load the canary of the settings; without its model, the canary ends."""
+        settings = self.join.settings
+        self.learner.models.in_use = settings.canary
+        if not settings.canary:
+            self.canary = None
+        elif self.canary is None or self.canary.name != settings.canary:
+            try:
+                self.canary = self.learner.published(settings.canary)
+            except OnlineautoError as error:
+                _LOG.error("the canary ends: %s", error, extra={"event": "canary_lost"})
+                self.change(NO_CANARY, ignore_completion)
+                self._load_canary()
+
     def _learn_the_rest(self) -> None:
         while self.learn():
             pass
@@ -382,6 +454,10 @@ class Loop(Front):
         if self.learner.name != self.published.name and self._is_due("publish", now, every.publish):
             self.published, self.board = self.learner.publish(), board_of(self.learner)
             self._done_at["publish"] = now
+        changes = self.learner.experiment.changes
+        if changes != self._reported and self._is_due("report", now, every.publish):
+            self.experiment, self._reported = self.learner.experiment.report(), changes
+            self._done_at["report"] = now
         if self.unsaved is not None and time.monotonic() < self._again_at:
             return
         try:
@@ -427,7 +503,7 @@ class Loop(Front):
         self.log.remove_first(old)
 
 
-def _checked(configuration: Configuration) -> Configuration:
+def service_configuration(configuration: Configuration) -> Configuration:
     """Return the options of a model, if a service can use them: decisions with actions, read as dsjson.
 
     Raises
@@ -437,8 +513,8 @@ def _checked(configuration: Configuration) -> Configuration:
     """
     if configuration.get("ccb_explore_adf"):
         raise OptionError(
-            "a service fills one slot at a time, but --ccb_explore_adf fills several together: use "
-            "--cb_explore_adf and send a rank for each slot, which excludes the actions of earlier slots"
+            "a service learns each slot as a decision: give --cb_explore_adf, not --ccb_explore_adf, and "
+            "send POST /v1/rank/slots"
         )
     if not configuration.get("cb_explore_adf"):
         raise OptionError("a service decides among actions that have features: give --cb_explore_adf")

@@ -85,6 +85,8 @@ def line_of(
     mode: str,
     deferred: bool = False,
     excluded: Sequence[int] = (),
+    arm: str = "",
+    bucket: int = 0,
 ) -> bytes:
     """Return the line of a decision in the log.
 
@@ -99,11 +101,13 @@ def line_of(
     seed : int
         The number from which the action was drawn.
     mode : str
-        The mode: with ``online`` the model decided, else the baseline.
+        The mode: with ``online`` the model decided, else the baseline; ``control`` in the control arm.
     deferred : bool
         The decision has to be activated.
     excluded : sequence of int
         The indices of the actions that must not be chosen.
+    arm, bucket : str and int
+        The arm of an experiment, and the bucket of the unit.
     """
     head = _Head(
         "rank",
@@ -118,6 +122,8 @@ def line_of(
     more = b',"DeferredAction":true' if deferred else b""
     if excluded:
         more += b',"Excluded":' + _ENCODER.encode([each + 1 for each in excluded])
+    if arm:
+        more += b',"Arm":"%b","Bucket":%d' % (arm.encode(), bucket)
     return sealed(b'%b%b,"c":%b}' % (_ENCODER.encode(head)[:-1], more, context))
 
 

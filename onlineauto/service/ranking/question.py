@@ -30,6 +30,8 @@ class Limits(msgspec.Struct, frozen=True):
         Size of the body of a request.
     actions : int
         Number of actions of a rank.
+    slots : int
+        Number of slots of a rank of slots. Each is logged with its context and its actions.
     members : int
         Number of namespaces, and of features without one, of the context and of each action.
     features : int
@@ -50,6 +52,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     body_bytes: int = 1 << 16
     actions: int = 256
+    slots: int = 32
     features: int = 1024
     members: int = 64
     name_bytes: int = 128
@@ -77,6 +80,8 @@ class Question(NamedTuple):
         Ids of actions that must not be chosen.
     deferred : bool
         The decision has to be activated before it is learnt.
+    unit : str
+        What an experiment assigns to an arm, such as the id of a user; by default the event.
     """
 
     event_id: str
@@ -85,6 +90,7 @@ class Question(NamedTuple):
     actions: Sequence[Sequence[Features]]
     excluded: frozenset[str] = frozenset()
     deferred: bool = False
+    unit: str = ""
 
 
 def context_of(question: Question, limits: Limits, known_namespaces: set[str]) -> bytes:
@@ -180,6 +186,8 @@ def _check_ids(question: Question, limits: Limits) -> None:
         if not name or (4 * len(name) > most and len(name.encode()) > most):
             what = "event id" if name == question.event_id else "id of an action"
             raise RefusedError(f"the {what} has 1 to {most} bytes, not {len(name.encode())}")
+    if len(question.unit.encode()) > most:
+        raise RefusedError(f"the unit has at most {most} bytes, not {len(question.unit.encode())}")
     if len(set(question.ids)) < len(question.ids):
         raise RefusedError("two actions have the same id; each needs its own")
     if question.excluded and question.excluded.issuperset(question.ids):

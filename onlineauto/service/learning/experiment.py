@@ -1,0 +1,445 @@
+"""``Experiment``: the worth of the model beside the baseline, from a control arm that is chosen by chance.
+
+A hash of its unit, such as a user, puts each decision into one of 2,048 buckets. The first buckets are the
+control arm: the baseline decides there, and nothing is learnt. The last buckets may be a canary, where
+another model decides. All others are the treatment.
+
+Decisions of one unit are alike, so they are no independent evidence, but all of them are in one bucket, and
+buckets are independent. So the variance of an arm's mean is estimated from the sums of its B buckets: with
+n_b decisions and the sum s_b in bucket b, it is B / (B - 1) · Σ (s_b - mean · n_b)² / n². It is at least the
+variance for independent decisions, which matters while rewards are rare.
+
+An interval holds at all times at once, so it may be looked at whenever one likes. With the standard error e
+of a difference and a typical effect t, a tenth of a reward's standard deviation, the interval is the
+difference ± e · sqrt((1 + k) / k · (ln(1 + k) + 2 ln(1/α))) with k = t²/e². This is the mixture sequential
+probability ratio test for means that are nearly normal. There is no interval before 30 buckets of each arm
+have decisions.
+
+Source: Robbins, *Statistical methods related to the law of the iterated logarithm*, 1970; Waudby-Smith,
+Arbour, Sinha, Kennedy, Ramdas, *Time-uniform central limit theory and asymptotic confidence sequences*, 2024.
+"""
+
+from __future__ import annotations
+
+import math
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+
+from onlineauto.service.join.scale import RewardScale
+from onlineauto.service.join.settings import ROLLBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.service.join.settings import JoinSettings
+
+BUCKETS: Final = 2048
+CONTROL, TREATMENT, CANARY = ARMS = ("control", "treatment", "canary")
+REWARD: Final = "reward"
+ALPHA: Final = 0.05
+"""The probability that an interval ever misses, and that any guardrail ever raises a false alarm."""
+_RATIO_ALPHA: Final = 0.01
+_TYPICAL: Final = 0.1
+_TYPICAL_RATIO: Final = 0.05
+_LEAST_BUCKETS: Final = 30
+_EVERY: Final = 64
+"""Guardrails are tested after this number of decisions."""
+_MOST_ALARMS: Final = 20
+
+
+def bucket_of(app: str, unit: str) -> int:
+    """Return the bucket of a unit, which is independent of the draw of its actions.
+
+    >>> bucket_of("default", "u1") == bucket_of("default", "u1"), 0 <= bucket_of("other", "u1") < BUCKETS
+    (True, True)
+    """
+    key = blake2b(app.encode(), digest_size=32).digest()
+    return int.from_bytes(blake2b(unit.encode(), digest_size=4, key=key, person=b"arm").digest()) % BUCKETS
+
+
+def arm_of(bucket: int, settings: JoinSettings) -> str:
+    """Return the arm of a bucket."""
+    if bucket < buckets_in(settings.control):
+        return CONTROL
+    if bucket >= BUCKETS - buckets_in(settings.canary_share):
+        return CANARY
+    return TREATMENT
+
+
+def buckets_in(share: float) -> int:
+    """Return the number of buckets of a share of all units; at least one, unless the share is 0."""
+    return max(round(share * BUCKETS), 1) if share else 0
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """The mean of a quantity in two arms, and their difference with an interval that holds at all times.
+
+    Attributes
+    ----------
+    quantity : str
+        ``reward``, or the name of a metric; its mean is that of a decision.
+    arm, against : str
+        The two arms.
+    mean, mean_against, difference : float, optional
+        The two means, and the first less the second; None without a decision in each arm.
+    low, high : float, optional
+        Bounds on the difference; None where evidence is insufficient.
+    relative : float, optional
+        The difference as a part of the second mean; None unless that is above 0.
+    """
+
+    quantity: str
+    arm: str
+    against: str
+    mean: float | None = None
+    mean_against: float | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    relative: float | None = None
+
+
+class ArmSummary(msgspec.Struct, frozen=True):
+    """An arm: its share of all units, and its decisions that have ended."""
+
+    name: str
+    share: float
+    decisions: int
+
+
+class SampleRatio(msgspec.Struct, frozen=True):
+    """The share of the decisions that the control arm has; a mismatch makes all comparisons doubtful.
+
+    Attributes
+    ----------
+    expected, observed : float
+        The share of control and treatment that control should have, and has.
+    low, high : float, optional
+        Bounds on what a bucket of control has more than one of treatment, as a part of the latter.
+    matches : bool
+        0 is within the bounds, which hold at all times with probability 0.99.
+    """
+
+    expected: float
+    observed: float
+    low: float | None
+    high: float | None
+    matches: bool
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """A guardrail that was broken: the time, and the number of decisions of the experiment until then."""
+
+    time: float
+    decisions: int
+    quantity: str
+    arm: str
+    against: str
+    high: float
+    rolls_back: bool
+
+
+class ExperimentReport(msgspec.Struct, frozen=True):
+    """The state of an experiment.
+
+    Attributes
+    ----------
+    control : float
+        The share of units in the control arm.
+    began, changed : float
+        The time at which the control arm began, and of the latest change of the model or of the settings.
+    lift, lift_since_change : Comparison
+        The reward of the treatment beside that of control, since each of these times.
+    arms, sample_ratio, guardrails
+        Since the latest change.
+    unmatched : int
+        The number of values of metrics whose decision was not known.
+    alarms : list of Alarm
+        The latest alarms of all times.
+    """
+
+    control: float
+    began: float
+    changed: float
+    lift: Comparison
+    lift_since_change: Comparison
+    arms: list[ArmSummary]
+    sample_ratio: SampleRatio
+    guardrails: list[Comparison]
+    unmatched: int
+    alarms: list[Alarm]
+
+
+class BucketSums:
+    """Decisions and sums of quantities by bucket, and the sum of squares of each quantity."""
+
+    def __init__(self, quantities: Sequence[str]) -> None:
+        self.counts = np.zeros(BUCKETS)
+        self.sums = {name: np.zeros(BUCKETS) for name in quantities}
+        self.squares = dict.fromkeys(quantities, 0.0)
+
+    def add(self, quantity: str, bucket: int, value: float) -> None:
+        """Add a value of a quantity."""
+        self.sums[quantity][bucket] += value
+        self.squares[quantity] += value * value
+
+    def compare(
+        self, quantity: str, arms: dict[str, slice], pair: tuple[str, str], alpha: float
+    ) -> Comparison:
+        """Return the difference between two arms, each a range of buckets."""
+        first, second = (arms[name] for name in pair)
+        total = float(self.counts.sum())
+        if not (self.counts[first].sum() and self.counts[second].sum()):
+            return Comparison(quantity, *pair)
+        variance = max(self.squares[quantity] / total - (self.sums[quantity].sum() / total) ** 2, 0.0)
+        mean, square = self._mean(quantity, first, variance)
+        against, square_against = self._mean(quantity, second, variance)
+        difference, error = mean - against, math.sqrt(square + square_against)
+        enough = min(np.count_nonzero(self.counts[each]) for each in (first, second)) >= _LEAST_BUCKETS
+        half = _half_width(error, _TYPICAL * math.sqrt(variance), alpha) if enough else math.inf
+        known = math.isfinite(half)
+        return Comparison(
+            quantity,
+            *pair,
+            mean,
+            against,
+            difference,
+            difference - half if known else None,
+            difference + half if known else None,
+            difference / against if against > 0.0 else None,
+        )
+
+    def ratio(self, control: slice, treatment: slice) -> SampleRatio:
+        """Return whether buckets of both arms have equally many decisions."""
+        counts = [self.counts[control], self.counts[treatment]]
+        means = [float(each.mean()) if len(each) else 0.0 for each in counts]
+        total = sum(float(each.sum()) for each in counts)
+        expected = len(counts[0]) / max(len(counts[0]) + len(counts[1]), 1)
+        observed = float(counts[0].sum()) / total if total else 0.0
+        if min(means) * min(map(len, counts)) < 5 * _LEAST_BUCKETS:  # the normal law needs some decisions
+            return SampleRatio(expected, observed, None, None, matches=True)
+        variances = [
+            max(float(each.var()), mean) / len(each) for each, mean in zip(counts, means, strict=True)
+        ]
+        half = _half_width(math.sqrt(sum(variances)) / means[1], _TYPICAL_RATIO, _RATIO_ALPHA)
+        more = means[0] / means[1] - 1.0
+        return SampleRatio(expected, observed, more - half, more + half, matches=abs(more) <= half)
+
+    def state(self) -> list[Any]:
+        """Return the sums as values that a model file can store."""
+        return [self.counts, {name: [each, self.squares[name]] for name, each in self.sums.items()}]
+
+    @classmethod
+    def of(cls, state: Sequence[Any], quantities: Sequence[str]) -> BucketSums:
+        """Return the sums of a `state`."""
+        made = cls(quantities)
+        made.counts[:] = state[0]
+        for name, (sums, squares) in state[1].items():
+            made.sums[name], made.squares[name] = np.array(sums, float), float(squares)
+        return made
+
+    def _mean(self, quantity: str, at: slice, variance: float) -> tuple[float, float]:
+        """Return the mean of an arm, and the square of its standard error."""
+        counts, sums = self.counts[at], self.sums[quantity][at]
+        total = float(counts.sum())
+        mean = float(sums.sum()) / total
+        rest: NDArray[np.float64] = sums - mean * counts
+        by_bucket = float(rest @ rest) / (total * total) * len(rest) / max(len(rest) - 1, 1)
+        return mean, max(by_bucket, variance / total)
+
+
+class Experiment:
+    """Counts decisions by arm, and tests guardrails; all of it is a function of the log.
+
+    Parameters
+    ----------
+    settings : JoinSettings
+        The settings in force, with the share of the control arm and the guardrails.
+    now : float
+        The time.
+
+    Attributes
+    ----------
+    changes : int
+        The number of decisions and values so far, by which a new report is recognised.
+    """
+
+    def __init__(self, settings: JoinSettings, now: float = 0.0) -> None:
+        self.changes = self.unmatched = 0
+        self.alarms: list[Alarm] = []
+        self._epoch, self._scales = 1, dict[str, RewardScale]()
+        self._begin(settings, now)
+
+    def _begin(self, settings: JoinSettings, now: float) -> None:
+        """Begin a new experiment."""
+        self._settings, self._began = settings, now
+        self._whole = BucketSums(self._quantities())
+        self._change(now)
+
+    def _change(self, now: float) -> None:
+        """Begin a new part of the experiment: what is tested from here on is another model."""
+        self._changed, self._part = now, BucketSums(self._quantities())
+        self._broken: set[tuple[str, str]] = set()
+
+    def _quantities(self) -> list[str]:
+        return list(dict.fromkeys((REWARD, *(name_of(each) for each in self._settings.guardrails))))
+
+    def follow(self, settings: JoinSettings, now: float) -> None:
+        """Take settings from the log; begin again if they change the arms, or who decides."""
+        before, self._settings = self._settings, settings
+        if (settings.control, settings.guardrails) != (before.control, before.guardrails):
+            self._epoch = 1
+            self._begin(settings, now)
+        elif (
+            settings.canary_share != before.canary_share
+            or settings.canary != before.canary
+            or settings.mode != before.mode
+        ):
+            self.changed(now)
+
+    def changed(self, now: float) -> None:
+        """Begin a new part, because another model decides; the parts share the level of the guardrails."""
+        if self._part.counts.any():
+            self._epoch += 1
+        self._change(now)
+
+    def take(self, arm: str, bucket: int, reward: float, now: float) -> None:
+        """Count a decision that has ended with a reward, and test the guardrails now and then."""
+        if not 0 <= bucket < BUCKETS or arm != arm_of(bucket, self._settings):
+            return  # it was made under other settings
+        self.changes += 1
+        for sums in (self._part,) if arm == CANARY else (self._part, self._whole):
+            sums.counts[bucket] += 1.0
+            sums.add(REWARD, bucket, reward)
+        if int(self._part.counts.sum()) % _EVERY == 0:
+            self._test(now)
+
+    def take_metric(self, name: str, arm: str, bucket: int, value: float) -> None:
+        """Add a value of a metric to the arm of its decision; without an arm, count it as unmatched."""
+        self.changes += 1
+        if not arm:
+            self.unmatched += 1
+        elif name in self._part.sums and 0 <= bucket < BUCKETS and arm == arm_of(bucket, self._settings):
+            value = self._scales.setdefault(name, RewardScale()).bound_reward(value)
+            for sums in (self._part,) if arm == CANARY else (self._part, self._whole):
+                sums.add(name, bucket, value)
+
+    def failed_arm(self) -> str:
+        """Return the arm that a broken guardrail rolls back, or ""."""
+        arms = {each.arm for each in self.alarms if each.rolls_back and each.time >= self._changed}
+        broken = arms & {arm for _, arm in self._broken}
+        return CANARY if CANARY in broken else TREATMENT if broken else ""
+
+    def report(self) -> ExperimentReport:
+        """Return the state of the experiment."""
+        arms = self._arms()
+        pair = TREATMENT, CONTROL
+        without_canary = arms | {TREATMENT: slice(arms[CONTROL].stop, BUCKETS)}
+        names = [name for name, at in arms.items() if at.stop > at.start]
+        return ExperimentReport(
+            control=self._settings.control,
+            began=self._began,
+            changed=self._changed,
+            lift=self._whole.compare(REWARD, without_canary, pair, ALPHA),
+            lift_since_change=self._part.compare(REWARD, arms, pair, ALPHA),
+            arms=[
+                ArmSummary(
+                    name,
+                    (arms[name].stop - arms[name].start) / BUCKETS,
+                    int(self._part.counts[arms[name]].sum()),
+                )
+                for name in names
+            ],
+            sample_ratio=self._part.ratio(arms[CONTROL], arms[TREATMENT]),
+            guardrails=[self._guarded(quantity, each) for quantity, each in self._guards()],
+            unmatched=self.unmatched,
+            alarms=list(self.alarms),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return the experiment as values that a model file can store; empty if there is none."""
+        if not self._settings.control and not self._settings.canary_share:
+            return {}
+        return {
+            "settings": msgspec.to_builtins(self._settings),
+            "times": [self._began, self._changed],
+            "numbers": [self.changes, self.unmatched, self._epoch],
+            "alarms": msgspec.to_builtins(self.alarms),
+            "broken": [list(each) for each in sorted(self._broken)],
+            "scales": {name: [list(each.counts.items()), each.limit] for name, each in self._scales.items()},
+            "whole": self._whole.state(),
+            "part": self._part.state(),
+        }
+
+    @classmethod
+    def of(cls, state: dict[str, Any], settings: JoinSettings, now: float) -> Experiment:
+        """Return the experiment of a `state`, or a new one if that is empty.
+
+        Raises
+        ------
+        ValueError, KeyError
+            It is not such a state.
+        """
+        if not state:
+            return cls(settings, now)
+        made = cls(msgspec.convert(state["settings"], type(settings)), now)
+        made._began, made._changed = map(float, state["times"])
+        made.changes, made.unmatched, made._epoch = map(int, state["numbers"])
+        made.alarms = msgspec.convert(state["alarms"], list[Alarm])
+        made._broken = {(quantity, arm) for quantity, arm in state["broken"]}
+        for name, (counts, limit) in state["scales"].items():
+            of_power = {int(power): int(count) for power, count in counts}
+            made._scales[name] = RewardScale(of_power, float(limit))
+        made._whole = BucketSums.of(state["whole"], made._quantities())
+        made._part = BucketSums.of(state["part"], made._quantities())
+        return made
+
+    def _arms(self) -> dict[str, slice]:
+        control, canary = buckets_in(self._settings.control), buckets_in(self._settings.canary_share)
+        edges = 0, control, BUCKETS - canary, BUCKETS
+        return {name: slice(*edges[at : at + 2]) for at, name in enumerate(ARMS)}
+
+    def _guards(self) -> list[tuple[str, tuple[str, str]]]:
+        """Return each guarded quantity with each pair of arms, the second of which is the standard."""
+        arms = self._arms()
+        pairs = [
+            pair
+            for pair in ((TREATMENT, CONTROL), (CANARY, TREATMENT))
+            if all(arms[name].stop > arms[name].start for name in pair)
+        ]
+        return [(quantity, pair) for quantity in self._quantities() for pair in pairs]
+
+    def _guarded(self, quantity: str, pair: tuple[str, str]) -> Comparison:
+        """Compare arms at the level of a guardrail: all of them over all parts have `ALPHA` together."""
+        share = len(self._guards()) * self._epoch * (self._epoch + 1)
+        return self._part.compare(quantity, self._arms(), pair, ALPHA / share)
+
+    def _test(self, now: float) -> None:
+        for quantity, pair in self._guards():
+            if (quantity, pair[0]) in self._broken:
+                continue
+            found = self._guarded(quantity, pair)
+            if found.high is not None and found.high < 0.0:
+                self._broken.add((quantity, pair[0]))
+                rolls_back = f"{quantity}:{ROLLBACK}" in self._settings.guardrails
+                decisions = int(self._part.counts.sum())
+                alarm = Alarm(now, decisions, quantity, *pair, found.high, rolls_back)
+                self.alarms = [*self.alarms, alarm][-_MOST_ALARMS:]
+
+
+def name_of(guardrail: str) -> str:
+    """Return the quantity of a guardrail such as ``revenue:rollback``."""
+    return guardrail.partition(":")[0]
+
+
+def _half_width(error: float, typical: float, alpha: float) -> float:
+    """Return half the width of an interval; infinite without an error or a typical effect."""
+    if not (error > 0.0 and typical > 0.0):
+        return math.inf
+    ratio = (typical / error) ** 2
+    return error * math.sqrt((1.0 + ratio) / ratio * (math.log1p(ratio) - 2.0 * math.log(alpha)))
