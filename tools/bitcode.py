@@ -25,7 +25,7 @@ from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.levels import compiles_for, levels, runnable_levels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import FunctionType
 
     from onlineauto.jit.packing import Packed
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as cache, shown_compiling():
         os.environ["ONLINEAUTO_CACHE_DIR"] = cache
         cache_directory.cache_clear()
-        programs = collect()
+        programs = collect(warm_up)
     compiled = len(programs.keys() - bitcode.bitcode().programs.keys())
     if programs != bitcode.bitcode().programs:
         bitcode.write(path, programs, binding.llvm_version_info[0])
@@ -57,8 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def collect() -> bitcode.Programs:
-    """Compile everything; return the bitcode of each program."""
+def collect(run: Callable[[], object]) -> bitcode.Programs:
+    """Return the bitcode of each program that `run` loads; none of them may be in the cache."""
     programs = bitcode.Programs()
     found = code.bitcode_for
 
@@ -68,7 +68,7 @@ def collect() -> bitcode.Programs:
 
     code.bitcode_for = noted
     try:
-        warm_up()
+        run()
     finally:
         code.bitcode_for = found
     return programs

@@ -60,7 +60,7 @@ def bitcode() -> Bitcode:
     try:
         llvm, programs = read(path)
     except (OSError, ValueError, ImportError) as error:  # some builds of Python have no lzma
-        _LOG.warning("kernels are compiled, since %s cannot be used: %s", path, error)
+        _warn(error)
         return Bitcode({}, "the package's bitcode cannot be used")
     from llvmlite import binding
 
@@ -68,6 +68,17 @@ def bitcode() -> Bitcode:
     if mine < llvm:
         return Bitcode({}, f"LLVM {mine} cannot read the package's bitcode, which needs LLVM {llvm}")
     return Bitcode(programs, "")
+
+
+def reject(error: Exception) -> None:
+    """Log a warning and use no bitcode in this process, because LLVM cannot read it."""
+    bitcode().programs.clear()
+    _warn(error)
+
+
+def _warn(error: Exception) -> None:
+    reason = " ".join(str(error).split())
+    _LOG.warning("kernels are compiled, since the bitcode in %s cannot be used: %s", _FOLDER, reason)
 
 
 def _levels() -> Iterable[str]:

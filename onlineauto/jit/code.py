@@ -146,7 +146,13 @@ def _generate(function: FunctionType, packed: Packed, symbol: str) -> tuple[byte
     from onlineauto.jit.generating import object_code
 
     code, result = bitcode_for(function, packed, symbol)
-    return object_code(code), result
+    try:
+        return object_code(code), result
+    except RuntimeError as error:
+        if bitcode.find(symbol) is None:
+            raise
+        bitcode.reject(error)
+        return _generate(function, packed, symbol)
 
 
 def bitcode_for(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:

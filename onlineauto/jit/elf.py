@@ -92,7 +92,7 @@ def _link(code: bytes, symbol: str) -> int:
     symbols = list(_symbols(code, sections))
     functions = [name for name, section, _ in symbols if section == _UNDEFINED and name]
     places, constant, size = _places(sections, begin=_STUB_SIZE * len(functions))
-    region = mmap.mmap(-1, size, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    region = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE)
     base = ctypes.addressof(ctypes.c_char.from_buffer(region))
     for i, name in enumerate(functions):
         stub = _JUMP + _function(name).to_bytes(8, "little")
