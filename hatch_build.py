@@ -1,7 +1,7 @@
 """Hooks of the build: a wheel that carries the library of kernels is for one platform, and needs no compiler.
 
-``ONLINEAUTO_WHEEL_KERNELS`` names the folder of the library. Without it a wheel is for every platform, and
-requires what the extra ``compiler`` has.
+``ONLINEAUTO_WHEEL_KERNELS`` names the folder of the library. Without it a wheel is for every platform, has
+the bitcode of kernels, and requires what the extra ``compiler`` has.
 """
 
 from __future__ import annotations
@@ -41,3 +41,4 @@ class Kernels(BuildHookInterface[Any]):
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"
         build_data["force_include"][folder] = "onlineauto/_kernels"
+        self.build_config.target_config["exclude"] = ["onlineauto/_bitcode"]

@@ -8,22 +8,25 @@ on every machine. A program that grows by more than 5 % fails: either what made 
 that every user waits, and the budget is written anew, or it belongs into a program of its own
 (`onlineauto.engine.loop.working_memory`).
 
-The kernels are compiled into the cache directory, which must have none of them yet.
+The kernels are compiled into the cache directory, which must have none of them yet. A warning says how many
+of them the package's bitcode lacks.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from onlineauto.cli.machine.warmup import warm_up
-from onlineauto.jit import cache_directory, watch_compiling
+from onlineauto.jit import bitcode, cache_directory, watch_compiling
+from onlineauto.jit.levels import levels
 
-__all__ = ["compare", "main", "measure"]
+__all__ = ["bitcode_warning", "compare", "main", "measure"]
 
 BUDGET = Path(__file__).with_suffix(".json")
 TOLERANCE = 0.05
@@ -70,6 +73,18 @@ def compare(found: dict[str, int], budget: dict[str, int]) -> list[str]:
     return wrong
 
 
+def bitcode_warning(symbols: set[str]) -> str:
+    """Return a line if the package's bitcode lacks programs; "" if it has all, or if there is none."""
+    path = next(filter(Path.exists, map(bitcode.file_for, levels())), None)
+    missing = symbols - bitcode.read(path)[1].keys() if path else set()
+    if not missing:
+        return ""
+    return (
+        f"warning: a first run compiles {len(missing)} of {len(symbols)} programs, since the package's "
+        "bitcode is of other sources: run python -m tools.bitcode\n"
+    )
+
+
 def main(words: list[str] | None = None) -> int:
     """Compare with the budget, or write it; return 1 if a program is over its budget."""
     parser = argparse.ArgumentParser(
@@ -81,10 +96,12 @@ def main(words: list[str] | None = None) -> int:
         parser.error(
             f"kernels are compiled already, in {cache_directory()}; ONLINEAUTO_CACHE_DIR names another"
         )
+    os.environ["ONLINEAUTO_KERNELS"] = "none"  # which compiles what the package has bitcode of, too
     begin, seconds = time.perf_counter(), time.process_time()
     found = measure()
     took = f"{time.process_time() - seconds:.0f} CPU seconds, {time.perf_counter() - begin:.0f} s"
     print(f"{sum(found.values())} statements in {len(found)} programs, compiled in {took}")
+    print(bitcode_warning({path.stem for path in cache_directory().glob("*.o")}), end="", file=sys.stderr)
     if options.write:
         BUDGET.write_text(json.dumps(dict(sorted(found.items())), indent=1) + "\n")
         return 0

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from onlineauto.jit.compiling import COMPILE_TIME
+from onlineauto.jit.compiling import COMPILE_TIME, FIRST_RUN
 from tests.bench import cold_start
 
 ROOT = Path(__file__).parent.parent
@@ -142,7 +142,7 @@ def test_pictures_are_drawn(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in pictures.glob("*.svg")}
 
 
-def test_pages_name_one_compile_time() -> None:
+def test_pages_name_the_same_first_run_and_compile_time() -> None:
     found = {
         page.relative_to(ROOT).as_posix(): set(map(int, COMPILES.findall(page.read_text(encoding="utf-8"))))
         for page in PAGES
@@ -155,6 +155,8 @@ def test_pages_name_one_compile_time() -> None:
         "docs/getting-started/install.md",
         "docs/guides/deployment.md",
     }
-    assert all(times == {COMPILE_TIME} for times in named.values())
+    assert all(times <= {FIRST_RUN, COMPILE_TIME} for times in named.values())
+    assert FIRST_RUN in named["README.md"]
+    assert named["docs/guides/deployment.md"] == {FIRST_RUN, COMPILE_TIME}
     words = " ".join(cold_start.QUICK_START)
     assert f"onlineauto {words}\n" in README.read_text(encoding="utf-8"), "the bench runs another command"

@@ -10,7 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from onlineauto.errors import CompilerError, install_hint
-from onlineauto.jit import library
+from onlineauto.jit import bitcode, library
 from onlineauto.jit.cache import load_object
 from onlineauto.jit.compiling import compiled
 from onlineauto.jit.fingerprint import fingerprint_of, kernels_of
@@ -131,17 +131,35 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
 
 
 def _load_or_compile(function: FunctionType, packed: Packed, symbol: str) -> tuple[int, str]:
-    """Return the address of a kernel and the kind of its result, from the disk or from the compiler."""
+    """Return the address of a kernel and the kind of its result, from the disk, from bitcode or compiled."""
     from onlineauto.jit.loading import load
 
     code = load_object(symbol)
     if code is None:
-        make = partial(_compile, function, packed, symbol)
+        make = partial(_generate, function, packed, symbol)
         code = compiled(symbol, make, name=function.__qualname__, total=kernels_of(function))
     return load(code[0], symbol), code[1]
 
 
-def _compile(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:
+def _generate(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:
+    """Return the object code of a kernel and the kind of its result, from its bitcode."""
+    from onlineauto.jit.generating import object_code
+
+    code, result = bitcode_for(function, packed, symbol)
+    try:
+        return object_code(code), result
+    except RuntimeError as error:
+        if bitcode.find(symbol) is None:
+            raise
+        bitcode.reject(error)
+        return _generate(function, packed, symbol)
+
+
+def bitcode_for(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:
+    """Return the optimised bitcode of a kernel, the package's or compiled, and the kind of its result."""
+    found = bitcode.find(symbol)
+    if found is not None:
+        return found
     from onlineauto.jit.compiler.compile import compile_kernel
 
     code, result = compile_kernel(function, packed, symbol)

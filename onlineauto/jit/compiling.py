@@ -15,16 +15,17 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
+from onlineauto.jit.bitcode import bitcode
 from onlineauto.jit.cache import cache_directory, can_keep, keep, kernel_lock, load_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _LOG = logging.getLogger("onlineauto")
-COMPILE_TIME = 51
-"""CPU seconds of the first run of the README's command, which compiles what it needs.
+FIRST_RUN, COMPILE_TIME = 7, 51
+"""CPU seconds of the first run of the README's command: with the package's bitcode, and without.
 
-``python -m tests.bench.cold_start`` measures it. `tests/test_documents.py` finds the pages that name it.
+``python -m tests.bench.cold_start`` measures them. `tests/test_documents.py` finds the pages that name them.
 """
 _STACK = 64 << 20
 """Bytes of the thread's stack: compilers recurse."""
@@ -75,12 +76,12 @@ def note_begin(kernel: str) -> None:
     program = _current.program
     if program is not None:
         program.kernels.add(kernel)
+        if not _listeners:
+            _announce()
         _report(program, min(len(program.kernels), program.total - 1))
 
 
 def _report(program: _Program, done: int) -> None:
-    if not _listeners:
-        _announce()
     for listener in _listeners[:]:
         listener(program.name, done, program.total)
 
@@ -88,12 +89,14 @@ def _report(program: _Program, done: int) -> None:
 @cache
 def _announce() -> None:
     """Log once per process that kernels are being compiled, so that a slow first call is explained."""
+    why = bitcode().reason or "their sources are not those of the package's bitcode"
     if not can_keep():
-        _LOG.warning("compiling kernels: usually about %d CPU seconds", COMPILE_TIME)
+        _LOG.warning("compiling kernels (%s): usually about %d CPU seconds", why, COMPILE_TIME)
         return
     _LOG.warning(
-        "compiling kernels, once: usually about %d CPU seconds; they are kept in %s; "
+        "compiling kernels, once (%s): usually about %d CPU seconds; they are kept in %s; "
         "`onlineauto warmup` compiles them all ahead of time",
+        why,
         COMPILE_TIME,
         cache_directory().parent,
     )

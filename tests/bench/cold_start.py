@@ -3,9 +3,10 @@
     python -m tests.bench.cold_start [--library FOLDER] [--rounds 5]
 
 Each figure is of processes of their own. *calibration* compiles a fixed function with Numba alone, so that
-figures of two machines can be compared. *compile time* is the first run of the README's command, with no
-cache: the figure of README and documentation, `COMPILE_TIME` in `onlineauto/jit/compiling.py`. *warm run* is
-five events with a full cache, *library* five events with kernels compiled ahead of time (``onlineauto warmup
+figures of two machines can be compared. *first run* is the README's command with no cache, which generates
+machine code from the package's bitcode; *compile time* is the same without bitcode. They are the figures of
+README and documentation, `FIRST_RUN` and `COMPILE_TIME` in `onlineauto/jit/compiling.py`. *warm run* is five
+events with a full cache, *library* five events with kernels compiled ahead of time (``onlineauto warmup
 --library FOLDER``). Seconds are of the processor; memory is the most that was resident.
 """
 
@@ -16,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -66,6 +68,7 @@ class Cost(NamedTuple):
     """What a process took."""
 
     seconds: float  # of the processor
+    wall: float
     megabytes: float
     output: str
 
@@ -79,6 +82,7 @@ def cost_of(words: Sequence[str], *, cache: Path, **environment: str) -> Cost:
         It failed.
     """
     variables = os.environ | {"ONLINEAUTO_CACHE_DIR": str(cache), "PYTHONPATH": str(REPOSITORY)} | environment
+    begin = time.perf_counter()
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             [sys.executable, *words], cwd=REPOSITORY, env=variables, stdout=output, stderr=subprocess.DEVNULL
@@ -89,7 +93,8 @@ def cost_of(words: Sequence[str], *, cache: Path, **environment: str) -> Cost:
             raise RuntimeError(f"{' '.join(words[-3:])} ended with {process.returncode}")
         output.seek(0)
         unit = 1 if sys.platform == "darwin" else 1024
-        return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * unit / 1e6, output.read())
+        seconds, wall = used.ru_utime + used.ru_stime, time.perf_counter() - begin
+        return Cost(seconds, wall, used.ru_maxrss * unit / 1e6, output.read())
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -106,9 +111,13 @@ def main(words: Sequence[str] | None = None) -> None:
         five = ["-c", IMPORTED, "-d", str(events), "--cb_explore_adf", "-q", "::", "--quiet"]
         calibration = cost_of(["-c", CALIBRATION], cache=cache)
         command = [*QUICK_START[:-1], str(Path(directory) / QUICK_START[-1])]
-        first = cost_of(["-m", "onlineauto", *command], cache=cache)
         print(f"calibration   {calibration.seconds:7.2f} s")
-        print(f"compile time  {first.seconds:7.2f} s, {first.seconds / calibration.seconds:.2f} calibrations")
+        for name, kernels, folder in (("first run", "", cache), ("compile time", "none", cache / "compiled")):
+            first = cost_of(["-m", "onlineauto", *command], cache=folder, ONLINEAUTO_KERNELS=kernels)
+            times = first.seconds / calibration.seconds
+            print(
+                f"{name:13} {first.seconds:7.2f} s, {times:.2f} calibrations, {first.wall:.1f} s of wall time"
+            )
         _print("warm run", [cost_of(five, cache=cache) for _ in range(options.rounds)])
         _print(
             "--help", [cost_of(["-m", "onlineauto", "--help"], cache=cache) for _ in range(options.rounds)]

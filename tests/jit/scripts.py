@@ -34,7 +34,7 @@ def total(column):
 """Three kernels; the `total` of 0, 1, 2, 3 is 50."""
 
 
-def start(script: Path, cache: Path, *words: str) -> subprocess.Popen[str]:
+def start(script: Path, cache: Path, *words: str, **environment: str) -> subprocess.Popen[str]:
     """Start a script that keeps its kernels in `cache`."""
     return subprocess.Popen(
         [sys.executable, str(script), *words],
@@ -42,7 +42,7 @@ def start(script: Path, cache: Path, *words: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-        env=os.environ | {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(cache)},
+        env=os.environ | {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(cache)} | environment,
     )
 
 

@@ -30,7 +30,6 @@ MEMBERS = {
     *("_compiler", "_compiling_counter", "_customize_flags"),  # of dispatchers
     *("_final_module", "_finalize_dynamic_globals", "_finalized", "_get_module_for_linking"),
     *("_linking_libraries", "_optimize_final_module"),  # of libraries of code
-    *("_get_host_cpu_name", "_tm_features"),  # of code generators
 }
 """Private members of Numba's objects."""
 SETTINGS = {"_nrt", "no_cfunc_wrapper"}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.compiling import shown_compiling
 from onlineauto.errors import OnlineautoError, install_hint
+from onlineauto.jit.bitcode import bitcode
 from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.levels import processor_lines, runnable_levels
 from onlineauto.jit.library import library_file
@@ -115,7 +116,8 @@ def _kernels() -> Iterator[_Finding]:
     if library is not None:
         yield _Finding("kernels", f"ahead of time, in {library}")
     else:
-        yield _Finding("kernels", "compiled at first use; onlineauto warmup compiles all of them now")
+        how = "compiled" if bitcode().reason else "generated from bitcode"
+        yield _Finding("kernels", f"{how} at first use; onlineauto warmup prepares all of them now")
         if _version("numba") is None:
             yield _Finding(
                 "compiler",

@@ -32,7 +32,6 @@ __all__ = [
     "AttributeTemplate",
     "Inner",
     "optimized_module",
-    "processor",
     "stack_array",
     "stack_words",
     "type_of_operation",
@@ -136,14 +135,6 @@ def optimized_module(
         module.verify()
         library._finalized = True
     return module, result.fndesc.llvm_func_name
-
-
-def processor() -> tuple[str, str]:
-    """Return the name and the features of the processor that Numba compiles for."""
-    # Environment variables may name another processor. Numba has no public function that returns their
-    # effect.
-    codegen: Any = cpu_target.target_context.codegen()
-    return codegen._get_host_cpu_name(), codegen._tm_features
 
 
 def type_of_operation(operation: Any) -> Any:
