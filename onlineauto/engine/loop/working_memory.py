@@ -6,7 +6,8 @@ from operator import is_not
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.engine.ensemble.states import states_of
-from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
+from onlineauto.engine.loop.buffers import RING, enough_room, enough_scratch, make_buffers
+from onlineauto.engine.loop.ensemble_thread import FEW, has_two_threads
 from onlineauto.engine.loop.units import NO_UNITS, make_units
 from onlineauto.engine.loop.wide_events import limit_of, measure, without_widest
 from onlineauto.engine.records.loop import Context, Cursor, EventMode, LoopSignal
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from onlineauto.engine.loop.ensemble_thread import EnsembleThread
     from onlineauto.engine.loop.semantics import Loop, Semantics
     from onlineauto.engine.loop.wide_events import EventSizes
     from onlineauto.engine.records.loop import Buffers, Results, Units
@@ -89,6 +91,7 @@ class WorkingMemory:
     ) -> None:
         self.limit = limit_of(configuration, semantics)
         self._decides = decides
+        self._ring = RING if decides and has_two_threads(configuration) else 0
         self._explorer = chosen_explorer(configuration)
         self._live_configs = live_configs
         self._buffers: Buffers | None = None
@@ -162,11 +165,13 @@ class WorkingMemory:
         given: tuple[Stream, Results, NDArray[np.int64]],
         stop: int,
         mode: int,
+        thread: EnsembleThread | None = None,
     ) -> None:
         """Run the loop over a stream from its cursor to `stop`, or until a decision is due.
 
         `given` is a stream, its results and its cursor. Wide events are run one by one. If wide events stop
-        the stream, it ends before the first one, as if that were `stop`.
+        the stream, it ends before the first one, as if that were `stop`. The ensemble has a `thread` if there
+        is one, and may then decide earlier than the cursor.
         """
         stream, results, cursor = given
         sealed = Sealed(stream).record, Sealed(results).record
@@ -177,7 +182,12 @@ class WorkingMemory:
             now, end = context, sizes.next_odd(begin, stop)
             if end == begin < stop:
                 now, end = without_widest(context, stream, begin, sizes, self.limit), begin + 1
-            loop(now.record, *sealed, cursor, end, int(mode))
+            if thread is not None and end - begin >= FEW:
+                thread.run(now, (*sealed, cursor), end)
+                if thread.decides:
+                    return
+            else:
+                loop(now.record, *sealed, cursor, end, int(mode))
             if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END or cursor[Cursor.EVENT] == stop:
                 return
 
@@ -185,7 +195,9 @@ class WorkingMemory:
         """Return buffers for live configs and the members of their ensemble."""
         members = SealedRecords(member.make_scratch() for member in states_of(live.ensemble).members)
         scores = len(live.ensemble.members.rests)
-        return make_buffers(actions=16, slots=self._live_configs, scores=scores, members=members)
+        return make_buffers(
+            actions=16, slots=self._live_configs, scores=scores, members=members, ring=self._ring
+        )
 
     def _parts(
         self, layout: StreamLayout, given: Parts

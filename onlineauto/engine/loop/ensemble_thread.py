@@ -1,0 +1,177 @@
+"""The ensemble's thread: it runs the ensemble while the caller's thread runs the live configs."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine.loop.relay_kernels import Progress, RealNumber
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal
+from onlineauto.jit import PURE, Bound, Sealed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.loop.semantics import Loop
+    from onlineauto.engine.loop.working_memory import Parts
+    from onlineauto.engine.records.loop import Buffers, Context, Results
+    from onlineauto.features.records import Stream
+    from onlineauto.options import Configuration
+
+FEW = 64
+"""Number of events below which a second thread does not pay."""
+_NAP = 50e-6
+"""Seconds until a thread that has nothing to do looks again."""
+
+
+def has_two_threads(configuration: Configuration) -> bool:
+    """Return whether the options allow a second thread, and the process has a second processor for it."""
+    if PURE or configuration[RunOptions].threads < 2:
+        return False
+    found = getattr(os, "sched_getaffinity", None)
+    return len(found(0)) > 1 if found is not None else (os.cpu_count() or 1) > 1
+
+
+def can_divide(parts: Parts) -> bool:
+    """Return whether the live configs depend on nothing that the ensemble or its exploration computes."""
+    task, exploration = parts.task, parts.task.exploration
+    divides = parts.live.searching and parts.live.ensemble.on and task.training and not task.slots
+    return divides and exploration.policies == 0 and not exploration.bounds
+
+
+class EnsembleThread:
+    """Runs the ensemble on a second thread, and the live configs on the caller's; a context manager.
+
+    Predictions and decisions are those of a single thread, to the bit.
+
+    Parameters
+    ----------
+    loop : callable
+        The loop over the events of a block.
+
+    Attributes
+    ----------
+    cursor : int64[4]
+        The cursor of the ensemble, like that of the live configs.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._thread: ThreadPoolExecutor | None = None
+        self.cursor = np.zeros(4, np.int64)
+        self._closed = True
+        self._of: Sealed[Context] | None = None
+        self._context: Sealed[Context] | None = None
+        self._lent: tuple[Buffers, Buffers] | None = None
+
+    def __enter__(self) -> Self:
+        """Start the thread."""
+        self.cursor[:] = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="onlineauto-ensemble")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the thread."""
+        if self._thread is not None:
+            self._thread.shutdown()
+
+    def run(
+        self,
+        context: Sealed[Context],
+        given: tuple[Stream, Results, NDArray[np.int64]],
+        stop: int,
+    ) -> None:
+        """Run both parts of the loop over a stream, from its cursor to `stop`, or until a decision is due.
+
+        `given` is a stream, its results and the cursor of the live configs. The ensemble ends at the same
+        event, unless its own cursor has the signal of a decision; see `catch_up`.
+        """
+        assert self._thread is not None
+        stream, results, cursor = given
+        begin, progress = int(cursor[Cursor.EVENT]), context.value.buffers.relay.progress
+        progress[Progress.HANDED] = progress[Progress.TAKEN] = begin
+        progress[Progress.ENDED] = 0
+        self._closed, self.cursor[Cursor.EVENT] = False, begin
+        combine = self._bound(context, (stream, results), stop)
+        job = self._thread.submit(self._combine, combine, progress)
+        run: Callable[[], Any] = Bound(
+            self._loop, context, stream, results, cursor, stop, int(EventMode.LEARN_LIVE_CONFIGS)
+        )
+        try:
+            run()
+            while (
+                cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END
+                and cursor[Cursor.EVENT] < stop
+                and not job.done()
+            ):
+                time.sleep(_NAP)
+                run()
+        finally:
+            self._closed = True
+            job.result()
+
+    @property
+    def decides(self) -> bool:
+        """True if the ensemble has stopped for a decision; the live configs may have learnt later events."""
+        return bool(self.cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END)
+
+    def range_then(self, context: Sealed[Context]) -> NDArray[np.float64]:
+        """Return the range of rewards, [low, high], after the event before the ensemble's cursor."""
+        real = context.value.buffers.relay.real
+        last = (int(self.cursor[Cursor.EVENT]) - 1) % len(real)
+        return np.array(real[last, [RealNumber.LOW, RealNumber.HIGH]])
+
+    def catch_up(self, context: Sealed[Context], given: tuple[Stream, Results], stop: int) -> None:
+        """Run the ensemble to `stop`, where the live configs are, or until it must decide again."""
+        self._bound(context, given, stop)()
+
+    def _combine(self, combine: Callable[[], Any], progress: NDArray[np.int64]) -> None:
+        """Run the ensemble until a decision is due, or until it has all events of the live configs."""
+        while True:
+            closed = self._closed
+            combine()
+            if self.decides:
+                progress[Progress.ENDED] = 1
+                return
+            if self.cursor[Cursor.EVENT] < progress[Progress.HANDED]:
+                continue
+            if closed:
+                return
+            time.sleep(_NAP)
+
+    def _bound(self, context: Sealed[Context], given: tuple[Stream, Results], stop: int) -> Callable[[], Any]:
+        """Return the loop of the ensemble with its arguments."""
+        if context is not self._of:
+            self._context = Sealed(self._own(context.value), like=self._context)
+            self._of = context
+        return Bound(self._loop, self._context, *given, self.cursor, stop, int(EventMode.LEARN_ENSEMBLE))
+
+    def _own(self, context: Context) -> Context:
+        """Return a context whose statistics are copies, which `take_over` fills for each event."""
+        before, buffers, live = self._context, context.buffers, context.live
+        if before is not None and self._lent is not None and self._lent[0] is buffers:
+            own = self._lent[1]
+        else:
+            own = buffers._replace(score=np.zeros_like(buffers.score), target=np.zeros_like(buffers.target))
+            self._lent = buffers, own
+        if before is not None:
+            copies, shared = before.value.live, before.value.model.shared
+            tally, mix, seen = copies.tally, copies.mix, copies.statistics
+        else:
+            tally, mix, shared = live.tally.copy(), live.mix.copy(), context.model.shared.copy()
+            seen = live.statistics
+            seen = seen._replace(scale=seen.scale.copy(), logged=seen.logged.copy(), draws=seen.draws.copy())
+        shared[:] = context.model.shared
+        return context._replace(
+            model=context.model._replace(shared=shared),
+            live=live._replace(tally=tally, mix=mix, statistics=seen),
+            buffers=own,
+        )
