@@ -17,6 +17,7 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.engine.stream.ccb_slots import SlotFinder
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.features.records import make_stream
+from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from onlineauto.features.slots import Slots
     from onlineauto.features.stored import Stored
     from onlineauto.formats.lines.diagnostics import Diagnostics
-    from onlineauto.jit import Sealed
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
@@ -294,19 +294,20 @@ class BlockRunner:
     ) -> None:
         """Run the loop over the events of a stream, from the cursor to the end."""
         searching, n, memory = self._searching, len(stream.holdout), self._memory
-        decides, arguments = self._lets_decide(mode), (stream, results, cursor)
+        decides = self._lets_decide(mode)
+        sealed = Sealed(stream), Sealed(results)
         while True:
             parts = self.predicting().parts
             context, sizes = memory.context(self._layout, parts, block, stream, results)
             begin = answered = int(cursor[Cursor.EVENT])
             stop = searching.stop(begin, n) if decides else n
-            memory.run(self._semantics.run_events, context, sizes, arguments, stop, mode, thread)
+            memory.run(self._semantics.run_events, context, sizes, (*sealed, cursor), stop, mode, thread)
             at = int(cursor[Cursor.EVENT])
             while thread is not None and thread.decides:
                 self._answer_earlier(thread, context, block, begin=answered, n=n)
                 answered = int(thread.cursor[Cursor.EVENT])
                 context, sizes = memory.context(self._layout, self.predicting().parts, block, stream, results)
-                thread.catch_up(context, (stream, results), at)
+                thread.catch_up(context, sealed, at)
             self._stopped = mode == EventMode.LEARN and memory.limit.stops_at(sizes, at)
             for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):
                 event = row if slots is None else int(slots.event[row])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 FEW = 64
 """Number of events below which a second thread does not pay."""
-_NAP = 50e-6
-"""Seconds until a thread that has nothing to do looks again."""
+_NAP, _LONG_NAP = 250e-6, 1e-3
+"""Seconds until the ensemble, and the live configs, look again if they have nothing to do. To wake up takes
+as long as several events, and the other thread has up to `RING` events to work on."""
 
 
 def has_two_threads(configuration: Configuration) -> bool:
@@ -65,9 +66,10 @@ class EnsembleThread:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._thread: ThreadPoolExecutor | None = None
         self.cursor = np.zeros(4, np.int64)
-        self._closed = True
+        self._begins, self._ends, self._gate = threading.Lock(), threading.Lock(), threading.Lock()
+        self._job: tuple[Callable[[], Any], NDArray[np.int64]] | None = None
+        self._error: BaseException | None = None
         self._of: Sealed[Context] | None = None
         self._context: Sealed[Context] | None = None
         self._lent: tuple[Buffers, Buffers] | None = None
@@ -75,18 +77,23 @@ class EnsembleThread:
     def __enter__(self) -> Self:
         """Start the thread."""
         self.cursor[:] = 0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="onlineauto-ensemble")
+        for lock in (self._begins, self._ends, self._gate):
+            lock.acquire()
+        threading.Thread(target=self._work, name="onlineauto-ensemble", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """End the thread."""
-        if self._thread is not None:
-            self._thread.shutdown()
+        self._job = None
+        self._begins.release()
+        self._wait()
+        for lock in (self._begins, self._ends, self._gate):
+            lock.release()
 
     def run(
         self,
         context: Sealed[Context],
-        given: tuple[Stream, Results, NDArray[np.int64]],
+        given: tuple[Sealed[Stream], Sealed[Results], NDArray[np.int64]],
         stop: int,
     ) -> None:
         """Run both parts of the loop over a stream, from its cursor to `stop`, or until a decision is due.
@@ -94,29 +101,28 @@ class EnsembleThread:
         `given` is a stream, its results and the cursor of the live configs. The ensemble ends at the same
         event, unless its own cursor has the signal of a decision; see `catch_up`.
         """
-        assert self._thread is not None
         stream, results, cursor = given
         begin, progress = int(cursor[Cursor.EVENT]), context.value.buffers.relay.progress
-        progress[Progress.HANDED] = progress[Progress.TAKEN] = begin
+        progress[Progress.HANDED] = progress[Progress.TAKEN] = self.cursor[Cursor.EVENT] = begin
         progress[Progress.ENDED] = 0
-        self._closed, self.cursor[Cursor.EVENT] = False, begin
-        combine = self._bound(context, (stream, results), stop)
-        job = self._thread.submit(self._combine, combine, progress)
+        self._job = self._bound(context, (stream, results), stop), progress
         run: Callable[[], Any] = Bound(
             self._loop, context, stream, results, cursor, stop, int(EventMode.LEARN_LIVE_CONFIGS)
         )
+        self._begins.release()
         try:
             run()
             while (
                 cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END
                 and cursor[Cursor.EVENT] < stop
-                and not job.done()
+                and not progress[Progress.ENDED]
             ):
-                time.sleep(_NAP)
+                time.sleep(_LONG_NAP)
                 run()
         finally:
-            self._closed = True
-            job.result()
+            self._gate.release()
+            self._wait()
+            self._gate.acquire()
 
     @property
     def decides(self) -> bool:
@@ -129,25 +135,54 @@ class EnsembleThread:
         last = (int(self.cursor[Cursor.EVENT]) - 1) % len(real)
         return np.array(real[last, [RealNumber.LOW, RealNumber.HIGH]])
 
-    def catch_up(self, context: Sealed[Context], given: tuple[Stream, Results], stop: int) -> None:
+    def catch_up(
+        self, context: Sealed[Context], given: tuple[Sealed[Stream], Sealed[Results]], stop: int
+    ) -> None:
         """Run the ensemble to `stop`, where the live configs are, or until it must decide again."""
         self._bound(context, given, stop)()
 
+    def _wait(self) -> None:
+        """Wait until the thread has ended its job; an interrupt is raised after that."""
+        error: BaseException | None = None
+        while True:
+            try:
+                self._ends.acquire()
+                break
+            except BaseException as interrupt:
+                error = interrupt
+        error, self._error = error or self._error, None
+        if error is not None:
+            raise error
+
+    def _work(self) -> None:
+        """Run one job after the other, until there is none."""
+        while True:
+            self._begins.acquire()
+            job = self._job
+            if job is not None:
+                try:
+                    self._combine(*job)
+                except BaseException as error:
+                    self._error, job[1][Progress.ENDED] = error, 1
+            self._ends.release()
+            if job is None:
+                return
+
     def _combine(self, combine: Callable[[], Any], progress: NDArray[np.int64]) -> None:
         """Run the ensemble until a decision is due, or until it has all events of the live configs."""
-        while True:
-            closed = self._closed
+        has_all = False  # the gate is open once the live configs have stopped
+        while not (has_all and self.cursor[Cursor.EVENT] == progress[Progress.HANDED]):
             combine()
             if self.decides:
                 progress[Progress.ENDED] = 1
                 return
-            if self.cursor[Cursor.EVENT] < progress[Progress.HANDED]:
-                continue
-            if closed:
-                return
-            time.sleep(_NAP)
+            if not has_all and self._gate.acquire(timeout=_NAP):
+                self._gate.release()
+                has_all = True
 
-    def _bound(self, context: Sealed[Context], given: tuple[Stream, Results], stop: int) -> Callable[[], Any]:
+    def _bound(
+        self, context: Sealed[Context], given: tuple[Sealed[Stream], Sealed[Results]], stop: int
+    ) -> Callable[[], Any]:
         """Return the loop of the ensemble with its arguments."""
         if context is not self._of:
             self._context = Sealed(self._own(context.value), like=self._context)

@@ -162,7 +162,7 @@ class WorkingMemory:
         loop: Loop,
         context: Sealed[Context],
         sizes: EventSizes,
-        given: tuple[Stream, Results, NDArray[np.int64]],
+        given: tuple[Sealed[Stream], Sealed[Results], NDArray[np.int64]],
         stop: int,
         mode: int,
         thread: EnsembleThread | None = None,
@@ -174,20 +174,19 @@ class WorkingMemory:
         is one, and may then decide earlier than the cursor.
         """
         stream, results, cursor = given
-        sealed = Sealed(stream).record, Sealed(results).record
         while True:
             begin = int(cursor[Cursor.EVENT])
             if self.limit.stops_at(sizes, begin) and mode == EventMode.LEARN:
                 return
             now, end = context, sizes.next_odd(begin, stop)
             if end == begin < stop:
-                now, end = without_widest(context, stream, begin, sizes, self.limit), begin + 1
+                now, end = without_widest(context, stream.value, begin, sizes, self.limit), begin + 1
             if thread is not None and end - begin >= FEW:
-                thread.run(now, (*sealed, cursor), end)
+                thread.run(now, given, end)
                 if thread.decides:
                     return
             else:
-                loop(now.record, *sealed, cursor, end, int(mode))
+                loop(now.record, stream.record, results.record, cursor, end, int(mode))
             if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END or cursor[Cursor.EVENT] == stop:
                 return
 
