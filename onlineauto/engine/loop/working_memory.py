@@ -98,10 +98,11 @@ class WorkingMemory:
         self._scratch = layout.scratch(spans=8)
         self._context: Sealed[Context] | None = None
         self._units: Units | None = None
+        self._sizes: tuple[tuple[Any, ...], EventSizes] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without addresses of arrays and of this process's code."""
-        return vars(self) | {"_context": None, "_units": None}
+        return vars(self) | {"_context": None, "_units": None, "_sizes": None}
 
     def open_block(self, layout: StreamLayout, block: Block) -> None:
         """Enlarge the scratch to the needs of a block's events."""
@@ -149,13 +150,15 @@ class WorkingMemory:
         context = self._context
         if context is None or any(map(is_not, parts, context.value)):
             context = Sealed(Context(*parts, self._units, self._buffers), like=context)
-        sizes = measure(context, layout, stream, self.limit)
-        buffers = enough_room(self._buffers, context.value, stream, sizes.features)
-        if buffers is not self._buffers:
-            self._buffers = buffers
-            context = Sealed(Context(*parts, self._units, buffers), like=context)
+        of = stream, context.value.interactions, context.value.again, context.value.screen.interactions
+        if self._sizes is None or any(map(is_not, of, self._sizes[0])):
+            self._sizes = of, measure(context, layout, stream, self.limit)
+            buffers = enough_room(self._buffers, context.value, stream, self._sizes[1].features)
+            if buffers is not self._buffers:
+                self._buffers = buffers
+                context = Sealed(Context(*parts, self._units, buffers), like=context)
         self._context = context
-        return context, sizes
+        return context, self._sizes[1]
 
     def run(
         self,
