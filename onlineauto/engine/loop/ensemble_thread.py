@@ -121,8 +121,10 @@ class EnsembleThread:
                 run()
         finally:
             self._gate.release()
-            self._wait()
-            self._gate.acquire()
+            try:
+                self._wait()
+            finally:
+                self._gate.acquire()
 
     @property
     def decides(self) -> bool:
