@@ -28,7 +28,7 @@ STREAMS: dict[str, tuple[dict[str, Any], Callable[[], bytes]]] = {
     "numbers": (ADF, lambda: odd(2 * HALF, numbers=2)),
     "drift": (ADF | {"squarecb": True}, lambda: odd(2 * HALF, numbers=2, drift=9.0)),
     "many actions": (ADF | {"cb_sample": True}, lambda: odd(2 * HALF, actions=40, shuffled=True)),
-    "settings": (ADF | {"search": "interactions,learning_rate,cb_type"}, lambda: odd(2 * HALF, numbers=1)),
+    "settings": (ADF | {"search": "interactions,learning_rate"}, lambda: odd(2 * HALF, numbers=1)),
     "wide events": (ADF | {"max_crossed": 150}, lambda: worded(2 * HALF, words=9)),
     "held out": (ADF | {"holdout_period": 7}, lambda: odd(2 * HALF, ids=20)),
     "lines": (LINES, lambda: bent(2 * HALF)),

@@ -90,12 +90,12 @@ def make_buffers(
 
 def _make_relay(actions: int, slots: int, ring: int) -> Relay:
     """Return a relay of `ring` events, or of fewer if events have many actions."""
-    ring = min(ring, max(_MOST_SCORES // (actions * (slots + 1)), 1))
+    ring = min(ring, max(_MOST_SCORES // max(actions * slots, 1), 1))
     return Relay(
         progress=np.zeros(PROGRESS_SIZE, np.int64),
         whole=np.zeros((ring, len(WholeNumber)), np.int64),
         real=np.zeros((ring, REAL_SIZE)),
-        score=np.zeros((ring, actions, slots + 1), np.float32),
+        score=np.zeros((ring, actions, slots), np.float32),
         mix=np.zeros((ring, slots)),
     )
 

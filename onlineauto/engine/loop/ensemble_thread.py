@@ -42,10 +42,11 @@ def has_two_threads(configuration: Configuration) -> bool:
 
 
 def can_divide(parts: Parts) -> bool:
-    """Return whether the live configs depend on nothing that the ensemble or its exploration computes."""
-    task, exploration = parts.task, parts.task.exploration
-    divides = parts.live.searching and parts.live.ensemble.on and task.training and not task.slots
-    return divides and exploration.policies == 0 and not exploration.bounds
+    """Return whether the live configs learn, and depend on nothing that the ensemble decides.
+
+    A slot depends on the actions that are chosen for earlier slots.
+    """
+    return parts.live.searching and parts.live.ensemble.on and parts.task.training and not parts.task.slots
 
 
 class EnsembleThread:
@@ -197,7 +198,7 @@ class EnsembleThread:
         if before is not None and self._lent is not None and self._lent[0] is buffers:
             own = self._lent[1]
         else:
-            own = buffers._replace(score=np.zeros_like(buffers.score), target=np.zeros_like(buffers.target))
+            own = buffers._replace(score=np.zeros_like(buffers.score))
             self._lent = buffers, own
         if before is not None:
             copies, shared = before.value.live, before.value.model.shared

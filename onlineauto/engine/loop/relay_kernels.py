@@ -127,7 +127,6 @@ def hand_over(
         for slot in range(live.n):
             short_loop()
             relay.score[at, action, slot] = buffers.score[action, slot]
-        relay.score[at, action, relay.score.shape[2] - 1] = buffers.target[action]
     for slot in range(live.n if live.mixing else 0):
         short_loop()
         relay.mix[at, slot] = live.mix[slot]
@@ -177,7 +176,6 @@ def take_over(run: LoopRun, event: int, buffers: Buffers) -> tuple[Actions, Labe
         for slot in range(live.n):
             short_loop()
             buffers.score[action, slot] = relay.score[at, action, slot]
-        buffers.target[action] = relay.score[at, action, relay.score.shape[2] - 1]
     for slot in range(live.n if live.mixing else 0):
         short_loop()
         live.mix[slot] = relay.mix[at, slot]

@@ -117,7 +117,7 @@ def run_events(
             actions, label, learns = take_over(run, event, buffers)
         if combines:
             row, exploration = results.rows[event], run.task.exploration
-            if run.live.ensemble.on and exploration.policies == 0:
+            if run.live.ensemble.on:
                 call_at(units.score_ensemble, (context, stream, actions, label, learns))
             if run.task.shape == Shape.SIMPLE:
                 if run.live.ensemble.serves:

@@ -194,7 +194,7 @@ class Relay(NamedTuple):
     progress: NDArray[np.int64]  # [Progress]: read and written by both threads
     whole: NDArray[np.int64]  # [ring, WholeNumber]
     real: NDArray[np.float64]  # [ring, RealNumber]
-    score: NDArray[np.float32]  # [ring, actions, slots + 1]: scores of live configs; estimated costs
+    score: NDArray[np.float32]  # [ring, actions, slots]: scores of live configs
     mix: NDArray[np.float64]  # [ring, slots]: `Live.mix`
 
 
