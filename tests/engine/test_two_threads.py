@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -24,6 +25,13 @@ ADF: dict[str, Any] = {"cb_explore_adf": True, "automl": 4, "default_lease": 60,
 LINES: dict[str, Any] = {"automl": 3, "default_lease": 60}
 NUMBERED: dict[str, Any] = {"cb_explore": 3, "automl": 3, "default_lease": 60}
 HALF = 450
+
+
+def far(text: bytes) -> bytes:
+    """Add 1,000 to each cost, so that learning restarts once the origin of costs is found."""
+    return re.sub(rb"0:([-.\d]+):", lambda label: b"0:%.4f:" % (1000.0 + float(label[1])), text)
+
+
 STREAMS: dict[str, tuple[dict[str, Any], Callable[[], bytes]]] = {
     "numbers": (ADF, lambda: odd(2 * HALF, numbers=2)),
     "drift": (ADF | {"squarecb": True}, lambda: odd(2 * HALF, numbers=2, drift=9.0)),
@@ -31,6 +39,7 @@ STREAMS: dict[str, tuple[dict[str, Any], Callable[[], bytes]]] = {
     "settings": (ADF | {"search": "interactions,learning_rate"}, lambda: odd(2 * HALF, numbers=1)),
     "wide events": (ADF | {"max_crossed": 150}, lambda: worded(2 * HALF, words=9)),
     "held out": (ADF | {"holdout_period": 7}, lambda: odd(2 * HALF, ids=20)),
+    "costs far from 0": (ADF, lambda: far(odd(2 * HALF, numbers=1))),
     "lines": (LINES, lambda: bent(2 * HALF)),
     "one line for all actions": (NUMBERED, lambda: numbered(2 * HALF, 3)),
 }

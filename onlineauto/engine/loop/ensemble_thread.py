@@ -74,6 +74,7 @@ class EnsembleThread:
         self._of: Sealed[Context] | None = None
         self._context: Sealed[Context] | None = None
         self._lent: tuple[Buffers, Buffers] | None = None
+        self._arrays: tuple[NDArray[Any], ...] | None = None
 
     def __enter__(self) -> Self:
         """Start the thread."""
@@ -187,29 +188,29 @@ class EnsembleThread:
         self, context: Sealed[Context], given: tuple[Sealed[Stream], Sealed[Results]], stop: int
     ) -> Callable[[], Any]:
         """Return the loop of the ensemble with its arguments."""
-        if context is not self._of:
+        if self._context is None or context is not self._of:
             self._context = Sealed(self._own(context.value), like=self._context)
             self._of = context
+        self._context.value.model.shared[:] = context.value.model.shared
         return Bound(self._loop, self._context, *given, self.cursor, stop, int(EventMode.LEARN_ENSEMBLE))
 
     def _own(self, context: Context) -> Context:
-        """Return a context whose statistics are copies, which `take_over` fills for each event."""
-        before, buffers, live = self._context, context.buffers, context.live
-        if before is not None and self._lent is not None and self._lent[0] is buffers:
-            own = self._lent[1]
-        else:
-            own = buffers._replace(score=np.zeros_like(buffers.score))
-            self._lent = buffers, own
-        if before is not None:
-            copies, shared = before.value.live, before.value.model.shared
-            tally, mix, seen = copies.tally, copies.mix, copies.statistics
-        else:
-            tally, mix, shared = live.tally.copy(), live.mix.copy(), context.model.shared.copy()
-            seen = live.statistics
-            seen = seen._replace(scale=seen.scale.copy(), logged=seen.logged.copy(), draws=seen.draws.copy())
-        shared[:] = context.model.shared
+        """Return a context with other arrays for what live configs change, which `take_over` fills."""
+        buffers, live, statistics = context.buffers, context.live, context.live.statistics
+        if self._lent is None or self._lent[0] is not buffers:
+            self._lent = buffers, buffers._replace(score=np.zeros_like(buffers.score))
+        if self._arrays is None:
+            of_search = statistics.scale, statistics.logged, statistics.draws
+            self._arrays = tuple(
+                array.copy() for array in (context.model.shared, live.tally, live.mix, *of_search)
+            )
+        shared, tally, mix, scale, logged, draws = self._arrays
         return context._replace(
             model=context.model._replace(shared=shared),
-            live=live._replace(tally=tally, mix=mix, statistics=seen),
-            buffers=own,
+            live=live._replace(
+                tally=tally,
+                mix=mix,
+                statistics=statistics._replace(scale=scale, logged=logged, draws=draws),
+            ),
+            buffers=self._lent[1],
         )
