@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ADF: dict[str, Any] = {"cb_explore_adf": True, "automl": 4, "default_lease": 60, "random_seed": 5}
 LINES: dict[str, Any] = {"automl": 3, "default_lease": 60}
 NUMBERED: dict[str, Any] = {"cb_explore": 3, "automl": 3, "default_lease": 60}
-HALF = 450
+HALF = 300
 
 
 def far(text: bytes) -> bytes:
@@ -92,18 +92,18 @@ def continued(model: Workspace, text: bytes, journal: list[Any]) -> list[bytes]:
     return found
 
 
-def learnt(text: bytes, *threads: int, **options: Any) -> Learnt:
+def learnt(text: bytes, *threads: int, half: int = HALF, **options: Any) -> Learnt:
     """Learn half of a stream after the other, each with a number of threads, through a model file."""
     events = text.splitlines(keepends=True)
     if b"\n" in events:
         events = [event + b"\n\n" for event in text.split(b"\n\n")[:-1]]
     journal: list[Any] = []
     model = Workspace(**options, threads=threads[0])
-    predictions = continued(model, b"".join(events[:HALF]), journal)
+    predictions = continued(model, b"".join(events[:half]), journal)
     file = io.BytesIO()
     model.save(file)
     again = Workspace.load(io.BytesIO(file.getvalue()), threads=threads[1])
-    predictions += continued(again, b"".join(events[HALF:]), journal)
+    predictions += continued(again, b"".join(events[half:]), journal)
     file = io.BytesIO()
     again.save(file)
     return Learnt(predictions, journal, file.getvalue())
@@ -122,8 +122,8 @@ def test_results_do_not_depend_on_the_number_of_threads(name: str, calls: Calls)
 
 
 def test_a_decision_on_the_ensemble_is_made_at_its_event_though_live_configs_are_ahead(calls: Calls) -> None:
-    text, options = odd(2 * HALF, numbers=2), ADF
-    one, two = learnt(text, 1, 1, **options), learnt(text, 2, 2, **options)
+    text = odd(900, numbers=2)
+    one, two = learnt(text, 1, 1, half=450, **ADF), learnt(text, 2, 2, half=450, **ADF)
     decided = [entry["events"] for entry in one.journal if entry["decision"] == "predict_with"]
     assert decided
     assert calls.decisions == decided
