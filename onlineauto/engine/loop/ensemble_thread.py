@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 FEW = 64
 """Number of events below which a second thread does not pay."""
-_NAP, _LONG_NAP = 250e-6, 1e-3
-"""Seconds until the ensemble, and the live configs, look again if they have nothing to do. To wake up takes
-as long as several events, and the other thread has up to `RING` events to work on."""
+_NAP = 250e-6
+"""Seconds until a thread that has nothing to do looks again. To wake up takes as long as several events, and
+the other thread has up to `RING` events to work on."""
 
 
 def has_two_threads(configuration: Configuration) -> bool:
@@ -47,6 +48,64 @@ def can_divide(parts: Parts) -> bool:
     A slot depends on the actions that are chosen for earlier slots.
     """
     return parts.live.searching and parts.live.ensemble.on and parts.task.training and not parts.task.slots
+
+
+class _Worker:
+    """A thread that runs a step whenever it can; where it gets no processor, its caller runs the steps."""
+
+    def __init__(self) -> None:
+        self._step: Callable[[], Any] | None = None
+        self._turn, self._begins, self._over = threading.Lock(), threading.Lock(), False
+        self._begins.acquire()
+        self.error: Exception | None = None
+        threading.Thread(target=self._work, name="onlineauto-ensemble", daemon=True).start()
+
+    def open(self, step: Callable[[], Any]) -> None:
+        """Run a step again and again from now on."""
+        self._step = step
+        self._wake()
+
+    def help(self) -> None:
+        """Run the step once on the caller's thread."""
+        with self._turn:
+            self._try()
+
+    def close(self) -> None:
+        """Run the step for the last time, and raise its error; an interrupt is raised after that."""
+        interrupt: BaseException | None = None
+        while self._step is not None:
+            try:
+                with self._turn:
+                    self._try()
+                    self._step = None
+            except BaseException as error:
+                interrupt = error
+        raised = interrupt or self.error
+        if raised is not None:
+            raise raised
+
+    def end(self) -> None:
+        """Let the thread end."""
+        self._over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._begins.locked():
+            self._begins.release()
+
+    def _try(self) -> None:
+        if self._step is not None and self.error is None:
+            try:
+                self._step()
+            except Exception as error:  # raised by the caller's thread
+                self.error = error
+
+    def _work(self) -> None:
+        while not self._over:
+            self._begins.acquire()
+            while self._step is not None:
+                self.help()
+                time.sleep(_NAP)
 
 
 class EnsembleThread:
@@ -68,9 +127,7 @@ class EnsembleThread:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self.cursor = np.zeros(4, np.int64)
-        self._begins, self._ends, self._gate = threading.Lock(), threading.Lock(), threading.Lock()
-        self._job: tuple[Callable[[], Any], NDArray[np.int64]] | None = None
-        self._error: BaseException | None = None
+        self._worker: _Worker | None = None
         self._of: Sealed[Context] | None = None
         self._context: Sealed[Context] | None = None
         self._lent: tuple[Buffers, Buffers] | None = None
@@ -79,18 +136,13 @@ class EnsembleThread:
     def __enter__(self) -> Self:
         """Start the thread."""
         self.cursor[:] = 0
-        for lock in (self._begins, self._ends, self._gate):
-            lock.acquire()
-        threading.Thread(target=self._work, name="onlineauto-ensemble", daemon=True).start()
+        self._worker = _Worker()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the thread."""
-        self._job = None
-        self._begins.release()
-        self._wait()
-        for lock in (self._begins, self._ends, self._gate):
-            lock.release()
+        """Let the thread end."""
+        assert self._worker is not None
+        self._worker.end()
 
     def run(
         self,
@@ -103,30 +155,29 @@ class EnsembleThread:
         `given` is a stream, its results and the cursor of the live configs. The ensemble ends at the same
         event, unless its own cursor has the signal of a decision; see `catch_up`.
         """
-        stream, results, cursor = given
+        assert self._worker is not None
+        (stream, results, cursor), worker = given, self._worker
         begin, progress = int(cursor[Cursor.EVENT]), context.value.buffers.relay.progress
         progress[Progress.HANDED] = progress[Progress.TAKEN] = self.cursor[Cursor.EVENT] = begin
         progress[Progress.ENDED] = 0
-        self._job = self._bound(context, (stream, results), stop), progress
         run: Callable[[], Any] = Bound(
             self._loop, context, stream, results, cursor, stop, int(EventMode.LEARN_LIVE_CONFIGS)
         )
-        self._begins.release()
+        worker.open(partial(self._combine, self._bound(context, (stream, results), stop), progress))
         try:
             run()
             while (
                 cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END
                 and cursor[Cursor.EVENT] < stop
-                and not progress[Progress.ENDED]
-            ):
-                time.sleep(_LONG_NAP)
+                and not (progress[Progress.ENDED] or worker.error)
+            ):  # the ring is full
+                taken = progress[Progress.TAKEN]
+                time.sleep(_NAP)
+                if progress[Progress.TAKEN] == taken:
+                    worker.help()
                 run()
         finally:
-            self._gate.release()
-            try:
-                self._wait()
-            finally:
-                self._gate.acquire()
+            worker.close()
 
     @property
     def decides(self) -> bool:
@@ -145,44 +196,11 @@ class EnsembleThread:
         """Run the ensemble to `stop`, where the live configs are, or until it must decide again."""
         self._bound(context, given, stop)()
 
-    def _wait(self) -> None:
-        """Wait until the thread has ended its job; an interrupt is raised after that."""
-        error: BaseException | None = None
-        while True:
-            try:
-                self._ends.acquire()
-                break
-            except BaseException as interrupt:
-                error = interrupt
-        error, self._error = error or self._error, None
-        if error is not None:
-            raise error
-
-    def _work(self) -> None:
-        """Run one job after the other, until there is none."""
-        while True:
-            self._begins.acquire()
-            job = self._job
-            if job is not None:
-                try:
-                    self._combine(*job)
-                except BaseException as error:
-                    self._error, job[1][Progress.ENDED] = error, 1
-            self._ends.release()
-            if job is None:
-                return
-
     def _combine(self, combine: Callable[[], Any], progress: NDArray[np.int64]) -> None:
-        """Run the ensemble until a decision is due, or until it has all events of the live configs."""
-        has_all = False  # the gate is open once the live configs have stopped
-        while not (has_all and self.cursor[Cursor.EVENT] == progress[Progress.HANDED]):
+        """Run the ensemble over all events that were handed over, or until a decision is due."""
+        if not self.decides:
             combine()
-            if self.decides:
-                progress[Progress.ENDED] = 1
-                return
-            if not has_all and self._gate.acquire(timeout=_NAP):
-                self._gate.release()
-                has_all = True
+            progress[Progress.ENDED] = self.decides
 
     def _bound(
         self, context: Sealed[Context], given: tuple[Sealed[Stream], Sealed[Results]], stop: int
