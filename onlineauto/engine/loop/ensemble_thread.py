@@ -163,14 +163,15 @@ class EnsembleThread:
         run: Callable[[], Any] = Bound(
             self._loop, context, stream, results, cursor, stop, int(EventMode.LEARN_LIVE_CONFIGS)
         )
-        worker.open(partial(self._combine, self._bound(context, (stream, results), stop), progress))
+        step = partial(self._combine, self._bound(context, (stream, results), stop), progress)
         try:
+            worker.open(step)
             run()
             while (
                 cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END
                 and cursor[Cursor.EVENT] < stop
                 and not (progress[Progress.ENDED] or worker.error)
-            ):  # the ring is full
+            ):  # the ring is full, because the ensemble is slower or its thread gets no processor
                 taken = progress[Progress.TAKEN]
                 time.sleep(_NAP)
                 if progress[Progress.TAKEN] == taken:
