@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import io
+import pickle
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,7 +72,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
         return configuration[RunOptions].threads > 1
 
     def counting_run(self: EnsembleThread, *arguments: Any) -> None:
-        counted.runs.append(arguments[2])
+        counted.runs.append(arguments[3])
         run(self, *arguments)
 
     def counting_catch_up(self: EnsembleThread, *arguments: Any) -> None:
@@ -171,3 +173,13 @@ def test_few_events_have_one_thread(calls: Calls) -> None:
     list(model.stream(odd(50)))
     assert not calls.runs
     assert np.isfinite(model.learn(odd(1))).all()
+
+
+def test_a_copy_goes_on_like_the_original(calls: Calls) -> None:
+    model = Workspace(**ADF, threads=2)
+    list(model.stream(odd(200, numbers=1)))
+    copies = copy.deepcopy(model), pickle.loads(pickle.dumps(model))  # noqa: S301
+    rest = odd(300, numbers=1, seed=1)
+    expected = continued(model, rest, [])
+    assert all(continued(each, rest, []) == expected for each in copies)
+    assert calls.runs

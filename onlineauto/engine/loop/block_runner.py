@@ -137,7 +137,7 @@ class BlockRunner:
         self._wide: list[WideEvent] = []
         self._stopped = False
         self._predicting: Predicting | None = None
-        self._thread = EnsembleThread(semantics.run_events) if has_two_threads(configuration) else None
+        self._thread = EnsembleThread() if has_two_threads(configuration) else None
         self._memory = WorkingMemory(
             configuration,
             layout,
@@ -148,8 +148,7 @@ class BlockRunner:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without those that contain addresses of arrays."""
-        thread = None if self._thread is None else EnsembleThread(self._semantics.run_events)
-        return vars(self) | {"_one": None, "_thread": thread}
+        return vars(self) | {"_one": None}
 
     def state(self) -> dict[str, Any]:
         """Return the state, for `restore`."""
@@ -307,7 +306,7 @@ class BlockRunner:
                 self._answer_earlier(thread, context, block, begin=answered, n=n)
                 answered = int(thread.cursor[Cursor.EVENT])
                 context, sizes = memory.context(self._layout, self.predicting().parts, block, stream, results)
-                thread.catch_up(context, sealed, at)
+                thread.catch_up(self._semantics.run_events, context, sealed, at)
             self._stopped = mode == EventMode.LEARN and memory.limit.stops_at(sizes, at)
             for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):
                 event = row if slots is None else int(slots.event[row])

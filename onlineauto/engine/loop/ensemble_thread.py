@@ -111,12 +111,8 @@ class _Worker:
 class EnsembleThread:
     """Runs the ensemble on a second thread, and the live configs on the caller's; a context manager.
 
-    Predictions and decisions are those of a single thread, to the bit.
-
-    Parameters
-    ----------
-    loop : callable
-        The loop over the events of a block.
+    Predictions and decisions are those of a single thread, to the bit. A copy is a new object: it has no
+    thread and no addresses.
 
     Attributes
     ----------
@@ -124,14 +120,17 @@ class EnsembleThread:
         The cursor of the ensemble, like that of the live configs.
     """
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
         self.cursor = np.zeros(4, np.int64)
         self._worker: _Worker | None = None
         self._of: Sealed[Context] | None = None
         self._context: Sealed[Context] | None = None
         self._lent: tuple[Buffers, Buffers] | None = None
         self._arrays: tuple[NDArray[Any], ...] | None = None
+
+    def __reduce__(self) -> tuple[type[EnsembleThread], tuple[()]]:
+        """Return the recipe of a copy."""
+        return EnsembleThread, ()
 
     def __enter__(self) -> Self:
         """Start the thread."""
@@ -146,6 +145,7 @@ class EnsembleThread:
 
     def run(
         self,
+        loop: Loop,
         context: Sealed[Context],
         given: tuple[Sealed[Stream], Sealed[Results], NDArray[np.int64]],
         stop: int,
@@ -161,9 +161,9 @@ class EnsembleThread:
         progress[Progress.HANDED] = progress[Progress.TAKEN] = self.cursor[Cursor.EVENT] = begin
         progress[Progress.ENDED] = 0
         run: Callable[[], Any] = Bound(
-            self._loop, context, stream, results, cursor, stop, int(EventMode.LEARN_LIVE_CONFIGS)
+            loop, context, stream, results, cursor, stop, int(EventMode.LEARN_LIVE_CONFIGS)
         )
-        step = partial(self._combine, self._bound(context, (stream, results), stop), progress)
+        step = partial(self._combine, self._bound(loop, context, (stream, results), stop), progress)
         try:
             worker.open(step)
             run()
@@ -192,10 +192,10 @@ class EnsembleThread:
         return np.array(real[last, [RealNumber.LOW, RealNumber.HIGH]])
 
     def catch_up(
-        self, context: Sealed[Context], given: tuple[Sealed[Stream], Sealed[Results]], stop: int
+        self, loop: Loop, context: Sealed[Context], given: tuple[Sealed[Stream], Sealed[Results]], stop: int
     ) -> None:
         """Run the ensemble to `stop`, where the live configs are, or until it must decide again."""
-        self._bound(context, given, stop)()
+        self._bound(loop, context, given, stop)()
 
     def _combine(self, combine: Callable[[], Any], progress: NDArray[np.int64]) -> None:
         """Run the ensemble over all events that were handed over, or until a decision is due."""
@@ -204,14 +204,14 @@ class EnsembleThread:
             progress[Progress.ENDED] = self.decides
 
     def _bound(
-        self, context: Sealed[Context], given: tuple[Sealed[Stream], Sealed[Results]], stop: int
+        self, loop: Loop, context: Sealed[Context], given: tuple[Sealed[Stream], Sealed[Results]], stop: int
     ) -> Callable[[], Any]:
         """Return the loop of the ensemble with its arguments."""
         if self._context is None or context is not self._of:
             self._context = Sealed(self._own(context.value), like=self._context)
             self._of = context
         self._context.value.model.shared[:] = context.value.model.shared
-        return Bound(self._loop, self._context, *given, self.cursor, stop, int(EventMode.LEARN_ENSEMBLE))
+        return Bound(loop, self._context, *given, self.cursor, stop, int(EventMode.LEARN_ENSEMBLE))
 
     def _own(self, context: Context) -> Context:
         """Return a context with other arrays for what live configs change, which `take_over` fills."""

@@ -185,7 +185,7 @@ class WorkingMemory:
             if end == begin < stop:
                 now, end = without_widest(context, stream.value, begin, sizes, self.limit), begin + 1
             if thread is not None and end - begin >= FEW:
-                thread.run(now, given, end)
+                thread.run(loop, now, given, end)
                 if thread.decides:
                     return
             else:
