@@ -57,7 +57,7 @@ def rest_members(
     known = {state.name: state for state in search.members}
     before = [state.name for state in search.members if not state.works]
     new = MemberStatus("", now if known else 0, pause=PATIENCE)
-    states = [known.get(name, replace(new, name=name)) for name in terms]
+    states = [known[name] if name in known else replace(new, name=name) for name in terms]
     states, worths = _without_worthless(states, terms, statistics, now)
     rates = {
         state.name: worths.get(state.name, 0.0) / terms[state.name].price for state in states if state.works
@@ -76,7 +76,10 @@ def _without_worthless(
     while True:
         worths = statistics.member_worths({state.name for state in states if not state.works})
         worthy = {name for name, worth in worths.items() if worth >= terms[name].least_worth}
-        states = [replace(state, last=now) if state.name in worthy else state for state in states]
+        states = [
+            replace(state, last=now) if state.name in worthy and state.last != now else state
+            for state in states
+        ]
         lately = lately or bool(worthy)
         patience = PATIENCE if lately else TRIAL
         judged = [state for state in states if state.works and now - max(state.since, state.last) >= patience]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Disable garbage collection until the imports are done."""
-    enabled = gc.isenabled()
+    """Disable garbage collection until the imports are done; later collections skip what they created."""
+    enabled, before = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
         yield
     finally:
+        if len(sys.modules) > before:
+            gc.freeze()
         if enabled:
             gc.enable()

@@ -394,7 +394,8 @@ class StreamLayout:
 
     def _factors(self, products: Sequence[tuple[bytes, ...]]) -> list[tuple[int, ...]]:
         """Return the group keys of the factors of products."""
-        return [tuple(self._number[name] for name in product) for product in products]
+        number = self._number.__getitem__
+        return [tuple(map(number, product)) for product in products]
 
     def _make_interactions(self) -> None:
         """Compile the products of the options, or the products set by `cross` if a search chooses them."""

@@ -138,16 +138,16 @@ def _needs_by_name(ensemble: Ensemble) -> Iterator[tuple[str, Needs]]:
 
 def able_scores(ensemble: Ensemble) -> dict[str, bool]:
     """Return, by name, whether each score has all inputs that it needs; resting scores are included."""
-    tally, learnt = ensemble.members.inputs.tally.tolist(), int(ensemble.members.inputs.seen[-1])
-    can_work: dict[str, bool] = {}
+    features, numbers, actions, widest = ensemble.members.inputs.tally.tolist()
+    learnt, can_work = int(ensemble.members.inputs.seen[-1]), dict[str, bool]()
     for name, needs in _needs_by_name(ensemble):
         can_work[name] = (
-            needs.least_actions <= tally[Known.ACTIONS] <= needs.most_actions
-            and tally[Known.FEATURES] <= needs.most_features
-            and tally[Known.NUMBERS] <= needs.most_numbers
-            and (not needs.numbers or tally[Known.NUMBERS] > 0 or tally[Known.ACTIONS] > MOST_ACTIONS)
+            needs.least_actions <= actions <= needs.most_actions
+            and features <= needs.most_features
+            and numbers <= needs.most_numbers
+            and (not needs.numbers or numbers > 0 or actions > MOST_ACTIONS)
             and learnt >= needs.events
-            and tally[Known.WIDEST] <= needs.width
+            and widest <= needs.width
             and can_work.get(needs.upon, True)
         )
     return can_work

@@ -249,16 +249,20 @@ class LiveConfigs:
         replace a challenger that is proved worse.
         """
         self.arrays.schedule.lease[: len(leases)] = np.minimum(leases, NEVER)
-        schedule = self.arrays.schedule._replace(fill=fill, replaceable=replaceable)
-        self.arrays = self.arrays._replace(schedule=schedule)
+        self._schedule(fill=fill, replaceable=replaceable)
 
     def review(self, learnt: int, *, looks: bool) -> None:
         """Set the event at which the loop stops for the next review: after `learnt` events in total.
 
         If it `looks` for drift, the loop also stops as soon as `LOOK` losses are available.
         """
-        schedule = self.arrays.schedule._replace(review=min(learnt, NEVER), look=LOOK if looks else NEVER)
-        self.arrays = self.arrays._replace(schedule=schedule)
+        self._schedule(review=min(learnt, NEVER), look=LOOK if looks else NEVER)
+
+    def _schedule(self, **fields: Any) -> None:
+        """Set fields of the schedule. If none changes, the loop needs no new context."""
+        before = self.arrays.schedule
+        if any(getattr(before, name) != value for name, value in fields.items()):
+            self.arrays = self.arrays._replace(schedule=before._replace(**fields))
 
     def take_losses(self) -> NDArray[np.float64]:
         """Return the champion's mean losses since the last call, over `GROUP` events each, and clear them."""

@@ -31,14 +31,17 @@ def test_streams_have_the_namespaces_and_actions_that_they_say(kind: str, tmp_pa
 
 
 def test_ratios_are_those_of_medians_and_the_worst_is_named() -> None:
-    def taken(*cpu: float) -> list[dict[str, float]]:
-        return [{"wall": 2 * each, "cpu": each} for each in cpu]
+    def taken(*cpu: float) -> list[list[dict[str, float]]]:
+        return [[{"wall": 2 * each, "cpu": each}, {"wall": each, "cpu": each / 2}] for each in cpu]
 
     sides = {"VW -q ::": taken(8, 1, 9), "VW --automl 4": taken(100, 100, 100)}
     ours = {"stack": taken(4, 4, 400), "champion": taken(2, 1, 3)}
-    lines, met = report({"tiny": {**sides, **ours}, "ids": {**sides, **ours, "stack": taken(16, 16, 16)}})
-    assert "| 16, 8 | 200, 100 | 8, 4 | 4, 2 | 2.00, 4.00 | 25.00, 50.00 |" in lines[2]
-    assert "- VW -q :: / stack: 1.00 (geometric mean), 0.50 (worst)" in lines
+    streams = {"tiny": {**sides, **ours}, "ids": {**sides, **ours, "stack": taken(16, 16, 16)}}
+    lines, met = report(streams, [1.0, 10.0])
+    assert "| first 20,000 | 16, 8 | 200, 100 | 8, 4 | 4, 2 | 2.00, 4.00 | 25.00, 50.00 |" in lines[2]
+    assert "| 20,000 to 200,000 | 8, 4 | 100, 50 | 4, 2 | 2, 1 | 2.00, 4.00 | 25.00, 50.00 |" in lines[3]
+    assert "- VW -q :: / stack, first events: 1.00 (geometric mean), 0.50 (worst)" in lines
+    assert "- VW -q :: / stack, up to 10 times as many: 1.00 (geometric mean), 0.50 (worst)" in lines
     assert not met
 
 
