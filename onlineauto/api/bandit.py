@@ -64,9 +64,10 @@ class AutoML(FromLogs):
     ----------
     live_configs : int or None
         Number of configs that learn at the same time, including the champion. None turns the search off.
-    explorer : str or Explorer
-        The exploration algorithm: a name in `onlineauto.explorers.EXPLORERS`, such as ``"squarecb"``, or an
-        explorer with settings, such as ``Bag(5)`` or ``Squarecb(gamma_scale=100)`` of `onlineauto.explorers`.
+    explorer : str or Explorer, optional
+        The exploration algorithm: a name in `onlineauto.explorers.EXPLORERS`, such as ``"greedy"``, or an
+        explorer with settings, such as ``Bag(5)`` or ``Greedy(epsilon=0.1)`` of `onlineauto.explorers`. By
+        default ``"scaled_squarecb"``, but ε-greedy if ``epsilon`` is given or there is no search.
     seed : int
         Seed of all random numbers.
     begin_with : sequence of str
@@ -90,7 +91,7 @@ class AutoML(FromLogs):
         Returns the time in seconds for `time_to_live`; it must not run back.
     **options
         Further options of a model, named as on the command line. ``epsilon`` is the share of decisions that
-        explore, 0.05 by default with ``"greedy"``; ``learning_rate`` is its initial value in the search, 0.5
+        explore with ε-greedy, 0.05 by default; ``learning_rate`` is its initial value in the search, 0.5
         by default.
 
     Attributes
@@ -110,7 +111,7 @@ class AutoML(FromLogs):
         self,
         *,
         live_configs: int | None = LIVE_CONFIGS,
-        explorer: str | Explorer = "greedy",
+        explorer: str | Explorer | None = None,
         seed: int = 0,
         begin_with: Sequence[str] = (),
         hash_bits: int = HASH_BITS,
@@ -124,8 +125,9 @@ class AutoML(FromLogs):
     ) -> None:
         check_limits(max_pending, time_to_live)
         made = options_of_model(options, live_configs=live_configs, seed=seed, hash_bits=hash_bits)
-        for name, value in explorer_keywords(explorer).items():
-            if (before := made.setdefault(name, value)) is not value and before != value:
+        for name, value in explorer_keywords(explorer).items() if explorer is not None else ():
+            before = made.setdefault(name, value)
+            if before != value and not (explorer == "greedy" and name == "epsilon"):
                 raise OptionError(f"{name} is given as {made[name]!r} and, by explorer, as {value!r}")
         super().__init__({"cb_explore_adf": True, **made}, begin_with=begin_with)
         self._decisions = Decisions(
