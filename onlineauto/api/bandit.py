@@ -126,8 +126,9 @@ class AutoML(FromLogs):
         check_limits(max_pending, time_to_live)
         made = options_of_model(options, live_configs=live_configs, seed=seed, hash_bits=hash_bits)
         for name, value in explorer_keywords(explorer).items() if explorer is not None else ():
-            before = made.setdefault(name, value)
-            if before != value and not (explorer == "greedy" and name == "epsilon"):
+            if (before := made.setdefault(name, value)) is value or before == value:
+                continue
+            if explorer != "greedy":  # whose epsilon is only its default
                 raise OptionError(f"{name} is given as {made[name]!r} and, by explorer, as {value!r}")
         super().__init__({"cb_explore_adf": True, **made}, begin_with=begin_with)
         self._decisions = Decisions(

@@ -58,11 +58,12 @@ def note_error(at: Exploration, cost: F32, prediction: F32) -> None:
 def typical_error(at: Exploration) -> float:
     """Return the typical error of a prediction, or the standard deviation of the costs if that is less.
 
-    The result is 0 as long as all costs are equal.
+    The result is 0 as long as all costs are equal; but 1 if events were learnt whose errors are unknown, such
+    as those of a model that explored in another way.
     """
     sums = at.errors
     if not (sums[Errors.SQUARES] > 0.0 and sums[Errors.RECENT] > 0.0):
-        return 0.0
+        return 1.0 if at.counts[LEARNT] > sums[Errors.EVENTS] else 0.0
     recent = sums[Errors.RECENT_SQUARES] / sums[Errors.RECENT]
     return math.sqrt(min(sums[Errors.SQUARES] / sums[Errors.EVENTS], recent))
 

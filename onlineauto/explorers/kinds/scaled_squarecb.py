@@ -1,7 +1,7 @@
 """Scaled SquareCB: SquareCB whose γ is learnt from the errors of predictions; the default of a search.
 
 With K actions, an action whose predicted cost is Δ above the lowest has probability 1 / (K + γ Δ); the best
-action has the rest. After t learnt events, γ = c √(K t) / σ, where c is ``--gamma_per_error`` and σ is the
+action has the rest. After t learnt events, γ = c √(K t) / σ, where c is ``--gamma_scale`` and σ is the
 typical error of the predictions: the root of the mean square of about the last 1,000 errors, or the standard
 deviation of the costs if that is less. In SquareCB, γ is √(K t) divided by the square root of the regret of
 the regression, which grows with σ². So the probabilities are the same in any unit of the costs, and
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.kinds.squarecb import SquarecbOptions
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -47,15 +48,6 @@ class ScaledSquarecbOptions:
         vw=False,
         needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
-    gamma_per_error: float = option(
-        4.0,
-        "How much --scaled_squarecb prefers what looks better by one typical error, after the first event.",
-        keep=True,
-        vw=False,
-        override=True,
-        minimum=0,
-        needs=("scaled_squarecb", "automl"),
-    )
 
 
 class ScaledSquarecb(Explorer):
@@ -69,7 +61,7 @@ class ScaledSquarecb(Explorer):
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
         """Return the factor of γ."""
-        return (configuration[ScaledSquarecbOptions].gamma_per_error,)
+        return (configuration[SquarecbOptions].gamma_scale,)
 
     @staticmethod
     def kernel() -> Callable[..., None]:
