@@ -42,8 +42,8 @@ class ScaledSquarecbOptions:
 
     scaled_squarecb: bool = option(
         False,
-        "Explore like --squarecb, with differences of costs in units of the typical error of predictions. The "
-        "default of --cb_explore_adf --automl without --epsilon or another explorer.",
+        "Explore like --squarecb, with differences of costs in units of the typical error of predictions. "
+        "The default of --cb_explore_adf --automl without --epsilon or another explorer.",
         keep=True,
         vw=False,
         needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
