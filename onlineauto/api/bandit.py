@@ -21,6 +21,7 @@ from onlineauto.explorers import explorer_keywords
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.values import plain
+from onlineauto.interop.explanation import as_rewards, explain
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from onlineauto.api.decisions.events import Actions, Features
     from onlineauto.explorers.explorer import Explorer
+    from onlineauto.interop.explanation import Explanation
     from onlineauto.workspace.option_types import LearnerOptions
     from onlineauto.workspace.save_load import ModelSource
 
@@ -56,7 +58,7 @@ class AutoML(FromLogs):
     ...     choice = bandit.rank({"user": user}, [{"article": "politics"}, {"article": "sports"}])
     ...     bandit.learn(choice, reward=float((user, choice.action) in {("tom", 0), ("ann", 1)}))
     >>> bandit.predict({"user": "ann"}, [{"article": "politics"}, {"article": "sports"}]).round(3)
-    array([0.025, 0.975], dtype=float32)
+    array([0.005, 0.995], dtype=float32)
     >>> bandit.champion.interactions
     ('article*user',)
 
@@ -330,6 +332,51 @@ class AutoML(FromLogs):
                 except InputError as error:
                     raise InputError(f"event {place}: {str(error).removeprefix('event: ')}") from None
         return pmfs
+
+    def explain(self, context: Features, actions: Actions) -> Explanation:
+        """Return which features and members moved the predicted reward of each action of an event.
+
+        No decision is made or kept.
+
+        Parameters
+        ----------
+        context : mapping
+            The context, as for `rank`.
+        actions : list of mappings, or mapping of id to mapping
+            The actions, as for `rank`.
+
+        Returns
+        -------
+        Explanation
+            A dict: ``predicts`` is "ensemble" or "champion". ``actions`` has for each action its number
+            ``action``, its ``action_id`` if the actions are a mapping, its ``probability`` and its predicted
+            ``reward``; the ``level`` that all actions share; and three mappings from names to parts of the
+            reward, the largest first: ``members``, ``features`` and ``rest``. The reward is the level and all
+            members; and the level, all features and all of the rest, which are the parts that are not linear
+            in features. `onlineauto.pictures.parts` draws it.
+
+        Raises
+        ------
+        InputError
+            A feature is malformed, or there are no actions.
+        OptionError
+            The explorer has several models, such as ``"bag"``.
+
+        Examples
+        --------
+        >>> bandit = AutoML()
+        >>> for _ in range(9):
+        ...     bandit.learn({"user": "tom"}, [{"x": 1}, {"y": 1}], action=0, probability=0.5, reward=1)
+        >>> found = bandit.explain({"user": "tom"}, [{"x": 1}, {"y": 1}])
+        >>> [round(each["reward"], 2) for each in found["actions"]]
+        [1.0, 0.5]
+        """
+        event = EncodedEvent(copied(context), listed(actions))
+        found = as_rewards(explain(self._workspace, event))
+        if isinstance(actions, Mapping):
+            for row, action_id in zip(found["actions"], actions, strict=True):
+                row["action_id"] = action_id
+        return found
 
     def _learn(
         self, event: EncodedEvent, action: int, probability: float, cost: float, *, where: str = "event"
