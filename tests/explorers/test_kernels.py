@@ -128,7 +128,8 @@ def test_scaled_squarecb(scores: list[np.float32], scale: float, costs: list[flo
     for cost in costs:
         note_error(at, F(cost), F(cost / 2 + 1))
     gamma = scale * np.sqrt(len(scores) * learnt)
-    error = naive.typical_error([float(F(cost)) for cost in costs], [float(F(cost / 2 + 1)) for cost in costs])
+    rounded = [float(F(cost)) for cost in costs]
+    error = naive.typical_error(rounded, [float(F(cost / 2 + 1)) for cost in costs])
     error = 1.0 if error == 0 and learnt > len(costs) else error  # events whose errors are unknown
     pmf = explored("scaled_squarecb", scores, (scale,), learnt=learnt, errors=at.errors)
     expected = naive.squarecb(scores, F(min(gamma / error, 1e30)) if error > 0 else F(0))

@@ -14,38 +14,36 @@ from hypothesis import strategies as st
 from onlineauto import AutoML, Workspace
 from onlineauto.errors import OptionError
 from onlineauto.interop.explanation import explain
+from tests.engine.ensemble_streams import odd
 
-USERS, ARTICLES = ("ann", "tom", "eve"), ("art", "sports", "news")
+LINEAR = "features,ridge"
+ALL = "features,waves,crosses,layer,baseline,ridge"
+USERS = ("ann", "tom", "eve")
 
 
-def text(user: str, age: float, articles: tuple[str, ...] = ARTICLES, label: str = "") -> str:
-    lines = [f"{label if i == 0 else ''}|a {article}\n" for i, article in enumerate(articles)]
-    return f"shared |u {user} age:{age:.3f}\n{''.join(lines)}\n"
+def odd_event(word: int, x: float, actions: list[int]) -> str:
+    lines = "".join(f"|a a{action}\n" for action in actions)
+    return f"shared |w w{word} |n x0:{x:.3f}\n{lines}\n"
+
+
+def text(user: str, age: float, label: str = "") -> str:
+    return f"shared |u {user} age:{age:.3f}\n{label}|a art\n|a sports\n\n"
 
 
 @cache
 def learnt(members: str) -> Workspace:
-    """A model whose ensemble predicts: the reward depends on user and article, and bends with the age."""
-    draw = np.random.default_rng(5)
+    """A model whose ensemble predicts."""
     workspace = Workspace(cb_explore_adf=True, automl=2, hash_bits=10, members=members)
-    for _ in range(1200):
-        user, age = int(draw.integers(3)), float(draw.random())
-        order = draw.permutation(3)
-        first = int(order[0])
-        reward = 0.6 * (first == user) + 0.4 * (first == 0) * np.sin(6 * age) + 0.1 * draw.random()
-        articles = tuple(ARTICLES[each] for each in order)
-        workspace.learn(text(USERS[user], age, articles, f"0:{-reward:.3f}:0.333 "))
+    workspace.fit(odd(1500, numbers=1))
     assert workspace.searching.predicts[0] == "ensemble"
     return workspace
 
 
-LINEAR = "features,ridge"
-ALL = "features,waves,crosses,layer,baseline,ridge"
 EVENTS = st.builds(
-    text,
-    st.sampled_from((*USERS, "somebody")),
+    odd_event,
+    st.integers(0, 4),
     st.floats(-3, 3),
-    st.lists(st.sampled_from((*ARTICLES, "new")), min_size=1, max_size=4, unique=True).map(tuple),
+    st.lists(st.integers(0, 5), min_size=1, max_size=5, unique=True),
 )
 
 
@@ -71,7 +69,7 @@ def test_a_snapshot_explains_the_same(event: str) -> None:
 
 
 def test_linear_members_have_no_rest_but_their_constants() -> None:
-    found = explain(learnt(LINEAR), text("tom", 0.4))
+    found = explain(learnt(LINEAR), odd_event(1, 0.4, [0, 1, 2, 3]))
     assert found["predicts"] == "ensemble"
     for row in found["actions"]:
         assert set(row["members"]) == {"champion", "live config 1", "features", "ridge"}
@@ -81,7 +79,7 @@ def test_linear_members_have_no_rest_but_their_constants() -> None:
 
 
 def test_members_that_are_not_linear_are_the_rest() -> None:
-    rows = explain(learnt(ALL), text("tom", 0.4))["actions"]
+    rows = explain(learnt(ALL), odd_event(1, 0.4, [0, 1, 2, 3]))["actions"]
     assert any(set(row["rest"]) & {"waves", "layer", "crosses"} for row in rows)
     assert not any("features" in row["rest"] for row in rows)
 

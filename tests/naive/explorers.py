@@ -85,7 +85,7 @@ def squarecb(scores: Scores, gamma: np.float32) -> Scores:
 
 
 def typical_error(costs: Sequence[float], predictions: Sequence[float]) -> float:
-    """The root of the mean squared error, where older errors count less, or the deviation of costs if less."""
+    """The root of the mean squared error, of which older ones count less; or the deviation of costs."""
     if len(set(costs)) < 2:
         return 0.0
     errors = [(cost - prediction) ** 2 for cost, prediction in zip(costs, predictions, strict=True)]
