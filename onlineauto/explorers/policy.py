@@ -109,7 +109,7 @@ class Policy:
         exploration = self._exploration._replace(**lasting)  # separate arrays for concurrent calls
         exploration.counts[LEARNT] = learnt
         exploration.costs[:] = costs
-        exploration.errors[:] = 1.0, 0.0, error**2, 1.0, error**2
+        exploration.errors[:] = learnt, 0.0, learnt * error**2, learnt, learnt * error**2
         order = np.lexsort((np.arange(n), score)).astype(np.int32)
         ranked = score[order]
         if n > 0:
