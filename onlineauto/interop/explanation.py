@@ -8,7 +8,7 @@ member. Both lists add up to the score: the level and all members; the level, al
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -147,7 +147,7 @@ def _explained(scored: Scored, names: LineNames) -> Explanation:
     terms = _Terms(scored, examples, names, serves=serves)
     actions = []
     for action in range(len(examples)):
-        members, features, rest = Counter[str](), Counter[str](), Counter[str]()
+        members, features, rest = (defaultdict[str, float](float) for _ in range(3))
         level = terms.origin
         for score in terms.scores(action) if serves else [_Score("champion", 1.0, action, 0)]:
             part, listed = terms.of(score, features)
@@ -245,7 +245,7 @@ class _Terms:
                 level += float(weights[at]) * OF_LEVEL * (self._within(mean) - low)
         return level
 
-    def of(self, score: _Score, features: Counter[str]) -> tuple[float, float]:
+    def of(self, score: _Score, features: dict[str, float]) -> tuple[float, float]:
         """Add a score's terms to those of the features; return the parts of the score and of all terms."""
         cost = self._cost(score)
         within = self._within(cost) if self._serves else cost

@@ -26,6 +26,8 @@ from tests.naive.guesses import normal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import ArrayLike
+
 F = np.float32
 SMALL = st.floats(-3, 3, width=32).map(F)
 TIED = st.sampled_from([0.0, 0.25, 0.5, 1.0]).map(F)
@@ -59,7 +61,7 @@ def explored(
     rows: Sequence[object] = (),
     learnt: int = 0,
     costs: tuple[float, float] = (0.0, 0.0),
-    errors: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0),
+    errors: ArrayLike = (0.0, 0.0, 0.0, 0.0, 0.0),
     exact: bool = False,
     first_only: bool = False,
 ) -> np.ndarray:

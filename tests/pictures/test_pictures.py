@@ -147,7 +147,7 @@ def test_what_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("dark", [False, True])
 def test_parts_of_an_explanation(tmp_path: Path, *, dark: bool) -> None:
     features = {f"f{i}": 0.5 / (i + 1) for i in range(14)}
-    best = {
+    best: dict[str, Any] = {
         "action": 0,
         "action_id": "a1",
         "reward": 2.0,
@@ -161,7 +161,7 @@ def test_parts_of_an_explanation(tmp_path: Path, *, dark: bool) -> None:
     assert (first.get_title(loc="left"), second.get_title(loc="left")) == ("a1: 2", "b2: 1")
     named = [label.get_text() for label in first.get_yticklabels()]
     assert named == ["what all actions share", *(f"f{i}" for i in range(5)), *named[6:11], "5 others"]
-    widths = sum(bar.get_width() for bar in first.patches)
+    widths = sum(bar.get_width() for bar in first.containers[0])
     assert widths == pytest.approx(best["level"] + sum(features.values()) - 0.1)
     parts({"predicts": "ensemble", "actions": [other, best]}, dark=dark).save(tmp_path / "other.svg")
     picture.save(tmp_path / "one.svg")
