@@ -21,6 +21,7 @@ from onlineauto.explorers import explorer_keywords
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.values import plain
+from onlineauto.interop.explanation import as_rewards, explain
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from onlineauto.api.decisions.events import Actions, Features
     from onlineauto.explorers.explorer import Explorer
+    from onlineauto.interop.explanation import Explanation
     from onlineauto.workspace.option_types import LearnerOptions
     from onlineauto.workspace.save_load import ModelSource
 
@@ -56,7 +58,7 @@ class AutoML(FromLogs):
     ...     choice = bandit.rank({"user": user}, [{"article": "politics"}, {"article": "sports"}])
     ...     bandit.learn(choice, reward=float((user, choice.action) in {("tom", 0), ("ann", 1)}))
     >>> bandit.predict({"user": "ann"}, [{"article": "politics"}, {"article": "sports"}]).round(3)
-    array([0.025, 0.975], dtype=float32)
+    array([0.005, 0.995], dtype=float32)
     >>> bandit.champion.interactions
     ('article*user',)
 
@@ -64,9 +66,10 @@ class AutoML(FromLogs):
     ----------
     live_configs : int or None
         Number of configs that learn at the same time, including the champion. None turns the search off.
-    explorer : str or Explorer
-        The exploration algorithm: a name in `onlineauto.explorers.EXPLORERS`, such as ``"squarecb"``, or an
-        explorer with settings, such as ``Bag(5)`` or ``Squarecb(gamma_scale=100)`` of `onlineauto.explorers`.
+    explorer : str or Explorer, optional
+        The exploration algorithm: a name in `onlineauto.explorers.EXPLORERS`, such as ``"greedy"``, or an
+        explorer with settings, such as ``Bag(5)`` or ``Greedy(epsilon=0.1)`` of `onlineauto.explorers`. By
+        default ``"scaled_squarecb"``, but ε-greedy if ``epsilon`` is given or there is no search.
     seed : int
         Seed of all random numbers.
     begin_with : sequence of str
@@ -90,7 +93,7 @@ class AutoML(FromLogs):
         Returns the time in seconds for `time_to_live`; it must not run back.
     **options
         Further options of a model, named as on the command line. ``epsilon`` is the share of decisions that
-        explore, 0.05 by default with ``"greedy"``; ``learning_rate`` is its initial value in the search, 0.5
+        explore with ε-greedy, 0.05 by default; ``learning_rate`` is its initial value in the search, 0.5
         by default.
 
     Attributes
@@ -110,7 +113,7 @@ class AutoML(FromLogs):
         self,
         *,
         live_configs: int | None = LIVE_CONFIGS,
-        explorer: str | Explorer = "greedy",
+        explorer: str | Explorer | None = None,
         seed: int = 0,
         begin_with: Sequence[str] = (),
         hash_bits: int = HASH_BITS,
@@ -124,8 +127,10 @@ class AutoML(FromLogs):
     ) -> None:
         check_limits(max_pending, time_to_live)
         flags = options_of_model(options, live_configs=live_configs, seed=seed, hash_bits=hash_bits)
-        for name, value in explorer_keywords(explorer).items():
-            if (before := flags.setdefault(name, value)) is not value and before != value:
+        for name, value in explorer_keywords(explorer).items() if explorer is not None else ():
+            if (before := flags.setdefault(name, value)) is value or before == value:
+                continue
+            if explorer != "greedy":  # whose epsilon is only its default
                 raise OptionError(f"{name} is given as {flags[name]!r} and, by explorer, as {value!r}")
         super().__init__({"cb_explore_adf": True, **flags}, begin_with=begin_with)
         self._decisions = Decisions(
@@ -327,6 +332,51 @@ class AutoML(FromLogs):
                 except InputError as error:
                     raise InputError(f"event {index}: {str(error).removeprefix('event: ')}") from None
         return pmfs
+
+    def explain(self, context: Features, actions: Actions) -> Explanation:
+        """Return which features and members moved the predicted reward of each action of an event.
+
+        No decision is made or kept.
+
+        Parameters
+        ----------
+        context : mapping
+            The context, as for `rank`.
+        actions : list of mappings, or mapping of id to mapping
+            The actions, as for `rank`.
+
+        Returns
+        -------
+        Explanation
+            A dict: ``predicts`` is "ensemble" or "champion". ``actions`` has for each action its number
+            ``action``, its ``action_id`` if the actions are a mapping, its ``probability`` and its predicted
+            ``reward``; the ``level`` that all actions share; and three mappings from names to parts of the
+            reward, the largest first: ``members``, ``features`` and ``rest``. The reward is the level and all
+            members; and the level, all features and all of the rest, which are the parts that are not linear
+            in features. `onlineauto.pictures.parts` draws it.
+
+        Raises
+        ------
+        InputError
+            A feature is malformed, or there are no actions.
+        OptionError
+            The explorer has several models, such as ``"bag"``.
+
+        Examples
+        --------
+        >>> bandit = AutoML()
+        >>> for _ in range(9):
+        ...     bandit.learn({"user": "tom"}, [{"x": 1}, {"y": 1}], action=0, probability=0.5, reward=1)
+        >>> found = bandit.explain({"user": "tom"}, [{"x": 1}, {"y": 1}])
+        >>> [round(each["reward"], 2) for each in found["actions"]]
+        [1.0, 0.5]
+        """
+        event = EncodedEvent(copy_context(context), list_features(actions))
+        found = as_rewards(explain(self._workspace, event))
+        if isinstance(actions, Mapping):
+            for row, action_id in zip(found["actions"], actions, strict=True):
+                row["action_id"] = action_id
+        return found
 
     def _learn(
         self, event: EncodedEvent, action: int, probability: float, cost: float, *, where: str = "event"

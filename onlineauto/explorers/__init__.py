@@ -14,6 +14,7 @@ from onlineauto.explorers.kinds.first import First
 from onlineauto.explorers.kinds.greedy import Greedy
 from onlineauto.explorers.kinds.regcb import Regcb
 from onlineauto.explorers.kinds.rnd import Rnd
+from onlineauto.explorers.kinds.scaled_squarecb import ScaledSquarecb
 from onlineauto.explorers.kinds.softmax import Softmax
 from onlineauto.explorers.kinds.squarecb import Squarecb
 from onlineauto.explorers.kinds.synthcover import Synthcover
@@ -33,6 +34,7 @@ __all__ = [
     "Greedy",
     "Regcb",
     "Rnd",
+    "ScaledSquarecb",
     "Softmax",
     "Squarecb",
     "Synthcover",
@@ -48,6 +50,7 @@ _EXPLORERS: dict[str, Explorer] = {
         First(),
         Softmax(),
         Squarecb(),
+        ScaledSquarecb(),
         Regcb(),
         Synthcover(),
         Bag(),
@@ -58,7 +61,7 @@ _EXPLORERS: dict[str, Explorer] = {
 }
 
 EXPLORERS: Mapping[str, Explorer] = MappingProxyType(_EXPLORERS)
-"""Explorers by name; the first one is the default."""
+"""Explorers by name; the first one is the default without a search."""
 
 _EXTENDED: list[Registry] = []
 

@@ -5,6 +5,7 @@ Scores are costs: the lowest score is the best. Ranked scores begin with the bes
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,6 +31,16 @@ ALONE, BAG, COVER, RND, EPSILON_DECAY = range(5)
 """Codes of how an explorer's models learn; the first is for a single model."""
 
 
+class Errors(IntEnum):
+    """Entries of `Exploration.errors`: sums over the learnt events."""
+
+    EVENTS = 0  # number of events
+    MEAN = 1  # mean cost
+    SQUARES = 2  # sum of the squared differences of costs from their mean
+    RECENT = 3  # number of recent events, of which older ones count less
+    RECENT_SQUARES = 4  # sum of the squared errors of predictions of recent events
+
+
 class Exploration(NamedTuple):
     """The options of exploration, and the state that it depends on."""
 
@@ -40,6 +51,7 @@ class Exploration(NamedTuple):
     regresses: bool  # costs are learnt without importance weights
     samples: bool  # an action is drawn, and put first
     sees_costs: bool  # the explorer reads the range of the costs learnt
+    sees_errors: bool  # the explorer reads the typical error of predictions
     quirks: ExploringQuirks
     epsilon: F32
     first_only: bool
@@ -50,6 +62,7 @@ class Exploration(NamedTuple):
     policies: int  # number of models of the explorer; 0 if it uses the costs' model alone
     counts: NDArray[np.int64]  # [2], see the entries above
     costs: NDArray[np.float32]  # [2]: LOW, HIGH of the costs learnt and 0
+    errors: NDArray[np.float64]  # [5], see `Errors`
     random: NDArray[np.uint64]  # [1]: state of VW's generator; otherwise the seed
     times: NDArray[np.int64]  # [policies]: how often each learns the current event
     guesses: NDArray[np.float32]  # [policies]: each one's guess for the logged action

@@ -14,11 +14,32 @@ if TYPE_CHECKING:
 
 
 def chosen_explorer(configuration: Configuration) -> Explorer:
-    """Return the explorer that the options choose, ε-greedy by default."""
+    """Return the explorer that the options choose.
+
+    By default it is ε-greedy, as in Vowpal Wabbit; but scaled SquareCB for a search of ``--cb_explore_adf``
+    without an option of ε-greedy.
+    """
     for explorer in EXPLORERS.values() if explores(configuration) else ():
         if not configuration.supplied.isdisjoint(explorer.flags):
             return explorer
-    return next(iter(EXPLORERS.values()))
+    return EXPLORERS["scaled_squarecb" if _searches_actions(configuration) else "greedy"]
+
+
+def earlier_defaults(configuration: Configuration) -> dict[str, float]:
+    """Return the defaults with which a model was saved before there was scaled SquareCB, to supply them.
+
+    The explorer was ε-greedy, and ``--synthcover`` had no least probability.
+    """
+    if _searches_actions(configuration) and chosen_explorer(configuration).name == "scaled_squarecb":
+        return {"epsilon": EXPLORERS["greedy"].epsilon}
+    return {"epsilon": 0.0} if configuration.supplied & {"synthcover", "epsilon"} == {"synthcover"} else {}
+
+
+def _searches_actions(configuration: Configuration) -> bool:
+    """Return whether the options choose a search of ``--cb_explore_adf``, and nothing that excludes it."""
+    return configuration.supplied >= {"cb_explore_adf", "automl"} and configuration.supplied.isdisjoint(
+        ("epsilon", "first_only", "vw_exact")
+    )
 
 
 def check_one_explorer(configuration: Configuration) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.explorers._kernels import ALONE, BAG, COVER, EPSILON_DECAY, RND, Exploration
+from onlineauto.explorers._kernels import ALONE, BAG, COVER, EPSILON_DECAY, RND, Errors, Exploration
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.cost_range import CostRangeOptions
 from onlineauto.explorers.explore_kernels import ROWS
@@ -17,7 +17,9 @@ from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.explorers.quirks import ExploringQuirks
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 _POLICY_KINDS = {"": ALONE, "bag": BAG, "cover": COVER, "rnd": RND, "epsilon_decay": EPSILON_DECAY}
 """Codes of how several models learn, by the name that explorers declare."""
 
-EXPLORER_STATE = ("counts", "costs", "random")
+EXPLORER_STATE = ("counts", "costs", "errors", "random")
 """Arrays of `Exploration` that last from event to event."""
 
 
@@ -42,6 +44,7 @@ def make_exploration(
     options, explorer = configuration[ExplorerOptions], chosen_explorer(configuration)
     costs, models = configuration[CostRangeOptions], explorer.models(configuration)
     low, high = (0.0, 1.0) if quirks.costs_in_unit else (np.nan, np.nan)
+    floor = 0.0 if quirks.no_own_floor and explorer.name == "synthcover" else explorer.epsilon
     return Exploration(
         policy_kind=_POLICY_KINDS[explorer.policy_kind],
         direct=explorer.direct,
@@ -50,8 +53,9 @@ def make_exploration(
         regresses=explorer.cb_types == ("mtr",),
         samples=active and (samples or configuration[SampleOptions].cb_sample),
         sees_costs=explorer.sees_costs,
+        sees_errors=explorer.sees_errors,
         quirks=quirks,
-        epsilon=np.float32(options.epsilon if "epsilon" in configuration.supplied else explorer.epsilon),
+        epsilon=np.float32(options.epsilon if "epsilon" in configuration.supplied else floor),
         first_only=options.first_only,
         numbers=np.array(explorer.numbers(configuration), np.float64),
         mellowness=np.float32(explorer.mellowness if costs.mellowness is None else costs.mellowness),
@@ -60,10 +64,21 @@ def make_exploration(
         policies=models,
         counts=np.zeros(2, np.int64),
         costs=np.zeros(2, np.float32),
+        errors=np.zeros(len(Errors), np.float64),
         random=np.array([seed], np.uint64),
         times=np.zeros(models, np.int64),
         guesses=np.zeros(models, np.float32),
     )
+
+
+def merged_errors(everyone: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the sums `Exploration.errors` over the events of several models."""
+    sums = np.array(everyone)
+    merged: NDArray[np.float64] = sums.sum(axis=0)
+    events, mean = sums[:, Errors.EVENTS], sums[:, Errors.MEAN]
+    merged[Errors.MEAN] = events @ mean / max(merged[Errors.EVENTS], 1.0)
+    merged[Errors.SQUARES] += events @ (mean - merged[Errors.MEAN]) ** 2
+    return merged
 
 
 @cache

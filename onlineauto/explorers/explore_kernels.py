@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.explorers._kernels import HIGH, LEARNT, LOW
-from onlineauto.jit import F32, inline_kernel
+from onlineauto.explorers._kernels import HIGH, LEARNT, LOW, Errors
+from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
@@ -19,6 +20,8 @@ summed scores, or bonuses."""
 ROWS = 4
 
 _ONE = np.float32(1)
+_KEEPS = 0.999
+"""Factor of the earlier errors for each learnt event: about the last 1,000 errors count."""
 
 
 @inline_kernel
@@ -35,6 +38,34 @@ def note_cost(at: Exploration, cost: F32) -> None:
     if at.sees_costs:
         at.costs[LOW] = min(at.costs[LOW], cost)
         at.costs[HIGH] = max(at.costs[HIGH], cost)
+
+
+@kernel
+def note_error(at: Exploration, cost: F32, prediction: F32) -> None:
+    """Add a learnt cost and the error of its prediction to the sums for `typical_error`."""
+    sums, c = at.errors, np.float64(cost)
+    sums[Errors.EVENTS] += 1.0
+    difference = c - sums[Errors.MEAN]
+    sums[Errors.MEAN] += difference / sums[Errors.EVENTS]
+    sums[Errors.SQUARES] += difference * (c - sums[Errors.MEAN])
+    error = c - np.float64(prediction)
+    if math.isfinite(error * error):
+        sums[Errors.RECENT] = _KEEPS * sums[Errors.RECENT] + 1.0
+        sums[Errors.RECENT_SQUARES] = _KEEPS * sums[Errors.RECENT_SQUARES] + error * error
+
+
+@inline_kernel
+def typical_error(at: Exploration) -> float:
+    """Return the typical error of a prediction, or the standard deviation of the costs if that is less.
+
+    The result is 0 as long as all costs are equal; but 1 if events were learnt whose errors are unknown, such
+    as those of a model that explored in another way.
+    """
+    sums = at.errors
+    if not (sums[Errors.SQUARES] > 0.0 and sums[Errors.RECENT] > 0.0):
+        return 1.0 if at.counts[LEARNT] > sums[Errors.EVENTS] else 0.0
+    recent = sums[Errors.RECENT_SQUARES] / sums[Errors.RECENT]
+    return math.sqrt(min(sums[Errors.SQUARES] / sums[Errors.EVENTS], recent))
 
 
 @inline_kernel

@@ -68,6 +68,8 @@ class Explorer(ABC):
         True if the loop computes the probabilities without calling the kernel; for ε-greedy only.
     sees_costs : bool
         True if the explorer reads the range of the costs learnt so far.
+    sees_errors : bool
+        True if the explorer reads the typical error of predictions.
     predicts_apart : bool
         True if VW's driver predicts before it learns, since this explorer's learning returns no prediction.
     """
@@ -83,6 +85,7 @@ class Explorer(ABC):
     policy_kind: ClassVar[str] = ""
     direct: ClassVar[bool] = False
     sees_costs: ClassVar[bool] = False
+    sees_errors: ClassVar[bool] = False
     predicts_apart: ClassVar[bool] = True
     settings: Mapping[str, Any] = MappingProxyType({})
 
@@ -132,7 +135,8 @@ class Explorer(ABC):
 
         at : Exploration
             ``at.numbers`` has the result of `numbers`. Explorers also read ``at.epsilon``, ``at.first_only``,
-            ``at.counts[LEARNT]`` (the number of events learnt) and ``at.costs`` (see `sees_costs`).
+            ``at.counts[LEARNT]`` (the number of events learnt), ``at.costs`` (see `sees_costs`) and
+            ``at.errors`` (see `sees_errors`).
         order : int32[n]
             Actions, the best first; the kernel may reorder them.
         score : float32[n]

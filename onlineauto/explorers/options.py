@@ -56,7 +56,8 @@ class ExplorerOptions:
     epsilon: float = option(
         0.05,
         "Probability that all actions share; the best one gets the rest. With another explorer, the least "
-        "probability of an action times the number of actions; there it is 0 if not supplied.",
+        "probability times the number of actions; then the default is 0, or 0.01 for --scaled_squarecb and "
+        "--synthcover.",
         keep=True,
         override=True,
         minimum=0,

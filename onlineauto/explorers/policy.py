@@ -69,6 +69,7 @@ class Policy:
         *,
         learnt: int = 0,
         costs: tuple[float, float] = (0.0, 1.0),
+        error: float = 0.5,
         plausible: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """Return the probability of each action.
@@ -81,6 +82,8 @@ class Policy:
             Events learnt so far.
         costs : tuple of (float, float)
             Lowest and highest cost so far.
+        error : float
+            Typical error of the scores; 0 as long as all costs are equal.
         plausible : float32[n_actions, 2], optional
             Lowest and highest plausible cost of each action, for the explorers that read it; ``rnd`` uses
             half the distance as its bonus.
@@ -106,6 +109,7 @@ class Policy:
         exploration = self._exploration._replace(**lasting)  # separate arrays for concurrent calls
         exploration.counts[LEARNT] = learnt
         exploration.costs[:] = costs
+        exploration.errors[:] = learnt, 0.0, learnt * error**2, learnt, learnt * error**2
         order = np.lexsort((np.arange(n), score)).astype(np.int32)
         ranked = score[order]
         if n > 0:

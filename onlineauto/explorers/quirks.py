@@ -22,6 +22,9 @@ class ExploringQuirks(NamedTuple):
     no_floor_of_left: bool = False
     """``--squarecb --elim``: VW ignores ``--epsilon``."""
 
+    no_own_floor: bool = False
+    """``--synthcover``: in VW the least probability of an action is 0, unless ``--epsilon`` is given."""
+
     ties_are_certain: bool = False
     """``--regcbopt``: in VW each of several actions that begin equally low has the "probability" 1."""
 

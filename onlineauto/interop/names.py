@@ -131,6 +131,11 @@ class LineNames:
             names.append(known_name)  # several names with one hash are returned in turn
         return known_name if name == _NO_NAME else f"{name}^{known_name}"
 
+    def note(self, namespace: str, feature: str) -> None:
+        """Add the name of a feature of a mapping."""
+        hash_ = self._hashes.feature(feature, self._hashes.namespace(namespace))
+        self._put(namespace, hash_, feature)
+
     def read(self, line: str) -> None:
         """Add the names of a line."""
         if self._json:

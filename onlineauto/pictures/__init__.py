@@ -5,6 +5,7 @@ Drawing needs matplotlib, the extra ``plot``, which is imported with the first p
 """
 
 from onlineauto.pictures.crossings import crossings
+from onlineauto.pictures.parts import parts
 from onlineauto.pictures.picture import Picture, check_picture
 from onlineauto.pictures.race import race
 from onlineauto.pictures.rewards import rewards
@@ -15,6 +16,7 @@ __all__ = [
     "Picture",
     "check_picture",
     "crossings",
+    "parts",
     "race",
     "rewards",
     "study_picture",

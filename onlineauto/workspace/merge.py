@@ -21,6 +21,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.errors import OptionError
 from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers.exploration import merged_errors
 from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions
 from onlineauto.learners._kernels import (
     CONTRACTION,
@@ -242,6 +243,7 @@ def _fill(result: Workspace, rows: NDArray[np.int64], part: _Part, all_models: S
         exploration.counts[LEARNT] = part.explored[0]
         costs = [model.learner.task.exploration.costs for model in all_models]
         exploration.costs[:] = min(each[0] for each in costs), max(each[1] for each in costs)
+        exploration.errors[:] = merged_errors([model.learner.task.exploration.errors for model in all_models])
     layouts = [model.state(copy=False)["layout"] for model in all_models]
     state = result.state(copy=False)
     known, left_out = (

@@ -113,6 +113,9 @@ class LearnerOptions(TypedDict, total=False):
     gamma_exponent: float | None
     elim: bool | None
 
+    # Exploration: scaled SquareCB
+    scaled_squarecb: bool | None
+
     # Exploration: RegCB
     regcb: bool | None
     regcbopt: bool | None

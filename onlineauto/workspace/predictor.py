@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy, deepcopy
 from threading import local
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from onlineauto.engine.ensemble.ensemble import to_predict
 from onlineauto.engine.loop.block_predictor import BlockPredictor, no_screen
@@ -17,18 +17,33 @@ from onlineauto.learners.model import copied_model
 from onlineauto.workspace.modes import semantics_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.records.loop import Context
     from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.features.block import Block
     from onlineauto.features.layout import StreamLayout
     from onlineauto.options import Configuration
 
+T = TypeVar("T")
+
 _MOST_NAMES = 1000
 """Number of unknown namespaces after which a parser is replaced, so that names cannot fill the memory."""
+
+
+class Scored(NamedTuple):
+    """An event with the scores of its actions, in memory that the next prediction overwrites."""
+
+    block: Block
+    outcomes: Outcomes
+    context: Context  # buffers have the scores
+    layout: StreamLayout
+    semantics: Semantics
 
 
 class ParsingPredictor(BlockPredictor):
@@ -57,6 +72,19 @@ class ParsingPredictor(BlockPredictor):
             self._readers = event_readers(self._configuration)
             reader = self._readers.reader_of(event)
         return self.predict(reader.parse_one(event), model).one_prediction()
+
+    def scored(self, event: OneEventLike, model: Predicting) -> Scored:
+        """Return an event, a text or a mapping, with the scores of its actions.
+
+        Raises
+        ------
+        InputError
+            The argument is not exactly one event.
+        """
+        block = self._readers.reader_of(event).parse_one(event)
+        outcomes = self.predict(block, model)
+        context, layout = self.last()
+        return Scored(block, outcomes, context, layout, self._semantics)
 
 
 class Predictor:
@@ -140,6 +168,16 @@ class Predictor:
             The argument is not exactly one event.
         """
         return self._thread_state().predict_event(event, self._model)
+
+    def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
+        """Return the result of `use` for an event with the scores of its actions; see `interop.explain`.
+
+        Raises
+        ------
+        InputError
+            The argument is not exactly one event.
+        """
+        return use(self._thread_state().scored(event, self._model))
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; return the outcomes.

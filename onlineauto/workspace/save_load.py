@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from msgspec import ValidationError
 
 from onlineauto.errors import InputError, OptionError, shown
+from onlineauto.explorers.choice import earlier_defaults
 from onlineauto.features.stored import Stored
 from onlineauto.workspace.model_file import decode_tree, encode_tree, read_file, replace_file
 from onlineauto.workspace.modes import semantics_of
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.workspace import Workspace
 
-SECTIONS = {"learner": 1, "layout": 1, "slots": 1, "search": 1, "run": 1}
+SECTIONS = {"learner": 1, "layout": 1, "slots": 1, "search": 1, "run": 1, "explorer": 2}
 """Sections of a model file, each with the version that is written; versions up to that can be read.
 
-The section of the search contains the ensemble and its members, which have separate versions.
+The section of the search contains the ensemble and its members, which have separate versions. Since version 2
+of the section of the explorer, scaled SquareCB is the default of a search.
 """
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
@@ -133,6 +135,9 @@ def _stored_options(configuration: Configuration, tree: State, *, name: str) -> 
     """
     try:
         stored = REGISTRY.parse_kept(tree["model"]["options"])
+        if tree.get("versions", {}).get("explorer", 1) < SECTIONS["explorer"]:
+            supplied = {each: stored.get(each) for each in stored.supplied}
+            stored = REGISTRY.from_keywords(**supplied | earlier_defaults(stored))
     except OptionError as error:
         raise InputError(f"{name} is not a valid model: {_in_a_line(error)}") from None
     return with_changed_options(stored, configuration, name=name)

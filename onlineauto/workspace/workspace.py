@@ -38,12 +38,12 @@ from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY, given_options
 from onlineauto.workspace.predict_only import spin_off
-from onlineauto.workspace.predictor import ParsingPredictor, Predictor, snapshot
+from onlineauto.workspace.predictor import ParsingPredictor, Predictor, T, snapshot
 from onlineauto.workspace.save_load import check_options, load_model, save_model, with_changed_options
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.predict_only import PredictOnly
+    from onlineauto.workspace.predictor import Scored
     from onlineauto.workspace.save_load import ModelSource
 
 
@@ -455,6 +456,21 @@ class Workspace(Locked):
             if self.semantics.notices_predicted:
                 return self.predict_block(self._readers.reader_of(event).parse_one(event)).one_prediction()
             return self._asked.predict_event(event, self._runner.predicting())
+
+    def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
+        """Return the result of `use` for an event with the scores of its actions; see `interop.explain`.
+
+        Raises
+        ------
+        OptionError
+            Predictions change this model, as in Vowpal Wabbit (``--vw_exact``).
+        InputError
+            The argument is not exactly one event.
+        """
+        if self.semantics.notices_predicted:
+            raise OptionError("a model of --vw_exact changes when it predicts, as in Vowpal Wabbit")
+        with self._lock:
+            return use(self._asked.scored(event, self._runner.predicting()))
 
     # -- blocks ----------------------------------------------------------------------------------------
 

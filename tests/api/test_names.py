@@ -85,7 +85,9 @@ def test_options_of_the_command_line_are_rejected_by_name(
         (Regcb(regcbopt=True), {"regcbopt": True}),
         (Softmax(lambda_=2.0), {"softmax": True, "lambda_": 2.0}),
         (Greedy(epsilon=0.3), {"epsilon": 0.3}),
-        ("greedy", {}),
+        ("greedy", {"epsilon": 0.05}),
+        ("scaled_squarecb", {"scaled_squarecb": True}),
+        (None, {}),
     ],
     ids=str,
 )
@@ -102,7 +104,7 @@ def test_every_registered_explorer_can_be_chosen(name: str) -> None:
         ):
             AutoML(explorer=name)
     bandit = AutoML(explorer=type(EXPLORERS[name])(2) if takes_number else name)
-    assert name == "greedy" or name in bandit.workspace.configuration.supplied
+    assert {"greedy": "epsilon"}.get(name, name) in bandit.workspace.configuration.supplied
 
 
 def test_other_explorers_are_rejected() -> None:
@@ -115,7 +117,7 @@ def test_other_explorers_are_rejected() -> None:
 
     with pytest.raises(OptionError, match="'mine' is not registered"):
         AutoML(explorer=Mine())
-    for odd in ("mine", Bag, None, 5, ["squarecb"]):
+    for odd in ("mine", Bag, 5, ["squarecb"]):
         with pytest.raises(
             OptionError, match=r"explorer cannot be .*; it takes one of greedy, .*such as Bag\(5\)"
         ):

@@ -131,6 +131,7 @@ NATIVE: list[Options] = [
     {"softmax": True, "lambda_": 5.0},
     {"squarecb": True},
     {"squarecb": True, "elim": True, "epsilon": 0.1},
+    {"scaled_squarecb": True},
     {"regcb": True},
     {"regcbopt": True},
     {"synthcover": True},

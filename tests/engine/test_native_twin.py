@@ -44,7 +44,13 @@ class Case:
 
 
 def bandit(name: str, stream: Callable[[], bytes], *happens: str, **options: Any) -> Case:
-    given = {"cb_explore_adf": True, "automl": 4, "default_lease": 200, "predict_with": "champion"}
+    given = {
+        "cb_explore_adf": True,
+        "automl": 4,
+        "default_lease": 200,
+        "predict_with": "champion",
+        "epsilon": 0.05,
+    }
     return Case(name, stream, {**given, **options}, frozenset(happens))
 
 

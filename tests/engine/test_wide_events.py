@@ -213,7 +213,7 @@ def test_events_of_any_width_are_learnt_as_by_the_reference(
         "default_lease": lease,
         "max_crossed": most,
     }
-    options["predict_with"] = "champion"
+    options |= {"predict_with": "champion", "epsilon": 0.05}
     text = "".join(event(each, i, actions=1 + i % 3) for i, each in enumerate(sizes)).encode()
     twin, workspace = NativeSearch(Options.of(**options)), Workspace(**options)
     steps = [twin.learn(each) for each in events_of(read(text, cb_explore_adf=True).events(), twin.options)]

@@ -24,6 +24,11 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"squarecb": True, "elim": True},
         {"squarecb": True, "elim": True, "epsilon": 0.1},
     ],
+    "scaled_squarecb": [
+        {"scaled_squarecb": True},
+        {"scaled_squarecb": True, "gamma_scale": 1000.0, "epsilon": 0.2},
+        {"scaled_squarecb": True, "gamma_scale": 0.0, "epsilon": 0.0},
+    ],
     "regcb": [{"regcb": True}, {"regcbopt": True}, {"regcb": True, "regcbopt": True, "first_only": True}],
     "synthcover": [{"synthcover": True}, {"synthcover": True, "synthcoverpsi": 2.0, "epsilon": 0.1}],
     "rnd": [{"rnd": 1}, {"rnd": 3, "epsilon": 0.2}],

@@ -14,8 +14,8 @@ from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers._kernels import LEARNT, rank_by_probability
 from onlineauto.explorers.cost_range_kernels import highest_cost, largest_weight, lowest_cost
-from onlineauto.explorers.exploration import kernel_of, make_exploration
-from onlineauto.explorers.explore_kernels import ROWS
+from onlineauto.explorers.exploration import kernel_of, make_exploration, merged_errors
+from onlineauto.explorers.explore_kernels import ROWS, note_error
 from onlineauto.explorers.pmf_kernels import hold_floor, softmax
 from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
 from onlineauto.explorers.sample_kernels import number_of, step_on
@@ -25,6 +25,8 @@ from tests.naive.guesses import normal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
 
 F = np.float32
 SMALL = st.floats(-3, 3, width=32).map(F)
@@ -59,6 +61,7 @@ def explored(
     rows: Sequence[object] = (),
     learnt: int = 0,
     costs: tuple[float, float] = (0.0, 0.0),
+    errors: ArrayLike = (0.0, 0.0, 0.0, 0.0, 0.0),
     exact: bool = False,
     first_only: bool = False,
 ) -> np.ndarray:
@@ -70,6 +73,7 @@ def explored(
         numbers=np.array(numbers, np.float64),
         counts=np.zeros(2, np.int64),
         costs=column(costs),
+        errors=np.array(errors, np.float64),
         first_only=first_only,
         quirks=EXPLORING if exact else NO_EXPLORING_QUIRKS,
     )
@@ -118,6 +122,37 @@ def test_softmax_of_vws_own_test() -> None:
 def test_squarecb(scores: list[np.float32], scale: np.float32, exponent: float, learnt: int) -> None:
     pmf = explored("squarecb", scores, (float(scale), exponent, False), learnt=learnt)
     assert list(pmf) == naive.squarecb(scores, F(naive.gamma_of(scale, F(exponent), learnt)))
+
+
+@given(RANKED, st.floats(0, 20), st.lists(st.floats(-9, 9), max_size=20), st.integers(0, 10**9))
+def test_scaled_squarecb(scores: list[np.float32], scale: float, costs: list[float], learnt: int) -> None:
+    at = make_exploration(REGISTRY.parse("--cb_explore_adf --scaled_squarecb"))
+    for cost in costs:
+        note_error(at, F(cost), F(cost / 2 + 1))
+    gamma = scale * np.sqrt(len(scores) * learnt)
+    rounded = [float(F(cost)) for cost in costs]
+    error = naive.typical_error(rounded, [float(F(cost / 2 + 1)) for cost in costs])
+    error = 1.0 if error == 0 and learnt > len(costs) else error  # events whose errors are unknown
+    pmf = explored("scaled_squarecb", scores, (scale,), learnt=learnt, errors=at.errors)
+    expected = naive.squarecb(scores, F(min(gamma / error, 1e30)) if error > 0 else F(0))
+    np.testing.assert_allclose(pmf, np.array(expected), rtol=1e-4, atol=1e-6)
+
+
+def test_scaled_squarecb_of_infinite_scores() -> None:
+    for scores in ([F(0), F(np.inf)], [F(np.inf), F(np.inf)], [F(-np.inf), F(1)]):
+        pmf = explored("scaled_squarecb", scores, (4.0,), learnt=9, errors=(9.0, 0.0, 1.0, 9.0, 1.0))
+        assert pmf.sum() == 1
+        assert (pmf >= 0).all()
+
+
+def test_merged_errors_are_those_of_all_events() -> None:
+    everything, parts = np.random.default_rng(3).normal(5, 2, 300), []
+    for costs in (everything, everything[:100], everything[100:], everything[:0]):
+        at = make_exploration(REGISTRY.parse("--cb_explore_adf --scaled_squarecb"))
+        for cost in costs:
+            note_error(at, F(cost), F(5))
+        parts.append(at.errors)
+    np.testing.assert_allclose(merged_errors(parts[1:])[:3], parts[0][:3], rtol=1e-9)
 
 
 @given(st.data(), RANGES, st.floats(0, 100, width=32).map(F), st.booleans())

@@ -70,6 +70,14 @@ def test_names_become_letters() -> None:
     assert b" --cb_explore_adf --interactions iu --interactions dd\0" in data
 
 
+def test_vw_explores_the_champion_of_a_search_with_epsilon_greedy() -> None:
+    searched = Workspace(cb_explore_adf=True, automl=2, gamma_scale=20.0).fit([EVENT] * 50)
+    read = read_vw_model(vw_model_bytes(searched))
+    assert read.predict(EVENT) == pytest.approx([0.975, 0.025])
+    with pytest.raises(OptionError, match="it has no --scaled_squarecb"):
+        vw_model_bytes(Workspace(cb_explore_adf=True, scaled_squarecb=True).fit([EVENT]))
+
+
 def test_the_interactions_of_a_champion_are_options() -> None:
     made = Workspace(cb_explore_adf=True, automl=2).fit([EVENT] * 3)
     data = vw_model_bytes(made)

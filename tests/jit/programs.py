@@ -43,6 +43,7 @@ EXPLORERS: list[dict[str, Any]] = [
     {"first": 5},
     {"softmax": True},
     {"squarecb": True},
+    {"scaled_squarecb": True},
     {"synthcover": True},
     {"bag": 2},
     {"cover": 2},

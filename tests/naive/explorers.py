@@ -84,6 +84,15 @@ def squarecb(scores: Scores, gamma: np.float32) -> Scores:
     return _rest([F(1) / (F(len(scores)) + gamma * (score - scores[0])) for score in scores], 0)
 
 
+def typical_error(costs: Sequence[float], predictions: Sequence[float]) -> float:
+    """The root of the mean squared error, of which older ones count less; or the deviation of costs."""
+    if len(set(costs)) < 2:
+        return 0.0
+    errors = [(cost - prediction) ** 2 for cost, prediction in zip(costs, predictions, strict=True)]
+    recent = [0.999 ** (len(costs) - 1 - i) for i in range(len(costs))]
+    return float(min(np.std(costs), np.sqrt(np.average(errors, weights=recent))))
+
+
 def squarecb_elim(
     scores: Scores, plausible: Sequence[tuple[np.float32, np.float32]], gamma: np.float32, *, exact: bool
 ) -> Scores:

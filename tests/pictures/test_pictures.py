@@ -12,7 +12,7 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import Bounded
-from onlineauto.pictures import Picture, check_picture, crossings, race, rewards, values
+from onlineauto.pictures import Picture, check_picture, crossings, parts, race, rewards, values
 from onlineauto.pictures.race import difference
 from onlineauto.pictures.runs import course_of, has_table
 from onlineauto.pictures.story import story_of
@@ -142,3 +142,27 @@ def test_what_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(OptionError, match=r"pip install '\.\[plot\]'"):
         check_picture("p.svg")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_parts_of_an_explanation(tmp_path: Path, *, dark: bool) -> None:
+    features = {f"f{i}": 0.5 / (i + 1) for i in range(14)}
+    best: dict[str, Any] = {
+        "action": 0,
+        "action_id": "a1",
+        "reward": 2.0,
+        "level": 0.3,
+        "features": features,
+        "rest": {"waves": -0.1},
+    }
+    other = best | {"action": 1, "action_id": "b2", "reward": 1.0, "features": {"f0": -0.2}}
+    picture = parts({"predicts": "ensemble", "actions": [other, best]}, dark=dark)
+    first, second = picture.figure.axes
+    assert (first.get_title(loc="left"), second.get_title(loc="left")) == ("a1: 2", "b2: 1")
+    named = [label.get_text() for label in first.get_yticklabels()]
+    assert named == ["what all actions share", *(f"f{i}" for i in range(5)), *named[6:11], "5 others"]
+    widths = sum(bar.get_width() for bar in first.containers[0])
+    assert widths == pytest.approx(best["level"] + sum(features.values()) - 0.1)
+    parts({"predicts": "ensemble", "actions": [other, best]}, dark=dark).save(tmp_path / "other.svg")
+    picture.save(tmp_path / "one.svg")
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "other.svg").read_bytes()

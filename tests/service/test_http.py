@@ -105,6 +105,17 @@ def test_our_own_rank_and_status(serve: Callable[..., TestClient]) -> None:
     assert (listed["action"], listed["pmf"]) == ("1", {"0": 0.0, "1": 1.0})
 
 
+def test_the_latest_decision_is_explained(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    assert client.get("/v1/explanation").status_code == 404
+    answer = client.post("/v1/rank", json=OWN | {"event_id": "e1"}).json()
+    found = client.get("/v1/explanation").json()
+    assert found["event_id"] == "e1"
+    chances = {row["action_id"]: row["probability"] for row in found["actions"]}
+    assert chances == pytest.approx({"a": 0.5, "b": 0.5})
+    assert answer["action"] in chances
+
+
 def test_the_baseline_decides_until_the_model_may(serve: Callable[..., TestClient]) -> None:
     client = serve(mode="apprentice")
     answers = [client.post("/personalizer/v1.0/rank", json=RANK).json() for _ in range(20)]

@@ -72,3 +72,37 @@ def test_an_old_file_of_blocks_reads_as_its_text_does(tmp_path: Path) -> None:
     )
     np.testing.assert_array_equal(of_blocks, of_text)
     np.testing.assert_allclose(of_blocks, figures["scores"], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "pmf", "options"),
+    [
+        ("searched_greedy", [0.975, 0.025], {"cb_explore_adf": True, "automl": 2}),
+        ("synthcover", [0.0, 1.0], {"synthcover": True}),
+    ],
+)
+def test_an_old_model_explores_as_it_did(
+    name: str, pmf: list[float], options: dict[str, Any], tmp_path: Path
+) -> None:
+    event = "shared |u a x:0\n|z z0\n|z z1\n\n"
+    workspace = Workspace.load(old_file(f"{name}.model"), **options)  # as a command line repeats them with -i
+    np.testing.assert_allclose(workspace.predict(event), pmf, rtol=1e-6)
+    workspace.learn(event.replace("|z z1", "0:-1:0.5 |z z1"))
+    workspace.save(tmp_path / "new.model")
+    again = Workspace.load(tmp_path / "new.model")
+    assert again.configuration == workspace.configuration
+    np.testing.assert_array_equal(again.predict(event), workspace.predict(event))
+
+
+def test_a_new_model_explores_by_scaled_squarecb_until_epsilon_is_given(tmp_path: Path) -> None:
+    event = "shared |u a\n0:-1:0.5 |z z0\n|z z1\n\n"
+    workspace = Workspace(cb_explore_adf=True, automl=2, hash_bits=6)
+    for i in range(200):
+        workspace.learn(event if i % 2 else "shared |u a\n|z z0\n0:0:0.5 |z z1\n\n")
+    workspace.save(tmp_path / "new.model")
+    again = Workspace.load(tmp_path / "new.model")
+    pmf = again.predict(event)
+    np.testing.assert_array_equal(pmf, workspace.predict(event))
+    assert 0.005 <= pmf[1] < 0.024
+    greedy = Workspace.load(tmp_path / "new.model", epsilon=0.05)
+    np.testing.assert_allclose(greedy.predict(event), [0.975, 0.025], rtol=1e-6)

@@ -21,6 +21,9 @@ from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.features.stored import Stored
@@ -212,6 +215,17 @@ class Member(ABC):
 
     def begin(self, state: Any, inputs: Inputs) -> None:  # noqa: B027 - most states begin as they are made
         """Prepare a new state for inputs that are already known."""
+
+    def terms(
+        self, state: Any, inputs: Inputs, values: NDArray[np.float32], action: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """Return the terms of inputs in the member's score of a known action, which `explain` lists.
+
+        `values` are the inputs of the event (`Taken.values`). The result has the indices of inputs and their
+        terms, whose sum is the score but for a constant. None if the score is not linear.
+        """
+        del state, inputs, values, action
+        return None
 
     @abstractmethod
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Any:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.loop.one_event import OneEvent
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.records.loop import Context
     from onlineauto.engine.records.task import Task
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
@@ -103,6 +104,12 @@ class BlockPredictor:
             self._semantics.run_events, context, sizes, arguments, len(held_out), EventMode.PREDICT
         )
         return make_outcomes(block, held_out, results, simple=task.shape == Shape.SIMPLE, slots=slots)
+
+    def last(self) -> tuple[Context, StreamLayout]:
+        """Return the context of the loop and the layout with which the last block was predicted."""
+        context, view = self._memory.last(), self._view
+        assert view is not None
+        return context, view
 
     def predict_one(self, reader: ReadsOne, model: Predicting) -> NDArray[np.float32] | None:
         """Predict the event in the records of a reader; return its prediction.

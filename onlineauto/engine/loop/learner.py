@@ -163,6 +163,7 @@ class Learner:
         configuration, training = self._configuration, self.task.training
         begin_again(configuration, self.model, self.shape, training=training)
         self.task.exploration.costs[:] = 0.0
+        self.task.exploration.errors[:] = 0.0
         self.task.decay.evidence[:] = 0.0
 
     def end_pass(self) -> None:
@@ -205,7 +206,10 @@ class Learner:
         self._take_over(
             {
                 part: {
-                    name: _restore_array(name, stored[part][name], array) for name, array in arrays.items()
+                    name: _restore_array(name, stored[part][name], array)
+                    if name != "errors" or name in stored[part]
+                    else array  # models of version 1 of the section explorer have no errors
+                    for name, array in arrays.items()
                 }
                 for part, arrays in self._lasting().items()
             }

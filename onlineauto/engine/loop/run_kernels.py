@@ -35,7 +35,7 @@ from onlineauto.engine.outliers.outlier_kernels import (
 )
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal, Outlier
 from onlineauto.engine.records.task import Shape
-from onlineauto.explorers.explore_kernels import note_cost, note_learnt
+from onlineauto.explorers.explore_kernels import note_cost, note_error, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.formats.records.reader_state_kernels import NAMES, SIZES
@@ -132,6 +132,8 @@ def run_events(
                 row.labelled = settle_bandit(run, results, event, label, learns, buffers)
                 if learns:
                     note_cost(exploration, label.cost - label.initial)
+                    if exploration.sees_errors:
+                        note_error(exploration, label.cost, buffers.score[label.action, column])
                     note_learnt(exploration)
             if run.task.slots:
                 held_out = run.stream.holdout[event]

@@ -108,6 +108,11 @@ class WorkingMemory:
         """Enlarge the scratch to the needs of a block's events."""
         self._scratch = enough_scratch(self._scratch, layout, block)
 
+    def last(self) -> Context:
+        """Return the last context of the loop."""
+        assert self._context is not None
+        return self._context.value
+
     def kept(self, layout: StreamLayout, given: Parts) -> Sealed[Context] | None:
         """Return the last context of the loop, or None if any of its parts has changed."""
         context = self._context

@@ -1,4 +1,4 @@
-"""ε-greedy: the default explorer, which mostly chooses the best action.
+"""ε-greedy: the default explorer without a search, which mostly chooses the best action.
 
 The probability ε is spread over all actions. The best action gets the rest; several best actions share it.
 
@@ -8,7 +8,7 @@ Source: Langford & Zhang, *The Epoch-Greedy Algorithm for Contextual Multi-armed
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.explorers.explorer import Explorer
 
@@ -30,6 +30,11 @@ class Greedy(Explorer):
     epsilon = 0.05
     direct = True
     predicts_apart = False
+
+    def keywords(self) -> dict[str, Any]:
+        """Return its options, ``epsilon`` at least, which choose it in a search."""
+        chosen = self.settings.keys() & self.uses
+        return dict(self.settings) if chosen else {**self.settings, "epsilon": self.epsilon}
 
     @staticmethod
     def kernel() -> Callable[..., None]:

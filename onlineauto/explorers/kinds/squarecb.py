@@ -47,11 +47,11 @@ class SquarecbOptions:
     )
     gamma_scale: float = option(
         10.0,
-        "How much --squarecb prefers what looks better, after the first event.",
+        "How much --squarecb and --scaled_squarecb prefer what looks better, after the first event.",
         keep=True,
         override=True,
         minimum=0,
-        needs=("squarecb",),
+        needs=("squarecb", "scaled_squarecb", "automl"),
     )
     gamma_exponent: float = option(
         0.5,

@@ -4,7 +4,7 @@ Each part raises the action's cost a little, until another action has the lowest
 to the range seen so far, are raised to a common level. Unlike ``--cover``, one model is enough.
 
 In VW and in exact mode, the cost to be learnt widens the range before the prediction and so affects it.
-Native mode predicts first.
+Native mode predicts first. Its least probability of an action is 0.01 / K by default, and VW's is 0.
 
 Source: VW's ``--synthcover``.
 """
@@ -66,6 +66,7 @@ class Synthcover(Explorer):
     name = "synthcover"
     flags = ("synthcover",)
     options = (SynthcoverOptions,)
+    epsilon = 0.01
     sees_costs = True
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:

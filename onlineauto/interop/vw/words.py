@@ -68,6 +68,8 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         values["interactions"] = (*values.get("interactions", ()), *map(_letters_of_terms, full))
     if workspace.semantics.predicts_as_vw and (state := int(workspace.learner.task.exploration.random[0])):
         values["random_seed"] = state
+    if "squarecb" not in values:  # VW has no --scaled_squarecb, the default of a search: it gets ε-greedy
+        values.pop("gamma_scale", None)
     searches = _SEARCH - (set(OF_DECAY) if "epsilon_decay" in values else set())
     words: list[str] = []
     for name, value in values.items():

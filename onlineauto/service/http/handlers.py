@@ -207,6 +207,11 @@ class Handlers(FrontHandlers):
             log, app = self.loop.log, self.loop.learner
             return json_answer(await asyncio.to_thread(evaluated, log, policies, app.workspace.configuration))
 
+    async def explanation(self, request: AdmittedRequest) -> Response:
+        """Explain the scores of the latest decision; see `onlineauto.interop.explanation`."""
+        del request
+        return json_answer(await asyncio.to_thread(self.loop.explain))
+
     async def ready(self, request: AdmittedRequest) -> Response:
         """Report whether ranks can be answered, and whether learning continues."""
         del request

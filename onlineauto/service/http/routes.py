@@ -127,6 +127,7 @@ ROUTES: Final = (
     Endpoints("POST", "/v1/models/canary", "start_canary", "admin", Canary, Canary),
     Endpoints("POST", "/v1/records/{source}/{position}", "records", "admin", bytes, RecordsAnswer),
     Endpoints("POST", "/v1/evaluate", "evaluate", "admin", Evaluate, dict[str, Estimate]),
+    Endpoints("GET", "/v1/explanation", "explanation", "admin", None, dict[str, Any]),
     Endpoints("GET", "/metrics", "prometheus", "read", kind="text/plain"),
     Endpoints("GET", "/healthz", "alive", None, kind="text/plain"),
     Endpoints("GET", "/readyz", "ready", None, kind="text/plain"),

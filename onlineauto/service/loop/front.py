@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.lines.line_reader import NotOneEventError
+from onlineauto.interop.explanation import as_rewards, explain
 from onlineauto.service.learning.experiment import (
     CANARY,
     CONTROL,
@@ -106,6 +107,7 @@ class Front:
         self._latest = self.clock()  # the time of the latest record, or of this start
         self._namespaces = set(namespaces if limits.only is None else limits.only)
         self._lock = threading.Lock()
+        self._last: _Ranking | None = None
         self._commit = GroupCommit(log, deliver=deliver)
         self.canary: Published | None = None
         self.deferred_slots = DeferredSlots(join)
@@ -138,7 +140,27 @@ class Front:
         _step(self._choose, turn)
         with self._lock:
             _step(self._log, turn)
+        self._last = next((each for each in reversed(turn) if each.error is None), self._last)
         return [each.answer if each.error is None else each.error for each in turn]
+
+    def explain(self) -> dict[str, Any]:
+        """Return which features and members moved the predicted rewards of the latest decision.
+
+        Raises
+        ------
+        RefusedError
+            There is no decision since the start, or it cannot be explained.
+        """
+        last = self._last
+        if last is None:
+            raise RefusedError("no decision was made since the start", status=404)
+        try:
+            found = as_rewards(explain(last.published.predictor, _HEAD + last.context + b"}\n"))
+        except OptionError as error:
+            raise RefusedError(str(error), status=404) from None
+        for row, name in zip(found["actions"], last.question.ids, strict=True):
+            row["action_id"] = name
+        return {"event_id": last.question.event_id, "model": last.published.name} | found
 
     def check(self, question: Question) -> None:
         """Check that a question can be answered.

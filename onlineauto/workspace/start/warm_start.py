@@ -46,6 +46,7 @@ class _Champion(NamedTuple):
     sums: NDArray[np.int64]
     explored: int
     costs: NDArray[np.float32]
+    errors: NDArray[np.float64]
 
 
 def warm_start(
@@ -273,6 +274,7 @@ def _champion_of(source: Workspace) -> _Champion:
         sums=model.sums[0].copy(),
         explored=int(source.learner.task.exploration.counts[LEARNT]),
         costs=source.learner.task.exploration.costs.copy(),
+        errors=source.learner.task.exploration.errors.copy(),
     )
 
 
@@ -285,6 +287,7 @@ def _copy_champion(workspace: Workspace, champion: _Champion) -> None:
     adopt_sizes(workspace.learner.model, [champion.model])
     exploration = workspace.learner.task.exploration
     exploration.counts[LEARNT], exploration.costs[:] = champion.explored, champion.costs
+    exploration.errors[:] = champion.errors
 
 
 def _write(workspace: Workspace, numbers: _Champion, lanes: Sequence[int], live: int) -> None:

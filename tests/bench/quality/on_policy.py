@@ -1,9 +1,10 @@
 """What a learner earns that acts itself: ours and VW's, with and without the search.
 
-    python -m tests.bench.quality.on_policy [--seeds 5] [--events 12000] [--json FILE]
+    python -m tests.bench.quality.on_policy [--seeds 5] [--events 12000] [--sets SET …] [--json FILE]
 
-Each event's action is drawn from the learner's own probabilities (ε = 0.1), by the same random numbers for
-all; the learner is told the reward of that action only. The realised mean reward is what counts.
+Each event's action is drawn from the learner's own probabilities, by the same random numbers for all; the
+learner is told the reward of that action only. The realised mean reward is what counts. The search explores
+by default, and with ε-greedy, ε = 0.05; all others with ε = 0.1.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from onlineauto import Workspace
-from tests.bench.quality.logs import BanditLog, head, labelled, load, unlabelled
+from tests.bench.quality.logs import SETS, BanditLog, head, labelled, load, unlabelled
 from tests.bench.quality.runs import LEARNER, WHEEL_FLAGS, Spread, context_by_action, option, spread
 
 if TYPE_CHECKING:
@@ -81,18 +82,19 @@ class Row:
     @property
     def is_search(self) -> bool:
         """Whether it is what the target is for."""
-        return self.who == "ours, search"
+        return self.who == "ours, search" and self.set in TARGETS
 
 
 def _ours(**options: Any) -> Workspace:
-    return Workspace(**LEARNER, **options)
+    return Workspace(**LEARNER | options)
 
 
 def contenders(search: dict[str, Any]) -> list[Contender]:
     """Everyone; `search` are the options of ours."""
     automl = str(search["automl"])
     return [
-        Contender("ours, search", lambda _: _ours(**search)),
+        Contender("ours, search", lambda _: _ours(epsilon=None, **search)),
+        Contender("ours, ε 0.05", lambda _: _ours(epsilon=0.05, **search)),
         Contender("ours, -q ::", lambda _: _ours(quadratic="::")),
         Contender("ours, ctxZ", lambda log: _ours(**context_by_action(log))),
         Contender("VW, search", lambda _: Wheel("--automl", automl)),
@@ -149,7 +151,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--events", type=int, default=12_000)
-    parser.add_argument("--sets", nargs="+", choices=TARGETS, default=list(TARGETS))
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(TARGETS))
     parser.add_argument("--automl", type=int, default=4, help="live configs")
     parser.add_argument("--option", type=option, action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--json", type=Path)

@@ -186,6 +186,16 @@ class Features(Member):
         """Prepare for the known features."""
         begin_regression(state, inputs, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES))
 
+    def terms(
+        self, state: Regression, inputs: Inputs, values: NDArray[np.float32], action: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """Return the products of the inputs and their weights."""
+        if inputs.tally[Known.ACTIONS] > MOST_ACTIONS:  # one regression for all actions
+            return None
+        n = int(state.prepared[Prepared.INPUTS])
+        of = np.arange(n)
+        return of, state.weights[action, :n].astype(np.float64) * values[of]
+
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Regression:
         """Return regressions merged by least squares; inputs may be new in any order."""
         n = min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)

@@ -174,6 +174,14 @@ class Ridge(Member):
         state.of[: len(known)] = known
         begin_regression(state.regression, inputs, len(known))
 
+    def terms(
+        self, state: RidgeState, inputs: Inputs, values: NDArray[np.float32], action: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """Return the products of the inputs and their weights."""
+        n = int(state.regression.prepared[Prepared.INPUTS])
+        of = state.of[:n]
+        return of, state.regression.weights[action, :n].astype(np.float64) * values[of]
+
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> RidgeState:
         """Return regressions merged by least squares; inputs may be new in any order."""
         known = _unbinned(inputs)
