@@ -62,8 +62,10 @@ def bitcode() -> Bitcode:
     except (OSError, ValueError, ImportError) as error:  # some builds of Python have no lzma
         _warn(error)
         return Bitcode({}, "the package's bitcode cannot be used")
-    from llvmlite import binding
-
+    try:
+        from llvmlite import binding
+    except ModuleNotFoundError:
+        return Bitcode({}, "llvmlite is not installed")
     mine: int = binding.llvm_version_info[0]
     if mine < llvm:
         return Bitcode({}, f"LLVM {mine} cannot read the package's bitcode, which needs LLVM {llvm}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -191,6 +192,15 @@ def test_bitcode_in_other_folders_is_not_used(made: Path, tmp_path: Path) -> Non
         (tmp_path / place).mkdir(exist_ok=True)
         (tmp_path / place / path(made).name).write_bytes(path(made).read_bytes())
     assert use(tmp_path)[0] == COMPILED
+
+
+def test_without_llvm_there_is_no_bitcode(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.setattr(bitcode, "_FOLDER", made / "bitcode")
+    monkeypatch.delenv("ONLINEAUTO_KERNELS", raising=False)
+    bitcode.bitcode.cache_clear()
+    assert bitcode.bitcode() == ({}, "llvmlite is not installed")
+    bitcode.bitcode.cache_clear()
 
 
 def test_the_same_programs_are_the_same_file(made: Path, tmp_path: Path) -> None:
