@@ -78,6 +78,12 @@ def test_vw_explores_the_champion_of_a_search_with_epsilon_greedy() -> None:
         vw_model_bytes(Workspace(cb_explore_adf=True, scaled_squarecb=True).fit([EVENT]))
 
 
+def test_vw_gets_the_least_probability_of_synthetic_cover() -> None:
+    made = Workspace(cb_explore_adf=True, synthcover=True, synthcoverpsi=0.01).fit([EVENT] * 50)
+    assert made.predict(EVENT) == pytest.approx([0.995, 0.005])
+    assert read_vw_model(vw_model_bytes(made)).predict(EVENT) == pytest.approx([0.995, 0.005])
+
+
 def test_the_interactions_of_a_champion_are_options() -> None:
     made = Workspace(cb_explore_adf=True, automl=2).fit([EVENT] * 3)
     data = vw_model_bytes(made)

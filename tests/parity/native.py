@@ -85,7 +85,10 @@ def predictions(case: Case, *, exact: bool, file: Path, nudged: bool = False) ->
     from onlineauto.workspace.workspace import Workspace
 
     file.write_bytes(content(case.stream))
-    configuration = REGISTRY.parse([*case.argv, *(["--vw_exact"] if exact else [])])
+    words = [*case.argv, *(["--vw_exact"] if exact else [])]
+    if not exact and "--synthcover" in words and "--epsilon" not in words:
+        words += ["--epsilon", "0"]  # the least probability of exact mode
+    configuration = REGISTRY.parse(words)
     workspace = Workspace(configuration=configuration)
     if nudged:
         rate = np.nextafter(workspace.learner.rule.learning_rate, np.float32(np.inf))

@@ -70,6 +70,8 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         values["random_seed"] = state
     if "squarecb" not in values:  # VW has no --scaled_squarecb, the default of a search: it gets ε-greedy
         values.pop("gamma_scale", None)
+    if "synthcover" in values and not workspace.semantics.predicts_as_vw:  # VW's least probability is 0
+        values.setdefault("epsilon", chosen_explorer(configuration).epsilon)
     searches = _SEARCH - (set(OF_DECAY) if "epsilon_decay" in values else set())
     words: list[str] = []
     for name, value in values.items():
