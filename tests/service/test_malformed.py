@@ -30,6 +30,8 @@ CONFIGURATION = REGISTRY.parse("--cb_explore_adf --automl 2 --bit_precision 10")
 PATHS = (
     *("/v1/rank", "/personalizer/v1.0/rank", "/v1/reward", "/personalizer/v1.0/events/e/reward"),
     *("/v1/settings", "/v1/models/use", "/v1/evaluate", "/personalizer/v1.0/events/x%00y/activate"),
+    *("/v1/rank/slots", "/personalizer/multislot/rank", "/v1/metric", "/v1/models/canary"),
+    *("/personalizer/v1.1-preview.2/multislot/events/e/reward", "/personalizer/multislot/events/e/activate"),
 )
 SEEDS = (
     b'{"context":{"user":{"age":30}},"actions":{"a":{"x":{"one":1}},"b":{"x":{"two":1}}},"event_id":"e"}',
@@ -39,6 +41,12 @@ SEEDS = (
     b'{"actions":[{"n":{"_label_cost":1}},{"n":{"_tag":"x"}}]}',
     b'{"reward_wait":5}',
     b'{"name":"000000000000"}',
+    b'{"actions":{"a":{"x":{"one":1}},"b":{}},"slots":[{"id":"s"},{"id":"t"}],"event_id":"e","unit":"u"}',
+    b'{"actions":[{"id":"a"},{"id":"b"}],"slots":[{"id":"s","baselineAction":"a"}],"deferActivation":true}',
+    b'{"reward":[{"slotId":"s","value":1}]}',
+    b'{"event_id":"e","metric":"basket","value":1}',
+    b'{"name":"000000000000","share":0.1}',
+    b'{"control":0.1,"guardrails":["basket","reward:rollback"]}',
 )
 WORDS = (
     *(
