@@ -214,7 +214,7 @@ class AutoModel:
         >>> print(AutoML(live_configs=1).fit([liked, disliked] * 100).report())
         AutoML
           events             200
-          average reward     0.9893
+          average reward     0.9863
           champion's reward  0.932 to 1 (95% sure) over its 200 events
           crosses            page*user
           learning rate      0.5

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from onlineauto.engine.ensemble.combiner_kernels import OF_LEVEL
-from onlineauto.engine.ensemble.input_kernels import joins
 from onlineauto.engine.ensemble.states import constant_of, states_of
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
@@ -209,7 +209,7 @@ class _Terms:
         self._memory, self._serves = context.buffers.members, serves
         self._ensemble = ensemble = context.live.ensemble
         self._constant = constant_of(ensemble)
-        self._joined = bool(joins(ensemble.members.inputs))
+        self._joined = bool(ensemble.members.inputs.tally[Known.ACTIONS] > MOST_ACTIONS)
         self._first = self._score.shape[1] - 1 - len(ensemble.members.rests)
         states = states_of(ensemble)
         self._members = [

@@ -125,3 +125,16 @@ def test_a_bandit_explains_rewards_by_the_names_of_its_values() -> None:
 def test_what_cannot_be_explained_is_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         explain(Workspace(**options), text("tom", 1))
+
+
+def test_more_actions_than_have_a_regression_each() -> None:
+    workspace = Workspace(cb_explore_adf=True, automl=2, hash_bits=10).fit(odd(2500, actions=40, numbers=1))
+    event = odd_event(1, 0.4, list(range(40)))
+    costs = workspace.scored(event, lambda scored: scored.context.buffers.score.copy())
+    found = explain(workspace, event)
+    column = -1 if found["predicts"] == "ensemble" else 0
+    for row, cost in zip(found["actions"], costs[:40, column], strict=True):
+        assert row["level"] + sum(row["members"].values()) == pytest.approx(cost, abs=1e-5)
+        total = row["level"] + sum(row["features"].values()) + sum(row["rest"].values())
+        assert total == pytest.approx(cost, abs=1e-4)
+    assert found["predicts"] == "ensemble"

@@ -101,7 +101,7 @@ class FromLogs(AutoModel):
         >>> liked = "shared |u tom\n0:-1:0.5 |a politics\n|a sports\n"
         >>> disliked = "shared |u tom\n|a politics\n0:0:0.5 |a sports\n"
         >>> round(AutoML().fit([liked, disliked] * 100).average_reward, 3)
-        0.989
+        0.986
         >>> event = {"context": {"user": "tom"}, "actions": [{"article": "politics"}, {"article": "sports"}]}
         >>> AutoML().fit([event | {"chosen": 0, "reward": 1, "probability": 0.5}] * 100).events
         100
