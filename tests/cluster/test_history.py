@@ -66,7 +66,7 @@ def test_a_torn_last_line_is_left_out() -> None:
         ((b'"workers":2', b'"workers":-2'), "log:2: a number of job 'a'"),
         ((b'"done":2.0', b'"done":1e301'), "log:2: a number of job 'a'"),
         ((b'"used":0.25', b'"used":-0.25'), "log:4: a number of job 'a'"),
-        ((b'"worker":{"CPU":1.0}', b'"worker":{"CPU":-1.0}'), "log:2: CPU = -1: give an amount"),
+        ((b'"worker":{"CPU":1.0}', b'"worker":{"CPU":-1.0}'), "log:2: CPU = -1: an amount must be"),
         ((b'"workers":2', b'"workers":90071992547409920'), "log:2: a number of job 'a'"),
     ],
 )
