@@ -10,8 +10,8 @@ be installed.
 ...             "pscore": np.full(400, 0.5)}
 >>> bandit = AutoML().fit(events_of(feedback))
 >>> action_dist_of(bandit, feedback)[0].round(3)
-array([[0.025],
-       [0.975]])
+array([[0.005],
+       [0.995]])
 """
 
 from __future__ import annotations

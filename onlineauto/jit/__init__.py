@@ -5,13 +5,12 @@ from typing import Any, TypeAlias
 from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.compiling import is_compiling, watch_compiling
 from onlineauto.jit.kernel import Bound, PureBound, entry_kernel, inline_kernel, kernel, prepare
-from onlineauto.jit.operation import call_at, load_acquired, local_array, short_loop, store_released
+from onlineauto.jit.operation import call_at, local_array, short_loop
 from onlineauto.jit.packing import Sealed, SealedRecords
 from onlineauto.jit.pure import PURE
 
 __all__ = [
     "F32",
-    "PURE",
     "Bound",
     "Flags",
     "Four",
@@ -23,11 +22,9 @@ __all__ = [
     "inline_kernel",
     "is_compiling",
     "kernel",
-    "load_acquired",
     "local_array",
     "prepare",
     "short_loop",
-    "store_released",
     "watch_compiling",
 ]
 

@@ -64,14 +64,6 @@ again for every new one. The kinds of the arguments must be those of the `Kernel
 checked. A record that a kernel has by its address is passed as a sealed record.
 """
 
-load_acquired: Any = Operation("intrinsics", "load_acquired")
-"""Return entry `i` of an int64 array that another thread writes by `store_released`.
-
-What that thread wrote before the entry is visible to all that this thread reads after it.
-"""
-store_released: Any = Operation("intrinsics", "store_released")
-"""Write `value` into entry `i` of an int64 array, after everything that this thread has written before."""
-
 
 def local_array(shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return a function for kernels that returns a contiguous array of this shape, with undefined content.

@@ -100,8 +100,6 @@ def _store(table: Any, row: int, column: int, value: Any) -> None:
 _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "short_loop": lambda: None,
     "call_at": _call_at,
-    "load_acquired": lambda array, i: array[i],
-    "store_released": lambda array, i, value: array.__setitem__(i, value),
     "words.load1": lambda data, i: data[i],
     "words.load4": lambda data, i: np.uint32(_word(data, i, 4)),
     "words.load8": lambda data, i: np.uint64(_word(data, i, 8)),

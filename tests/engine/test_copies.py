@@ -144,7 +144,6 @@ def test_what_shares_memory_in_a_workspace_does_so_in_its_copy(options: Options,
     original.fit(generate.text("planted", events=EVENTS))
     original.predict(bandit(3))
     for workspace in (original, copied := clone(original)):
-        workspace.fit(generate.text("planted", events=EVENTS))  # enough for a second thread
         for _ in range(2):  # what is made anew when it is needed is there then
             workspace.learn(bandit(2))
             workspace.predict(bandit(2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from onlineauto.jit import entry_kernel, inline_kernel, kernel, load_acquired, short_loop, store_released
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,28 +94,3 @@ def test_numbers_of_several_types(kind: type[Any]) -> None:
 @given(column=COLUMNS, start=st.floats(-100, 100))
 def test_a_short_loop_takes_the_turns_of_any_other(column: Numbers, start: float) -> None:
     assert in_short_loops(column, start) == in_loops(column, start)
-
-
-@entry_kernel
-def write_squares(progress: Numbers, column: Numbers) -> None:
-    for i in range(len(column)):
-        column[i] = i * i
-        store_released(progress, 0, i + 1)
-
-
-@entry_kernel
-def read_squares(progress: Numbers, column: Numbers) -> int:
-    total = i = 0
-    while i < len(column):
-        for at in range(i, load_acquired(progress, 0)):
-            total += column[at]
-            i = at + 1
-    return total
-
-
-def test_a_thread_reads_what_another_one_wrote_before_the_released_number() -> None:
-    progress, column = np.zeros(1, np.int64), np.full(20_000, -1, np.int64)
-    with ThreadPoolExecutor(1) as thread:
-        total = thread.submit(read_squares, progress, column)
-        write_squares(progress, column)
-        assert total.result() == sum(i * i for i in range(len(column)))

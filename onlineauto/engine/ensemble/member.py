@@ -122,9 +122,6 @@ class Kernels(NamedTuple):
     scratch)`` learns an event. It is called unless all scores of the member rest, so it has to ask `works`
     for each score. ``grow(context, state)`` is called when a feature, a bin or an action is new.
 
-    A kernel must read and write nothing else of the search and of the live configs: these may be several
-    events ahead, on another thread (`onlineauto.engine.loop.relay_kernels`).
-
     `MemberBuffers.known` has the index of each action that was learnt, -1 for others, and 0 for all actions
     if they are joined. `MemberBuffers.taken` is of this event only if `Needs.inputs` says so.
     """

@@ -104,9 +104,3 @@ def learns_from(run: LoopRun, label: Label, holdout: bool) -> bool:
     if label.action < 0 or (run.task.slots and label.cost == _FLOAT_MAX):
         return False
     return not holdout or (run.task.quirks.learns_held_out and run.task.shape == Shape.CB_ADF)
-
-
-@inline_kernel
-def is_labelled(run: LoopRun, label: Label) -> bool:
-    """Return whether the loss of an event is known: a bandit's needs a logged action with a probability."""
-    return bool(label.action >= 0 and (run.task.shape == Shape.SIMPLE or label.probability > _ZERO))

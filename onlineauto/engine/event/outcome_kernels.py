@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.pass_kernels import draw_otherwise, explore_otherwise
+from onlineauto.engine.records.loop import EventMode
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers._kernels import rank
 from onlineauto.explorers.pmf_kernels import greedy
@@ -72,10 +73,10 @@ def explore(
     event: int,
     label: Label,
     learns: bool,
-    streamed: bool,
+    mode: int,
 ) -> None:
     """Replace the scores of ranked actions by probabilities; put the chosen action, if any, first."""
-    task = run.task
+    task, streamed = run.task, mode == EventMode.LEARN
     order, score = _actions_of(results, event)
     if label.initial != _ZERO:  # explorers compare differences with the size of scores
         for i in range(len(order)):

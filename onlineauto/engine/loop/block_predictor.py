@@ -17,7 +17,6 @@ from onlineauto.engine.records.loop import EventMode
 from onlineauto.engine.records.search import Screen
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.records import Interactions, make_stream
-from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,7 +98,7 @@ class BlockPredictor:
         stream = make_stream(block, held_out, slots)
         self._memory.open_block(layout, block)
         context, sizes = self._memory.context(layout, parts, block, stream, results)
-        arguments = Sealed(stream), Sealed(results), np.zeros(4, np.int64)
+        arguments = stream, results, np.zeros(4, np.int64)
         self._memory.run(
             self._semantics.run_events, context, sizes, arguments, len(held_out), EventMode.PREDICT
         )

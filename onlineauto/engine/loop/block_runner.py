@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
-from onlineauto.engine.loop.ensemble_thread import FEW, EnsembleThread, can_divide, has_two_threads
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.wide_events import WideEvent, report
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.stream.ccb_slots import SlotFinder
-from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.features.records import make_stream
-from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.engine.loop.one_event import OneEvent
     from onlineauto.engine.loop.semantics import Semantics
-    from onlineauto.engine.records.loop import Context, Results
+    from onlineauto.engine.records.loop import Results
     from onlineauto.engine.records.search import Live, Screen
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.errors import ParseError
@@ -137,7 +131,6 @@ class BlockRunner:
         self._wide: list[WideEvent] = []
         self._stopped = False
         self._predicting: Predicting | None = None
-        self._thread = EnsembleThread() if has_two_threads(configuration) else None
         self._memory = WorkingMemory(
             configuration,
             layout,
@@ -264,8 +257,7 @@ class BlockRunner:
         stream = make_stream(block, held_out, slots)
         self._memory.open_block(layout, block)
         cursor = np.zeros(4, np.int64)
-        with self._second_thread(len(block), mode) as thread:
-            self._loop(block, stream, results, cursor, slots=slots, mode=mode, thread=thread)
+        self._loop(block, stream, results, cursor, slots=slots, mode=mode)
         if self._stopped:
             done = self._wide[-1].event
             slots = None if slots is None else slots.head(done)
@@ -289,54 +281,26 @@ class BlockRunner:
         *,
         mode: int,
         slots: Slots | None = None,
-        thread: EnsembleThread | None = None,
     ) -> None:
         """Run the loop over the events of a stream, from the cursor to the end."""
         searching, n, memory = self._searching, len(stream.holdout), self._memory
-        decides = self._lets_decide(mode)
-        sealed = Sealed(stream), Sealed(results)
+        decides, arguments = self._lets_decide(mode), (stream, results, cursor)
         while True:
             parts = self.predicting().parts
             context, sizes = memory.context(self._layout, parts, block, stream, results)
-            begin = answered = int(cursor[Cursor.EVENT])
+            begin = int(cursor[Cursor.EVENT])
             stop = searching.stop(begin, n) if decides else n
-            memory.run(self._semantics.run_events, context, sizes, (*sealed, cursor), stop, mode, thread)
+            memory.run(self._semantics.run_events, context, sizes, arguments, stop, mode)
             at = int(cursor[Cursor.EVENT])
-            while thread is not None and thread.decides:
-                self._answer_earlier(thread, context, block, begin=answered, n=n)
-                answered = int(thread.cursor[Cursor.EVENT])
-                context, sizes = memory.context(self._layout, self.predicting().parts, block, stream, results)
-                thread.catch_up(self._semantics.run_events, context, sealed, at)
             self._stopped = mode == EventMode.LEARN and memory.limit.stops_at(sizes, at)
             for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):
                 event = row if slots is None else int(slots.event[row])
                 if not self._wide or self._wide[-1].event < event:  # all slots of an event are one event
                     self._wide.append(WideEvent(event, sizes.wide[row]))
             if decides or cursor[Cursor.SIGNAL] == LoopSignal.BEGIN_AGAIN:
-                self._answer(cursor, block, begin=answered, n=n, mode=mode, slots=slots)
+                self._answer(cursor, block, begin=begin, n=n, mode=mode, slots=slots)
             if self._stopped or (cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END and cursor[Cursor.EVENT] == n):
                 return
-
-    def _second_thread(self, n: int, mode: int) -> AbstractContextManager[EnsembleThread | None]:
-        """Return a context manager of the ensemble's thread; of None if that cannot run or does not pay."""
-        divides = n >= FEW and mode == EventMode.LEARN and not self._searching.replays
-        if self._thread is None or not (divides and can_divide(self.predicting().parts)):
-            return nullcontext()
-        return self._thread
-
-    def _answer_earlier(
-        self, thread: EnsembleThread, context: Sealed[Context], block: Block, *, begin: int, n: int
-    ) -> None:
-        """Let the search decide on the ensemble, which has stopped before the live configs.
-
-        Of the statistics that the live configs have changed since, a decision on the ensemble reads the range
-        of rewards only.
-        """
-        scale = self._searching.live_configs.arrays.statistics.scale
-        ahead = scale[[LOW, HIGH]]
-        scale[[LOW, HIGH]] = thread.range_then(context)
-        self._answer(thread.cursor, block, begin=begin, n=n, mode=EventMode.LEARN)
-        scale[[LOW, HIGH]] = ahead
 
     def _answer(
         self,

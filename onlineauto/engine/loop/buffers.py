@@ -9,9 +9,8 @@ import numpy as np
 from onlineauto.engine.ensemble.product_kernels import Crossed, Ends
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
-from onlineauto.engine.loop.relay_kernels import PROGRESS_SIZE, REAL_SIZE, WholeNumber
 from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_KEYS, MOST_NUMBERS, MOST_PRODUCTS, Taken
-from onlineauto.engine.records.loop import ROW, Buffers, MemberBuffers, Outlier, Relay, Results
+from onlineauto.engine.records.loop import ROW, Buffers, MemberBuffers, Outlier, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
@@ -31,10 +30,7 @@ if TYPE_CHECKING:
     from onlineauto.features.slots import Slots
 
 _FEATURES = 1 << 16
-_OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "explored", "relay")
-RING = 256
-"""Maximum number of events that one thread can be ahead of the other, see `relay_kernels`."""
-_MOST_SCORES = 1 << 20
+_OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "explored")
 _NO_MEMBERS = SealedRecords(())
 _ONES, _NO_LABELS = np.ones(8, np.float32), np.full(8, UNLABELLED)
 _ONES.flags.writeable = _NO_LABELS.flags.writeable = False
@@ -48,12 +44,11 @@ def make_buffers(
     runs: int = 64,
     scores: int = 0,
     members: SealedRecords = _NO_MEMBERS,
-    ring: int = 0,
 ) -> Buffers:
     """Return buffers for up to `actions` actions, `slots` live configs, `features` features and `runs` runs.
 
     Features and runs are those of one action. `scores` is the number of scores of the ensemble's members,
-    `members` the scratch of each member, `ring` the number of events between two threads.
+    `members` the scratch of each member.
     """
     return Buffers(
         cell=np.empty(features, np.uint32),
@@ -84,19 +79,6 @@ def make_buffers(
         ),
         explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),
-        relay=_make_relay(actions, slots, ring),
-    )
-
-
-def _make_relay(actions: int, slots: int, ring: int) -> Relay:
-    """Return a relay of `ring` events, or of fewer if events have many actions."""
-    ring = min(ring, max(_MOST_SCORES // max(actions * slots, 1), 1))
-    return Relay(
-        progress=np.zeros(PROGRESS_SIZE, np.int64),
-        whole=np.zeros((ring, len(WholeNumber)), np.int64),
-        real=np.zeros((ring, REAL_SIZE)),
-        score=np.zeros((ring, actions, slots), np.float32),
-        mix=np.zeros((ring, slots)),
     )
 
 
@@ -124,7 +106,6 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
             runs=2 * runs,
             scores=len(buffers.members.scored),
             members=cast("SealedRecords", buffers.members.scratch),
-            ring=RING if len(buffers.relay.whole) else 0,
         )
     except MemoryError:
         raise InputError(

@@ -12,20 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.engine.ensemble.combiner_kernels import ensemble_column
-from onlineauto.engine.event.event_kernels import is_labelled, learns_from, open_event
+from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.origin_kernels import finds_origin
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
-from onlineauto.engine.loop.relay_kernels import (
-    Progress,
-    hand_over,
-    has_ended,
-    is_full,
-    is_handed,
-    pass_on,
-    stops_after,
-    take_over,
-)
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
 from onlineauto.engine.outliers.outlier_kernels import (
     find_outlier,
@@ -39,7 +29,7 @@ from onlineauto.explorers.explore_kernels import note_cost, note_error, note_lea
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.formats.records.reader_state_kernels import NAMES, SIZES
-from onlineauto.jit import call_at, entry_kernel, store_released
+from onlineauto.jit import call_at, entry_kernel
 from onlineauto.learners._kernels import clip
 
 if TYPE_CHECKING:
@@ -60,97 +50,78 @@ def run_events(
 ) -> None:
     """Predict, learn and account for events up to `stop`, or until a decision is due.
 
-    The cursor contains the event to continue from, and receives the signal. `mode` is a `EventMode`. If it
-    is for one of two threads, the loop also ends where it would have to wait for the other thread.
+    The cursor contains the event to continue from, and receives the signal. `mode` is a `EventMode`.
     """
     run = run_on(context, stream)
-    buffers, units, relay = context.buffers, context.units, context.buffers.relay
-    lives, combines = mode != EventMode.LEARN_ENSEMBLE, mode != EventMode.LEARN_LIVE_CONFIGS
-    streamed = mode != EventMode.PREDICT and mode != EventMode.PREDICT_AND_COUNT
-    training = bool(run.task.training and streamed)
+    buffers, units = context.buffers, context.units
+    training = bool(run.task.training and mode == EventMode.LEARN)
     searching = bool(run.live.searching and training)
     while cursor[Cursor.EVENT] < stop:
         event = cursor[Cursor.EVENT]
-        if lives:
-            if not combines and (is_full(relay, event) or has_ended(relay)):
-                break
-            actions, label = open_event(run, event)
-            open_row(run, results, event, actions.n)
-            holdout = run.stream.holdout[event]
-            learns = training and learns_from(run, label, holdout)
-            counted = streamed and learns_from(run, label, False)
-            if run.task.slots:
-                known = outlier_of_event(stream, results.rows, event)
-                if known != Outlier.NONE:
-                    results.rows[event].outlier = known
-            if counted and cursor[Cursor.STEP] == 0 and not is_far(results.rows[event].outlier):
-                outlier = find_outlier(context, stream, event, label)
-                if outlier != Outlier.NONE or results.rows[event].outlier != Outlier.BEGINS_AGAIN:
-                    results.rows[event].outlier = outlier
-                begins = outlier == Outlier.BEGINS_AGAIN and training
-                if begins or (searching and learns and outlier == Outlier.NONE and finds_origin(run)):
-                    cursor[Cursor.SIGNAL] = LoopSignal.BEGIN_AGAIN
-                    forget(run.scratch, 0, actions.n_shared)
-                    return
-            if counted and is_far(results.rows[event].outlier):
-                label, learns = without_label(label, results.rows[event].outlier), False
-            if searching:
-                call_at(units.before_event, (context, stream, cursor, actions, learns))
-                if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
-                    forget(run.scratch, 0, actions.n_shared)
-                    return
-            if run.task.exploration.policies > 0:
-                rows = results.rows[event : event + 1]
-                call_at(units.policies, (context, stream, rows, actions, label, learns, learns))
-            else:
-                learnt = label_to_learn(run, actions, label)
-                visit_actions(context, run, results.rows[event], actions, learnt, learns, buffers)
-            forget(run.scratch, 0, actions.n_shared)
-            if streamed and not run.task.slots:
-                account(run.model, label.weight, is_labelled(run, label), holdout)
-            if not combines:
-                hand_over(run, event, actions, label, learns, buffers)
+        actions, label = open_event(run, event)
+        open_row(run, results, event, actions.n)
+        holdout = run.stream.holdout[event]
+        learns = training and learns_from(run, label, holdout)
+        counted = mode == EventMode.LEARN and learns_from(run, label, False)
+        if run.task.slots:
+            known = outlier_of_event(stream, results.rows, event)
+            if known != Outlier.NONE:
+                results.rows[event].outlier = known
+        if counted and cursor[Cursor.STEP] == 0 and not is_far(results.rows[event].outlier):
+            outlier = find_outlier(context, stream, event, label)
+            if outlier != Outlier.NONE or results.rows[event].outlier != Outlier.BEGINS_AGAIN:
+                results.rows[event].outlier = outlier
+            begins = outlier == Outlier.BEGINS_AGAIN and training
+            if begins or (searching and learns and outlier == Outlier.NONE and finds_origin(run)):
+                cursor[Cursor.SIGNAL] = LoopSignal.BEGIN_AGAIN
+                forget(run.scratch, 0, actions.n_shared)
+                return
+        if counted and is_far(results.rows[event].outlier):
+            label, learns = without_label(label, results.rows[event].outlier), False
+        if searching:
+            call_at(units.before_event, (context, stream, cursor, actions, learns))
+            if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
+                forget(run.scratch, 0, actions.n_shared)
+                return
+        row, exploration = results.rows[event], run.task.exploration
+        if exploration.policies > 0:
+            rows = results.rows[event : event + 1]
+            call_at(units.policies, (context, stream, rows, actions, label, learns, learns))
         else:
-            store_released(relay.progress, Progress.TAKEN, event)
-            if not is_handed(relay, event):
-                break
-            actions, label, learns = take_over(run, event, buffers)
-        if combines:
-            row, exploration = results.rows[event], run.task.exploration
+            learnt = label_to_learn(run, actions, label)
+            visit_actions(context, run, row, actions, learnt, learns, buffers)
             if run.live.ensemble.on:
-                call_at(units.score_ensemble, (context, stream, actions, label, learns))
-            if run.task.shape == Shape.SIMPLE:
-                if run.live.ensemble.serves:
-                    row.raw = buffers.score[0, ensemble_column(buffers)]
-                    row.prediction = clip(run.model.shared, row.raw)
-                row.labelled = settle_line(run, results, event, label)
-            else:
-                column = ensemble_column(buffers) if run.live.ensemble.serves else 0
-                rank_actions(results, event, buffers, column)
-                if exploration.active:
-                    explore(context, run, results, event, label, learns, streamed)
-                row.labelled = settle_bandit(run, results, event, label, learns, buffers)
-                if learns:
-                    note_cost(exploration, label.cost - label.initial)
-                    if exploration.sees_errors:
-                        note_error(exploration, label.cost, buffers.score[label.action, column])
-                    note_learnt(exploration)
-            if run.task.slots:
-                held_out = run.stream.holdout[event]
-                call_at(units.ccb_slot, (context, stream, results, event, streamed, held_out))
+                call_at(units.score_ensemble, (context, stream, actions, learnt, learns))
+        if run.task.shape == Shape.SIMPLE:
+            if run.live.ensemble.serves:
+                row.raw = buffers.score[0, ensemble_column(buffers)]
+                row.prediction = clip(run.model.shared, row.raw)
+            labelled = settle_line(run, results, event, label)
+        else:
+            column = ensemble_column(buffers) if run.live.ensemble.serves else 0
+            rank_actions(results, event, buffers, column)
+            if exploration.active:
+                explore(context, run, results, event, label, learns, mode)
+            labelled = settle_bandit(run, results, event, label, learns, buffers)
+            if learns:
+                note_cost(exploration, label.cost - label.initial)
+                if exploration.sees_errors:
+                    note_error(exploration, label.cost, buffers.score[label.action, column])
+                note_learnt(exploration)
+        row.labelled = labelled
+        forget(run.scratch, 0, actions.n_shared)
+        if run.task.slots:
+            counts = bool(mode == EventMode.LEARN)
+            call_at(units.ccb_slot, (context, stream, results, event, counts, holdout))
+        elif mode == EventMode.LEARN:
+            account(run.model, label.weight, labelled, holdout)
         cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
-        cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
         if searching and learns:
-            if combines and run.live.ensemble.on:  # before this reward widens the range of rewards
+            if run.live.ensemble.on:  # before this reward widens the range of rewards
                 call_at(units.learn_ensemble, (context, stream, cursor, actions, label))
-            if lives:
-                call_at(units.after_event, (context, stream, cursor, actions, label))
-        if not combines:
-            pass_on(run, event, cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END, relay)
-        elif not lives and stops_after(relay, event):
-            cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END  # the test of the live configs takes precedence
-        if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
-            return
+            call_at(units.after_event, (context, stream, cursor, actions, label))
+            if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
+                return
     cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
 
 

@@ -6,8 +6,7 @@ from operator import is_not
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.engine.ensemble.states import states_of
-from onlineauto.engine.loop.buffers import RING, enough_room, enough_scratch, make_buffers
-from onlineauto.engine.loop.ensemble_thread import FEW, has_two_threads
+from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
 from onlineauto.engine.loop.units import NO_UNITS, make_units
 from onlineauto.engine.loop.wide_events import limit_of, measure, without_widest
 from onlineauto.engine.records.loop import Context, Cursor, EventMode, LoopSignal
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.loop.ensemble_thread import EnsembleThread
     from onlineauto.engine.loop.semantics import Loop, Semantics
     from onlineauto.engine.loop.wide_events import EventSizes
     from onlineauto.engine.records.loop import Buffers, Results, Units
@@ -91,7 +89,6 @@ class WorkingMemory:
     ) -> None:
         self.limit = limit_of(configuration, semantics)
         self._decides = decides
-        self._ring = RING if decides and has_two_threads(configuration) else 0
         self._explorer = chosen_explorer(configuration)
         self._live_configs = live_configs
         self._buffers: Buffers | None = None
@@ -170,31 +167,25 @@ class WorkingMemory:
         loop: Loop,
         context: Sealed[Context],
         sizes: EventSizes,
-        given: tuple[Sealed[Stream], Sealed[Results], NDArray[np.int64]],
+        given: tuple[Stream, Results, NDArray[np.int64]],
         stop: int,
         mode: int,
-        thread: EnsembleThread | None = None,
     ) -> None:
         """Run the loop over a stream from its cursor to `stop`, or until a decision is due.
 
         `given` is a stream, its results and its cursor. Wide events are run one by one. If wide events stop
-        the stream, it ends before the first one, as if that were `stop`. The ensemble has a `thread` if there
-        is one, and may then decide earlier than the cursor.
+        the stream, it ends before the first one, as if that were `stop`.
         """
         stream, results, cursor = given
+        sealed = Sealed(stream).record, Sealed(results).record
         while True:
             begin = int(cursor[Cursor.EVENT])
             if self.limit.stops_at(sizes, begin) and mode == EventMode.LEARN:
                 return
             now, end = context, sizes.next_odd(begin, stop)
             if end == begin < stop:
-                now, end = without_widest(context, stream.value, begin, sizes, self.limit), begin + 1
-            if thread is not None and end - begin >= FEW:
-                thread.run(loop, now, given, end)
-                if thread.decides:
-                    return
-            else:
-                loop(now.record, stream.record, results.record, cursor, end, int(mode))
+                now, end = without_widest(context, stream, begin, sizes, self.limit), begin + 1
+            loop(now.record, *sealed, cursor, end, int(mode))
             if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END or cursor[Cursor.EVENT] == stop:
                 return
 
@@ -202,9 +193,7 @@ class WorkingMemory:
         """Return buffers for live configs and the members of their ensemble."""
         members = SealedRecords(member.make_scratch() for member in states_of(live.ensemble).members)
         scores = len(live.ensemble.members.rests)
-        return make_buffers(
-            actions=16, slots=self._live_configs, scores=scores, members=members, ring=self._ring
-        )
+        return make_buffers(actions=16, slots=self._live_configs, scores=scores, members=members)
 
     def _parts(
         self, layout: StreamLayout, given: Parts

@@ -90,8 +90,8 @@ class RunOptions:
     )
     threads: int = option(
         2,
-        "Number of threads. With 2, a large file is read ahead while events are learnt, and the ensemble "
-        "runs beside the live configs. No result depends on it.",
+        "Number of threads. With 2, a large file is read ahead while events are learnt. No result depends "
+        "on it.",
         vw=False,
         minimum=1,
         maximum=2,

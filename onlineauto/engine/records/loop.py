@@ -74,8 +74,6 @@ class EventMode(IntEnum):
     LEARN = 0  # learnt as part of the stream
     PREDICT = 1  # only predicted
     PREDICT_AND_COUNT = 2  # only predicted, but their namespaces are counted
-    LEARN_LIVE_CONFIGS = 3  # learnt, by the live configs only; another thread runs the ensemble
-    LEARN_ENSEMBLE = 4  # learnt, by the ensemble only; another thread runs the live configs
 
 
 ANY_VALUE = 0
@@ -185,19 +183,6 @@ class MemberBuffers(NamedTuple):
     n_keys: NDArray[np.int64]  # [actions]: number of these keys, 0 before they are computed
 
 
-class Relay(NamedTuple):
-    """What live configs hand over to the ensemble if each has a thread; see `relay_kernels` of the loop.
-
-    The arrays are rings: event number i is in entry i modulo their length.
-    """
-
-    progress: NDArray[np.int64]  # [Progress]: read and written by both threads
-    whole: NDArray[np.int64]  # [ring, WholeNumber]
-    real: NDArray[np.float64]  # [ring, RealNumber]
-    score: NDArray[np.float32]  # [ring, actions, slots]: scores of live configs
-    mix: NDArray[np.float64]  # [ring, slots]: `Live.mix`
-
-
 class Buffers(NamedTuple):
     """Working arrays that grow with the largest action and the longest event.
 
@@ -219,7 +204,6 @@ class Buffers(NamedTuple):
     members: MemberBuffers
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
     parted: NDArray[np.int64]  # [1 + products]: indices of products, those shared by all actions first
-    relay: Relay
 
 
 class Counted(NamedTuple):

@@ -1,10 +1,10 @@
 """Scaled SquareCB: SquareCB whose γ is learnt from the errors of predictions; the default of a search.
 
 With K actions, an action whose predicted cost is Δ above the lowest has probability 1 / (K + γ Δ); the best
-action has the rest. After t learnt events, γ = c √(K t) / σ, where c is 0.3 times ``--gamma_scale`` and σ is the
-typical error of the predictions: the root of the mean square of about the last 1,000 errors, or the standard
-deviation of the costs if that is less. In SquareCB, γ is √(K t) divided by the square root of the regret of
-the regression, which grows with σ². So the probabilities are the same in any unit of the costs, and
+action has the rest. After t learnt events, γ = c √(K t) / σ, where c is 0.3 times ``--gamma_scale`` and σ is
+the typical error of the predictions: the root of the mean square of about the last 1,000 errors, or the
+standard deviation of the costs if that is less. In SquareCB, γ is √(K t) divided by the square root of the
+regret of the regression, which grows with σ². So the probabilities are the same in any unit of the costs, and
 exploration fades out sooner where predictions are good. As long as all costs are equal, all actions are
 equally likely.
 

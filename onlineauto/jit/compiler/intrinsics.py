@@ -137,26 +137,6 @@ def short_loop(context: Any, builder: Any, signature: Any, arguments: Any) -> An
     return context.get_dummy_value()
 
 
-def _entry(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Return the address of entry `i` of a contiguous int64 array."""
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return builder.gep(array.data, [context.cast(builder, arguments[1], signature.args[1], types.intp)])
-
-
-@returning(types.int64, "array", "i")
-def load_acquired(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Return entry `i` of an int64 array that another thread writes."""
-    return builder.load_atomic(_entry(context, builder, signature, arguments), "acquire", 8)
-
-
-@returning(types.void, "array", "i", "value")
-def store_released(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Write `value` into entry `i` of an int64 array that another thread reads."""
-    value = context.cast(builder, arguments[2], signature.args[2], types.int64)
-    builder.store_atomic(value, _entry(context, builder, signature, arguments), "release", 8)
-    return context.get_dummy_value()
-
-
 def local_array(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return an intrinsic that makes a contiguous array on the stack."""
     wanted = np.empty(shape, dtype)
