@@ -165,7 +165,7 @@ def test_cells_merge_like_their_reference_implementation() -> None:
         weights = np.where(moved, base[0] + 0.1 * draw.normal(size=shape), base[0])
         ends.append((weights.astype(np.float32), np.where(moved, tighter, spread).astype(np.float32)))
     limit = max(float((1 / of[of > 0].astype(float)).max()) for _, of in (base, *ends))
-    options: Any = {"keeps": 0.9995, "between": (1e-7, 0.1)}
+    options: Any = {"keeps": 0.9995, "bounds": (1e-7, 0.1)}
     weights, spread = merge_cells(base, ends, [700, 20, 5000], **options)
     for at in np.ndindex(shape):
         own, *others = ((float(each[0][at]), float(each[1][at])) for each in (base, *ends))

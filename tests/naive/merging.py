@@ -72,10 +72,10 @@ def cell(
     *,
     keeps: float,
     limit: float,
-    between: tuple[float, float],
+    bounds: tuple[float, float],
 ) -> tuple[float, float]:
     """The weight and the variance of a cell of a table; `limit` is the largest precision of the table."""
-    least, unsure = between
+    least, unsure = bounds
     times = []
     for end, most in zip(ends, learnt, strict=True):
         left = 1 - 1 / (end[1] or unsure) / limit

@@ -367,11 +367,11 @@ def _named_in(error: OnlineautoError, keys: Iterable[str]) -> str | None:
     return min(places, key=places.__getitem__, default=None)
 
 
-def _cluster(*, policy: str = "", policy_file: str | None = None, **options: Any) -> Cluster:
+def _cluster(*, policy: str = "", learned: str | None = None, **options: Any) -> Cluster:
     """Return a cluster; with a file of a learned policy, the policy is ``learned``."""
-    if policy_file is not None:
+    if learned is not None:
         try:
-            options["policy"] = policy_named(policy or Learned.name, policy_file=policy_file)
+            options["policy"] = policy_named(policy or Learned.name, policy_file=learned)
         except InputError as error:
             raise InputError(f"learned = {error}") from None
         return Cluster(**options)

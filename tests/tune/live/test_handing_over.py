@@ -151,7 +151,7 @@ def _rate(search: Workspace) -> object:
 def test_a_search_that_has_learnt_nothing_begins_with_it() -> None:
     events = bandits(600)
     study = study_of(events, "--cb_explore_adf")
-    search = Workspace(automl=4, cb_explore_adf=True, **SEARCHED)
+    search = Workspace(automl=4, cb_explore_adf=True, epsilon=0.05, **SEARCHED)
     assert hand_over(study, search) == 0
     assert study.best is not None
     winner = model_of(study.saved(study.best.number))[0]
