@@ -67,7 +67,10 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     yield "members", _members(dark=dark)
     yield "reward", _reward([events for events, _ in story.swaps], dark=dark)
     yield "race", race(JOURNAL, dark=dark)
-    yield "crossings", crossings(story.champion_interactions(), namespaces=story.namespaces, dark=dark)
+    yield (
+        "crossings",
+        crossings(story.champion_interactions(), namespaces=story.namespaces, dark=dark),
+    )
     yield "pmfs", _pmfs(dark=dark)
     yield "values", _values(dark=dark)
     yield "evidence", _evidence(dark=dark)

@@ -284,6 +284,9 @@ def test_a_search_begins_with_a_model_that_did_not_search(log: Path) -> None:
     tested, learnt = (log.with_name(name).read_text().split("\n\n") for name in ("tested", "learnt"))
     assert learnt[0] == tested[0]
     assert learnt != tested
-    assert Workspace.load("new.model").configuration.command(kept=True) == "--cb_explore_adf --epsilon 0.05 --automl 2"
+    assert (
+        Workspace.load("new.model").configuration.command(kept=True)
+        == "--cb_explore_adf --epsilon 0.05 --automl 2"
+    )
     assert run("-i new.model --automl 2 -d second --quiet") == 0
     assert run("-i old.model --automl 2 -b 10 -d second --quiet") == 2
