@@ -112,9 +112,12 @@ def _check_versions(stored: Stored, name: str) -> None:
     Raises
     ------
     InputError
-        A section is of a later version.
+        A section is of a later version, or the versions are damaged.
     """
-    versions = stored["versions"].of(dict[str, int]) if "versions" in stored else {}
+    try:
+        versions = stored["versions"].of(dict[str, int]) if "versions" in stored else {}
+    except ValueError as error:
+        raise InputError(f"{name} is not a valid model: {_in_a_line(error)}") from None
     later = [section for section, version in versions.items() if version > SECTIONS.get(section, 0)]
     if later:
         raise InputError(

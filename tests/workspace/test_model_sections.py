@@ -137,3 +137,6 @@ def test_a_later_version_is_an_error_that_names_the_section() -> None:
     tree["versions"]["layout"] = 2
     with pytest.raises(InputError, match=r"written by a later onlineauto: .* section layout"):
         Workspace.load(b"".join(map(bytes, encode_tree(tree))))
+    tree["versions"]["layout"] = "2"
+    with pytest.raises(InputError, match="the model is not a valid model: versions"):
+        Workspace.load(b"".join(map(bytes, encode_tree(tree))))
