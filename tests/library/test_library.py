@@ -81,7 +81,12 @@ def test_without_the_library_and_without_numba_it_is_said_what_to_install(tmp_pa
         text=True,
         check=False,
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "ONLINEAUTO_KERNELS": str(tmp_path)},
+        env=os.environ
+        | {
+            "PYTHONPATH": str(ROOT),
+            "ONLINEAUTO_KERNELS": str(tmp_path),
+            "ONLINEAUTO_CACHE_DIR": str(tmp_path / "cache"),
+        },
     )
     assert process.returncode == 1
     assert process.stderr.startswith("onlineauto: error: the kernel onlineauto.formats.")
