@@ -108,7 +108,7 @@ class GpSearcher(Searcher):
         codes = rng.random((_RANDOM, self.space.width))
         centres = [self.space.encode(config) for config in best]
         found: dict[tuple[Any, ...], tuple[float, Config, np.ndarray]] = {}
-        for step in (*_STEPS, 0.0):
+        for step in _STEPS:
             near = np.repeat(np.array(centres), _NEAR // len(centres), axis=0)
             moved = rng.random(near.shape) < max(0.5, 1 / near.shape[1])
             codes = np.concatenate([codes, np.clip(near + step * moved * rng.normal(size=near.shape), 0, 1)])

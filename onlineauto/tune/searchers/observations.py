@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from onlineauto.tune.spaces import Config
 
 _CUT = 2.0
+"""Losses are cut at the median plus this many times the distance from the least loss to the median."""
 _ENOUGH = 25
-"""Number of trials that must have reached the resource at which losses are compared."""
+
+
+def compared_level(levels: Sequence[int]) -> int:
+    """Return the highest resource that 25 trials, or all of them, have reached, from the resource of each."""
+    return sorted(levels)[max(len(levels) - _ENOUGH, 0)]
 
 
 class Observations:
@@ -33,9 +38,6 @@ class Observations:
         self.levels: list[int] = []
         self.losses: list[float] = []
         self.rows: dict[tuple[Any, ...], int] = {}
-
-    def __len__(self) -> int:
-        return len(self.configs)
 
     @property
     def count(self) -> int:
@@ -62,8 +64,7 @@ class Observations:
         Losses are compared at the highest resource that 25 trials, or all of them, have reached. Trials with
         less resource are last, in decreasing order of resource, because a scheduler has stopped them.
         """
-        levels = sorted(self.levels[row] for row in rows)
-        compared = levels[max(len(levels) - _ENOUGH, 0)] if levels else 0
+        compared = compared_level([self.levels[row] for row in rows]) if rows else 0
         return sorted(rows, key=lambda row: (-min(self.levels[row], compared), self.losses[row]))
 
     def values(self, rows: list[int]) -> np.ndarray:

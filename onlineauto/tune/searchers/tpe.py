@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.searchers.observations import compared_level
 from onlineauto.tune.searchers.parzen import Parzen
 from onlineauto.tune.searchers.searcher import Searcher
 from onlineauto.tune.spaces import Categorical
@@ -42,8 +43,6 @@ _OF_CELL = 0.5
 """Minimum width of kernels as a part of the width of a whole number."""
 _MORE_GOOD = 1.5
 """The factor of the share that counts as good in a space with conditions."""
-_ENOUGH = 25
-"""Number of trials that must have reached the resource at which losses are compared."""
 
 
 class TpeSearcher(Searcher):
@@ -150,7 +149,7 @@ class TpeSearcher(Searcher):
         """Return the rows of good configs and of other configs, the oldest first."""
         levels, losses = self._levels[: self._size], self._losses[: self._size]
         tried = levels[levels > 0]
-        compared = np.sort(tried)[max(len(tried) - _ENOUGH, 0)]
+        compared = compared_level(tried.tolist())
         order = np.lexsort((losses, -np.minimum(levels, compared)))
         share = min(self._good * _MORE_GOOD, 1) if self._is_conditional else self._good
         count = min(ceil(share * len(tried)), _MOST_GOOD)
