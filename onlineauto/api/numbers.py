@@ -50,8 +50,11 @@ A few bins appear soon, in the namespace of the number. Many appear later in a s
 search decides whether they are crossed. Without bins, a linear model cannot separate two crescents.
 """
 _LAST = max(_AFTER)
-_LARGEST = 2.0**127
-"""Maximum distance from the mean in standard deviations, the largest in single precision."""
+_DISTANCE = 16.0
+"""Maximum distance from the mean, in standard deviations for each number so far.
+
+The deviation of few numbers says little: the first two of a column may be equal but for rounding.
+"""
 
 
 class Moments(msgspec.Struct):
@@ -157,9 +160,10 @@ class NumberEncoder:
                 continue
             known = self._known.get(name, _UNKNOWN)
             off, deviation = number - known.moments.mean, known.moments.deviation
+            limit = _DISTANCE * known.moments.weight
             # A number that was always the same has no spread, so the feature only marks its presence.
-            deviations = off / deviation if deviation else float(number != 0)
-            of_it: dict[str, Any] = {name: min(max(deviations, -_LARGEST), _LARGEST)}
+            distance = min(max(off / deviation, -limit), limit) if deviation else float(number != 0)
+            of_it: dict[str, Any] = {name: distance}
             result[name] = of_it
             if known.limits:
                 of_it["bin"] = str(bisect_right(known.limits[0], number))

@@ -341,6 +341,17 @@ def test_bins_have_equal_shares() -> None:
     assert max(shares) < 600
 
 
+def test_first_numbers_that_are_equal_but_for_rounding_are_no_scale() -> None:
+    """The third number would lie millions of deviations from the mean, and learning would begin again."""
+    numbers = NumberEncoder()
+    for edge in (1.1111094, 1.111112):
+        numbers.add({"edge": edge})
+    assert numbers.encode_features({"edge": 9.0}) == {"edge": {"edge": 32.0}}
+    model = AutoMLClassifier()
+    for edge in (1.1111094, 1.111112, 9.0, *(0.1 * i for i in range(60))):
+        model.learn({"edge": edge}, edge > 1)
+
+
 def test_what_is_not_a_number_is_left_as_it_is() -> None:
     given = {"a": True, "b": "x", "c": None, "d": ["y"], "e": {"f": 2}, "g": math.nan, "h": np.True_}
     assert NumberEncoder().encode_features(given) == given
