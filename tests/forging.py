@@ -17,7 +17,7 @@ from onlineauto.formats.blocks.file import (
     VERSION,
     checksum,
     header_checksum,
-    padded_size,
+    pad_size,
     section_sizes,
 )
 from onlineauto.interop.vw.file import read_vw_file, vw_file_bytes
@@ -56,7 +56,7 @@ def blocks_parts(data: bytes) -> tuple[dict[str, Any], list[Frame]]:
         for (name, kind, _), length in zip(SECTIONS, section_sizes(head), strict=True):
             if at < len(data):
                 sections[name] = np.frombuffer(data, np.uint8, length, at).copy().view(kind)
-                at += padded_size(length)
+                at += pad_size(length)
         frames.append(Frame(head, sections))
     return msgspec.json.decode(data[_HEAD : _HEAD + size]), frames
 
@@ -64,12 +64,12 @@ def blocks_parts(data: bytes) -> tuple[dict[str, Any], list[Frame]]:
 def blocks_bytes(header: object, frames: Sequence[Frame]) -> bytes:
     """Return a file of blocks with this header, as bytes or as what JSON has, and these frames, sealed."""
     text = header if isinstance(header, bytes) else msgspec.json.encode(header)
-    text = text.ljust(padded_size(_HEAD + len(text)) - _HEAD)
+    text = text.ljust(pad_size(_HEAD + len(text)) - _HEAD)
     head = np.array((VERSION, len(text), header_checksum(VERSION, text)), FILE_HEAD)
     parts = [MAGIC, head.tobytes(), text]
     for frame in frames:
         body = b"".join(
-            section.tobytes().ljust(padded_size(section.nbytes), b"\0") for section in frame.sections.values()
+            section.tobytes().ljust(pad_size(section.nbytes), b"\0") for section in frame.sections.values()
         )
         sealed = frame.head.copy()
         sealed["body_checksum"] = checksum(body)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from llvmlite import binding
 
-from onlineauto.cli.compiling import shown_compiling
+from onlineauto.cli.compiling import show_compiling
 from onlineauto.cli.machine.warmup import warm_up
 from onlineauto.errors import OnlineautoError
 from onlineauto.jit import bitcode, code
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ |= compiles_for(level)
     os.environ["ONLINEAUTO_KERNELS"] = "none" if options.all else ""
     path, begin = bitcode.file_for(level), time.perf_counter()
-    with tempfile.TemporaryDirectory() as cache, shown_compiling():
+    with tempfile.TemporaryDirectory() as cache, show_compiling():
         os.environ["ONLINEAUTO_CACHE_DIR"] = cache
         cache_directory.cache_clear()
         programs = collect(warm_up)

@@ -30,7 +30,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
-from onlineauto.formats.mappings.named_event import checked_weight, named_event
+from onlineauto.formats.mappings.named_event import check_weight, named_event
 from onlineauto.formats.mappings.values import is_missing
 from onlineauto.interop.datasets import dataset_rows, is_arrow
 
@@ -128,7 +128,7 @@ class SingleLines(AutoModel):
             raise InputError(f"the label is missing: {y!r}; leave out events without a label")
         with self._lock:
             event: dict[str, Any] = {"context": self._encode(features)}
-            label, event["weight"] = self._check_label(y), checked_weight(weight, "event")
+            label, event["weight"] = self._check_label(y), check_weight(weight, "event")
             if far := self._numbers.first_far(features):
                 text = outlier_message(f"{far[0]}: the value {far[1]:g}")
                 warnings.warn(text, UserWarning, stacklevel=2)

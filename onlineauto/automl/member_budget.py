@@ -63,7 +63,7 @@ def rest_members(
         state.name: worths.get(state.name, 0.0) / terms[state.name].price for state in states if state.works
     }
     chosen = _within_budget(states, terms, rates, budget=rules.member_budget, now=now)
-    members = tuple(_updated_state(state, state.name in chosen, rates, now) for state in states)
+    members = tuple(_next_status(state, state.name in chosen, rates, now) for state in states)
     after = [state.name for state in members if not state.works]
     return replace(search, members=members), (RestMembers(tuple(after)),) if after != before else ()
 
@@ -126,7 +126,7 @@ def _in_precedence(
             yield 1, price, state.name
 
 
-def _updated_state(state: MemberStatus, works: bool, rates: Mapping[str, float], now: int) -> MemberStatus:
+def _next_status(state: MemberStatus, works: bool, rates: Mapping[str, float], now: int) -> MemberStatus:
     """Return a member's state after the decision whether the member works."""
     if state.works == works:
         return state

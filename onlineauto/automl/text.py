@@ -34,10 +34,10 @@ def flags_text(interactions: Iterable[Interaction]) -> str:
     >>> flags_text([(b"a", b"b"), (b"a", b"b", b"b")])
     '-q ab --cubic=abb '
     """
-    return "".join(f"{_FLAGS[len(interaction)]}{_joined_names(interaction)} " for interaction in interactions)
+    return "".join(f"{_FLAGS[len(interaction)]}{_join_names(interaction)} " for interaction in interactions)
 
 
-def _joined_names(interaction: Interaction) -> str:
+def _join_names(interaction: Interaction) -> str:
     """Return names side by side, like VW's letters, or separated by bars if one is longer than a letter."""
     bar = "|" if any(len(name) > 1 for name in interaction) else ""
     return bar.join(map(namespace_text, interaction))

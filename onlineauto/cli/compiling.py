@@ -1,4 +1,4 @@
-"""``shown_compiling``: the progress of the compiler on a terminal."""
+"""``show_compiling``: the progress of the compiler on a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINE = "\r\x1b[K"
 
 
 @contextmanager
-def shown_compiling(*, quiet: bool = False) -> Iterator[None]:
+def show_compiling(*, quiet: bool = False) -> Iterator[None]:
     """Display the kernels being compiled on standard error, if it is a terminal, unless `quiet`."""
     if quiet or not sys.stderr.isatty():
         yield

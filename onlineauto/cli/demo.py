@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from onlineauto.automl.text import words_text
-from onlineauto.cli.compiling import shown_compiling
+from onlineauto.cli.compiling import show_compiling
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError
 from onlineauto.pictures import check_picture, race
@@ -66,7 +66,7 @@ def run(argv: Sequence[str]) -> int:
     print(f"\n     {log}, its first event:\n")
     with log.open() as file:
         print(textwrap.indent("".join(next(file) for _ in range(4)), "       ") + "       ...")
-    with shown_compiling():
+    with show_compiling():
         plain = _learn(Workspace(cb_explore_adf=True, epsilon=0.05), log, truth)
         _print_paragraph(
             "2. Without interactions. A learner that knows article, visitor and time, but crosses nothing, "

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from onlineauto.cli.caching import NO_PACKAGE, cache_path, use_cache
-from onlineauto.cli.compiling import shown_compiling
+from onlineauto.cli.compiling import show_compiling
 from onlineauto.cli.hints import nothing_read
 from onlineauto.cli.report import RunReport
 from onlineauto.cli.saving import MODEL_FILES, Saving, open_workspace
@@ -81,7 +81,7 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
         for warning in supplied.warnings:
             if warning in configuration.warnings:  # options of the model do not avoid the warning
                 print(f"onlineauto: warning: {warning}", file=sys.stderr)
-    with ExitStack() as files, _Interrupt() as interrupt, shown_compiling(quiet=quiet):
+    with ExitStack() as files, _Interrupt() as interrupt, show_compiling(quiet=quiet):
         source: Sources
         if topic is None:
             source = _sources(configuration, interrupt, files)

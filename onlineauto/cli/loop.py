@@ -128,14 +128,14 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _export(log: SegmentLog, target: str) -> None:
-    from onlineauto.service.learning.joined import joined_lines
+    from onlineauto.service.learning.joined import join_log_lines
 
     if target == "-":
-        sys.stdout.buffer.writelines(joined_lines(log))
+        sys.stdout.buffer.writelines(join_log_lines(log))
         return
     from onlineauto.workspace.model_file import replace_file
 
-    replace_file(target, joined_lines(log))
+    replace_file(target, join_log_lines(log))
 
 
 def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:

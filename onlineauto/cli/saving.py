@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.cli.showing import kept_names
+from onlineauto.cli.showing import names_to_state
 from onlineauto.engine.options.registry import ModelOptions, RunOptions
 from onlineauto.interop.vw.any_model import load_any_model, read_model
 from onlineauto.workspace.model_file import replace_file
@@ -116,7 +116,7 @@ class Saving:
             state = spin_off(self._workspace, scope)
             live = predicting_configs(self._workspace, scope)
             names = self._showing.names_of(live, state["learner"]["model"]["shape"][2])
-            save_model(state, self._path, run=kept_names(names))
+            save_model(state, self._path, run=names_to_state(names))
             return
         self._run.checkpoint(self._path)
 

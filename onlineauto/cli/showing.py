@@ -82,7 +82,7 @@ class Showing:
 
     def state(self) -> State:
         """Return the names for a model file."""
-        return kept_names(self.names)
+        return names_to_state(self.names)
 
     def names_of(self, live: Sequence[int], lanes: int) -> dict[int, str]:
         """Return the names of the weights of some live configs, numbered for a table with `lanes` lanes."""
@@ -138,7 +138,7 @@ class Showing:
             note()
 
 
-def kept_names(names: Mapping[int, str]) -> State:
+def names_to_state(names: Mapping[int, str]) -> State:
     """Return names in the form of a model file: pairs of a weight's number and its name."""
     pairs = sorted(
         (number, name.encode("utf-8", "backslashreplace").decode()) for number, name in names.items()

@@ -29,7 +29,7 @@ def capacity_of(backend: str) -> dict[str, float]:
     return {name: float(amount) for name, amount in capacity.items() if not name.startswith(_OF_RAY_ITSELF)}
 
 
-def checked_capacity(capacity: Mapping[str, float]) -> dict[str, float]:
+def check_capacity(capacity: Mapping[str, float]) -> dict[str, float]:
     """Return a capacity with amounts as floats.
 
     Raises

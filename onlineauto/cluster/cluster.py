@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cluster.capacity import BACKENDS, capacity_of, checked_capacity
+from onlineauto.cluster.capacity import BACKENDS, capacity_of, check_capacity
 from onlineauto.cluster.history import Head, History
 from onlineauto.cluster.history_file import HistoryFile
 from onlineauto.cluster.jobs.adapting import job_of
@@ -112,7 +112,7 @@ class Cluster:
             raise OptionError(f"places = {places!r}: give a whole number from 1 to {_MOST_PLACES:,}")
         self.policy = policy if isinstance(policy, ClusterPolicy) else policy_named(policy)
         self.slot, self.backend = float(slot), backend
-        self._capacity = None if capacity is None else checked_capacity(capacity)
+        self._capacity = None if capacity is None else check_capacity(capacity)
         if self._capacity is None and backend == "local":
             self._capacity = capacity_of("local")
         self._path, self._places, self._address = history, places, address

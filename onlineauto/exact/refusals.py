@@ -11,7 +11,7 @@ from onlineauto.errors import OptionError
 from onlineauto.exact.control import VW
 from onlineauto.exact.options import ExactOptions
 from onlineauto.exact.quirks import EXPLORING
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.options import FORMATS, InputOptions
 from onlineauto.learners.options import CbOptions, UpdateOptions
@@ -52,7 +52,7 @@ def check_exact(configuration: Configuration) -> None:
     """Refuse options that ``--vw_exact`` never reproduces."""
     if not configuration[ExactOptions].vw_exact:
         return
-    explored = [each for group in chosen_explorer(configuration).options for each in options_of(group)]
+    explored = [each for group in choose_explorer(configuration).options for each in options_of(group)]
     tuned = [each for group in configuration.groups for each in options_of(type(group)) if each.tunable]
     formats = [each for each in options_of(InputOptions) if each.name in FORMATS]
     others = [each for each in explored + tuned + formats if not each.vw]
@@ -67,7 +67,7 @@ def check_numbered(configuration: Configuration) -> None:
     kind = next((name for name in ("cb", "cb_explore") if name in configuration.supplied), None)
     if kind is None or not configuration[ExactOptions].vw_exact:
         return
-    explorer, estimates = chosen_explorer(configuration), configuration[CbOptions].cb_type == "dr"
+    explorer, estimates = choose_explorer(configuration), configuration[CbOptions].cb_type == "dr"
     models = explorer.parts(configuration, estimates=estimates, quirks=EXPLORING)
     models *= configuration[AutomlOptions].automl or 1
     if models & (models - 1):
@@ -84,7 +84,7 @@ def check_slots(configuration: Configuration) -> None:
     for name, reason in _NOT_OF_SLOTS.items():
         if name in configuration.supplied:
             raise OptionError(f"--{name} with --ccb_explore_adf is not reproduced by --vw_exact: {reason}")
-    explorer, features = chosen_explorer(configuration), configuration[FeatureOptions]
+    explorer, features = choose_explorer(configuration), configuration[FeatureOptions]
     texts = (*features.quadratic, *features.cubic, *features.interactions)
     if explorer.bounds(configuration) and any(":" not in text for text in texts):
         raise OptionError(
@@ -101,7 +101,7 @@ def check_slots(configuration: Configuration) -> None:
 
 def _refuse_explorer(configuration: Configuration) -> None:
     """Refuse explorers and penalties that ``--vw_exact`` does not reproduce with a search."""
-    explorer, update = chosen_explorer(configuration), configuration[UpdateOptions]
+    explorer, update = choose_explorer(configuration), configuration[UpdateOptions]
     explorers = [flag for flag in explorer.flags if flag in configuration.supplied]
     if explorer.name not in _SEARCHED_FOR or explorer.bounds(configuration):
         name = "elim" if explorer.name in _SEARCHED_FOR else explorers[-1]
@@ -151,7 +151,7 @@ def check_audit(configuration: Configuration) -> None:
     """
     if not configuration[ExactOptions].vw_exact:
         return
-    explorer = chosen_explorer(configuration)
+    explorer = choose_explorer(configuration)
     if configuration.get("ccb_explore_adf") and configuration[ModelOptions].readable_model:
         raise OptionError(
             "--readable_model cannot be used with --ccb_explore_adf: names of features are not kept for slots"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 
-def chosen_explorer(configuration: Configuration) -> Explorer:
+def choose_explorer(configuration: Configuration) -> Explorer:
     """Return the explorer that the options choose.
 
     By default it is ε-greedy, as in Vowpal Wabbit; but scaled SquareCB for a search of ``--cb_explore_adf``
@@ -30,7 +30,7 @@ def earlier_defaults(configuration: Configuration) -> dict[str, float]:
 
     The explorer was ε-greedy, and ``--synthcover`` had no least probability.
     """
-    if _searches_actions(configuration) and chosen_explorer(configuration).name == "scaled_squarecb":
+    if _searches_actions(configuration) and choose_explorer(configuration).name == "scaled_squarecb":
         return {"epsilon": EXPLORERS["greedy"].epsilon}
     return {"epsilon": 0.0} if configuration.supplied & {"synthcover", "epsilon"} == {"synthcover"} else {}
 
@@ -55,9 +55,9 @@ def check_one_explorer(configuration: Configuration) -> None:
 
 def check_explorer(configuration: Configuration) -> None:
     """Refuse options that the chosen explorer cannot be combined with, see `Explorer.check`."""
-    chosen_explorer(configuration).check(configuration)
+    choose_explorer(configuration).check(configuration)
 
 
 def check_effects(configuration: Configuration) -> None:
     """Refuse options that the chosen explorer does not use, see `Explorer.check_effects`."""
-    chosen_explorer(configuration).check_effects(configuration)
+    choose_explorer(configuration).check_effects(configuration)

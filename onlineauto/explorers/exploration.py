@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.explorers._kernels import ALONE, BAG, COVER, EPSILON_DECAY, RND, Errors, Exploration
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.cost_range import CostRangeOptions
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.explorers.options import ExplorerOptions
@@ -41,7 +41,7 @@ def make_exploration(
     samples: bool = False,
 ) -> Exploration:
     """Return the `Exploration` of the options; `samples` draws an action even without ``--cb_sample``."""
-    options, explorer = configuration[ExplorerOptions], chosen_explorer(configuration)
+    options, explorer = configuration[ExplorerOptions], choose_explorer(configuration)
     costs, models = configuration[CostRangeOptions], explorer.models(configuration)
     low, high = (0.0, 1.0) if quirks.costs_in_unit else (np.nan, np.nan)
     floor = 0.0 if quirks.no_own_floor and explorer.name == "synthcover" else explorer.epsilon
@@ -71,7 +71,7 @@ def make_exploration(
     )
 
 
-def merged_errors(everyone: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def merge_errors(everyone: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Return the sums `Exploration.errors` over the events of several models."""
     sums = np.array(everyone)
     merged: NDArray[np.float64] = sums.sum(axis=0)

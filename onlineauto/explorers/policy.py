@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.explorers import extend
 from onlineauto.explorers._kernels import LEARNT, RND
-from onlineauto.explorers.choice import check_one_explorer, chosen_explorer
+from onlineauto.explorers.choice import check_one_explorer, choose_explorer
 from onlineauto.explorers.cost_range import check_cost_range
 from onlineauto.explorers.exploration import EXPLORER_STATE, kernel_of, make_exploration
 from onlineauto.explorers.explore_kernels import BONUS, ROWS
@@ -54,7 +54,7 @@ class Policy:
 
     def __init__(self, **options: Any) -> None:
         configuration = _REGISTRY.from_keywords(cb_explore_adf=True, **options)
-        self.explorer = chosen_explorer(configuration)
+        self.explorer = choose_explorer(configuration)
         self._exploration = make_exploration(configuration)
         self.floor = float(self._exploration.epsilon) if "epsilon" in self.explorer.uses else 0.0
 

@@ -37,7 +37,7 @@ def number_of(state: np.uint64) -> F32:
 
 
 @inline_kernel
-def mixed_state(seed: np.uint64, name: np.uint64) -> np.uint64:
+def mix_state(seed: np.uint64, name: np.uint64) -> np.uint64:
     """Return a 64-bit mix of a seed and the hash of a name."""
     mixed = name + (seed + np.uint64(1)) * _GOLDEN
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
@@ -46,9 +46,9 @@ def mixed_state(seed: np.uint64, name: np.uint64) -> np.uint64:
 
 
 @inline_kernel
-def mixed_number(seed: np.uint64, name: np.uint64) -> F32:
+def mix_number(seed: np.uint64, name: np.uint64) -> F32:
     """Return the number (float32) of a seed and the hash of an event's name; see `sampling.uniform`."""
-    return np.float32(mixed_state(seed, name) >> np.uint64(41)) * _HALF
+    return np.float32(mix_state(seed, name) >> np.uint64(41)) * _HALF
 
 
 @kernel
@@ -110,7 +110,7 @@ def put_first(
         if at.quirks.steps_generator:
             number = number_of(step_on(name if named else seed))
         else:
-            number = mixed_number(seed, name if named else np.uint64(at.counts[DRAWN]) + name)
+            number = mix_number(seed, name if named else np.uint64(at.counts[DRAWN]) + name)
         place = pick_place(pmf, len(order), number)
         if keeps and not named:
             at.counts[DRAWN] += 1

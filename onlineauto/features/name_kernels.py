@@ -64,7 +64,7 @@ def _length_of_stem(name: np.uint64, n: int) -> int:
 
 @entry_kernel
 @inline_kernel
-def numbered_name(h: np.uint32, seed: np.uint32) -> tuple[np.uint64, float]:
+def split_number(h: np.uint32, seed: np.uint32) -> tuple[np.uint64, float]:
     """Return a key of the stem, and the number, of the name with this hash and seed.
 
     Parameters
@@ -87,7 +87,7 @@ def numbered_name(h: np.uint32, seed: np.uint32) -> tuple[np.uint64, float]:
     >>> from onlineauto.features.hash_kernels import hash_name
     >>> seed = np.uint32(7)
     >>> ten, nine = (hash_name(np.frombuffer(x, np.uint8), 0, len(x), seed, False) for x in (b"x_10", b"x_9"))
-    >>> numbered_name(ten, seed)[1], numbered_name(ten, seed)[0] == numbered_name(nine, seed)[0]
+    >>> split_number(ten, seed)[1], split_number(ten, seed)[0] == split_number(nine, seed)[0]
     (10.0, True)
     """
     before = _undo_finish(h)

@@ -292,7 +292,7 @@ def linear_squares(layout: Layout, scratch: Scratch, features: Records, n_shared
 
 
 @kernel
-def crossed_squares(interactions: Interactions, scratch: Scratch, features: Records, slot: int) -> F32:
+def sum_crossed_squares(interactions: Interactions, scratch: Scratch, features: Records, slot: int) -> F32:
     """Return Σ x² (float32) over the products of live config `slot`, summed in VW's order."""
     crossed = _ZERO
     for product in range(len(interactions.start) - 1):

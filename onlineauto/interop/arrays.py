@@ -8,8 +8,8 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.interop.logged import checked_logs, checked_weights, label_column
-from onlineauto.interop.rows import Labels, Rows, assembled, rows_of_matrix
+from onlineauto.interop.logged import check_logs, check_weights, label_column
+from onlineauto.interop.rows import Labels, Rows, assemble, rows_of_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -171,10 +171,10 @@ def _single_lines(
     rows: Rows, arrays: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
 ) -> Iterator[Block]:
     label = label_column(arrays["label"], "label") if "label" in arrays else None
-    weight = checked_weights(arrays["weight"]) if "weight" in arrays else None
+    weight = check_weights(arrays["weight"]) if "weight" in arrays else None
     for begin in range(0, len(rows), size):
         which = np.arange(begin, min(begin + size, len(rows)))
-        yield assembled(
+        yield assemble(
             [(rows, which)],
             event_start=np.arange(len(which) + 1),
             row=which,
@@ -193,9 +193,9 @@ def _events(
         bad = int(np.argmax((chosen < -1) | (chosen >= k)))
         raise InputError(f"row {bad}: chosen is {chosen[bad]}, but there are {k} actions, numbered from 0")
     logged = np.flatnonzero(chosen >= 0)
-    weight = checked_weights(arrays["weight"]) if "weight" in arrays else None
+    weight = check_weights(arrays["weight"]) if "weight" in arrays else None
     none = np.zeros(n, np.float32)
-    cost, probability = checked_logs(
+    cost, probability = check_logs(
         logged, arrays.get("cost", none)[logged], arrays.get("probability", none)[logged]
     )
     for begin in range(0, n, size):
@@ -203,7 +203,7 @@ def _events(
         row, action = np.repeat(np.arange(begin, begin + m), k + 1), np.tile(np.arange(k + 1) - 1, m)
         here = (logged >= begin) & (logged < begin + m)
         of_action = action if every else np.where(action < 0, -1, row * k + action)
-        yield assembled(
+        yield assemble(
             [(shared, np.where(action < 0, row, -1)), (own, of_action)],
             event_start=np.arange(m + 1) * (k + 1),
             row=row,

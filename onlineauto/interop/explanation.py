@@ -17,7 +17,7 @@ from onlineauto.engine.ensemble.combiner_kernels import OF_LEVEL
 from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.errors import OptionError
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.named_event import named_event
 from onlineauto.interop.named_blocks import line_names
@@ -81,7 +81,7 @@ def explain(model: Workspace | Predictor, event: OneEventLike) -> Explanation:
     configuration = model.configuration
     if model.kind not in ("cb_explore_adf", "cb_adf"):
         raise OptionError("explain needs a model of --cb_explore_adf or --cb_adf")
-    explorer = chosen_explorer(configuration)
+    explorer = choose_explorer(configuration)
     if explorer.models(configuration):
         raise OptionError(f"explain needs one model, but --{explorer.name} has several")
     return model.scored(event, lambda scored: _explained(scored, _names(event, configuration)))
@@ -158,13 +158,13 @@ def _explained(scored: Scored, names: LineNames) -> Explanation:
         row: dict[str, Any] = {"action": action}
         if context.task.exploration.active:
             row["probability"] = float(outcomes.one_prediction()[action])
-        row |= {"cost": level + sum(members.values()), "level": level, "members": _ordered(members)}
-        row |= {"features": _ordered(features), "rest": _ordered(rest)}
+        row |= {"cost": level + sum(members.values()), "level": level, "members": _order_parts(members)}
+        row |= {"features": _order_parts(features), "rest": _order_parts(rest)}
         actions.append(row)
     return {"predicts": "ensemble" if serves else "champion", "actions": actions}
 
 
-def _ordered(parts: Mapping[str, float]) -> dict[str, float]:
+def _order_parts(parts: Mapping[str, float]) -> dict[str, float]:
     """Return the parts that are not zero, the largest first."""
     return dict(
         sorted(((name, part) for name, part in parts.items() if part), key=lambda each: -abs(each[1]))

@@ -12,8 +12,8 @@ from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.interop.frame_columns import Columns
-from onlineauto.interop.logged import checked_logs, checked_weights, label_column
-from onlineauto.interop.rows import Labels, Rows, assembled
+from onlineauto.interop.logged import check_logs, check_weights, label_column
+from onlineauto.interop.rows import Labels, Rows, assemble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +107,7 @@ def from_frame(
     if (logs.cost is None) != (probability is None):
         raise InputError("cost and probability go together: where one is logged, the other is")
     _check_kind(actions, {"event": event, "choices": choices, "cost": logs.cost, "label": label})
-    weights = None if weight is None else checked_weights(columns.numbers(weight))
+    weights = None if weight is None else check_weights(columns.numbers(weight))
     if context is None:
         taken = {event, logs.cost, probability, label, weight, *_columns_of(actions)}
         context = [name for name in columns.all_names if name not in taken]
@@ -183,7 +183,7 @@ def _single_lines(
     labels = None if label is None else label_column(columns.numbers(label), label)
     for begin in range(0, n, size):
         rows = np.arange(begin, min(begin + size, n))
-        yield assembled(
+        yield assemble(
             [(each, rows) for each in shared],
             event_start=np.arange(len(rows) + 1),
             row=rows,
@@ -223,7 +223,7 @@ def _rows_are_events(
         row, action = np.repeat(np.arange(begin, begin + m), lines), np.tile(np.arange(lines) - has_shared, m)
         here = (logged >= begin) & (logged < begin + m)
         at = logged[here] - begin
-        yield assembled(
+        yield assemble(
             [(each, np.where(action < 0, row, -1)) for each in shared]
             + [(each, action) for each in choice_rows],
             event_start=np.arange(m + 1) * lines,
@@ -291,7 +291,7 @@ def _rows_are_actions(
         is_action = of_shared < 0
         row[is_action] = np.arange(bounds[0], bounds[-1])
         here = (of_event >= begin) & (of_event < end)
-        yield assembled(
+        yield assemble(
             [(each, of_shared) for each in shared] + [(each, row) for each in own],
             event_start=starts,
             row=np.where(is_action, row, of_shared),
@@ -316,7 +316,7 @@ def _logged_rows(
     cost, probability = columns.numbers(logs.cost), columns.numbers(logs.probability)
     there = allowed & ~np.isnan(cost.astype(float)) & ~np.isnan(probability.astype(float))
     rows = np.flatnonzero(there)
-    return rows, *checked_logs(rows, cost[rows], probability[rows], rewards=logs.rewards)
+    return rows, *check_logs(rows, cost[rows], probability[rows], rewards=logs.rewards)
 
 
 def _add_missing(

@@ -45,7 +45,7 @@ def label_column(values: NDArray[np.generic], noun: str) -> NDArray[np.float32]:
     return labels
 
 
-def checked_logs(
+def check_logs(
     rows: NDArray[np.int64],
     cost: NDArray[np.generic],
     probability: NDArray[np.generic],
@@ -73,7 +73,7 @@ def checked_logs(
     return -costs if rewards else costs, probabilities
 
 
-def checked_weights(values: NDArray[np.generic]) -> NDArray[np.float32]:
+def check_weights(values: NDArray[np.generic]) -> NDArray[np.float32]:
     """Return importance weights as float32.
 
     Raises

@@ -78,7 +78,7 @@ def rows_of_matrix(namespace: int, hashes: NDArray[np.uint32], values: NDArray[n
     )
 
 
-def assembled(
+def assemble(
     parts: Sequence[_Part],
     *,
     event_start: NDArray[np.int64],

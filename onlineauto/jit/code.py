@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from onlineauto.errors import CompilerError, install_hint
 from onlineauto.jit import bitcode, library
 from onlineauto.jit.cache import load_object
-from onlineauto.jit.compiling import compiled
+from onlineauto.jit.compiling import compile_cached
 from onlineauto.jit.fingerprint import fingerprint_of, kernels_of
 from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
 
@@ -137,7 +137,7 @@ def _load_or_compile(function: FunctionType, packed: Packed, symbol: str) -> tup
     code = load_object(symbol)
     if code is None:
         make = partial(_generate, function, packed, symbol)
-        code = compiled(symbol, make, name=function.__qualname__, total=kernels_of(function))
+        code = compile_cached(symbol, make, name=function.__qualname__, total=kernels_of(function))
     return load(code[0], symbol), code[1]
 
 

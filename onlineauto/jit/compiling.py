@@ -107,7 +107,7 @@ def is_compiling() -> bool:
     return bool(_pending)
 
 
-def compiled(
+def compile_cached(
     symbol: str, make: Callable[[], tuple[bytes, str]], *, name: str, total: int
 ) -> tuple[bytes, str]:
     """Return the result of `make` for a kernel, computed in the background and stored in the cache.

@@ -152,15 +152,15 @@ def _places(sections: list[_Section], begin: int) -> tuple[dict[int, int], int, 
     for writable in (0, _WRITABLE):
         for i, each in enumerate(sections):
             if each.flags & _IN_MEMORY and each.flags & _WRITABLE == writable and each.type != _UNWIND:
-                begin = _rounded(begin, max(each.addralign, 1))
+                begin = _round_up(begin, max(each.addralign, 1))
                 places[i] = begin
                 begin += each.size
-        begin = _rounded(begin, mmap.PAGESIZE)
+        begin = _round_up(begin, mmap.PAGESIZE)
         constant = constant or begin
     return places, constant, begin
 
 
-def _rounded(size: int, unit: int) -> int:
+def _round_up(size: int, unit: int) -> int:
     return -(-size // unit) * unit
 
 

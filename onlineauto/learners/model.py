@@ -116,7 +116,7 @@ def adopt_sizes(model: Model, sources: Sequence[Model]) -> None:
     model.outliers[0] = max(model.outliers[0], NOT_FIRST)
 
 
-def copied_model(configuration: Configuration, model: Model) -> Model:
+def copy_model(configuration: Configuration, model: Model) -> Model:
     """Return a copy of a model that shares no memory with it.
 
     If few cells of the table were learnt, only these are copied: untouched cells then take no memory.

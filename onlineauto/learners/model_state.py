@@ -113,7 +113,7 @@ def _ascending(stored: Stored, n_cells: int) -> NDArray[np.uint32]:
     return cells
 
 
-def materialised(weights: NDArray[np.float32], penalties: NDArray[np.float64]) -> NDArray[np.float32]:
+def apply_penalties(weights: NDArray[np.float32], penalties: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return weights, float32[cells, lanes], after the L1 and L2 penalties of their lanes."""
     gravity = penalties[:, GRAVITY].astype(np.float32)
     sizes = np.maximum(np.abs(weights) - gravity, np.float32(0))

@@ -95,11 +95,11 @@ def _check(make: Callable[[], Searcher], space: Space, seed: int, where: str) ->
                 each.on_result(config, 1, loss)
                 each.on_result(config, 3, loss / 2)
         if random.random() < 0.2:
-            first = _loaded(make_searcher(), first, where)
+            first = _restored_copy(make_searcher(), first, where)
     _require(ended, f"there are more configs than the limit of {_CONFIGS}: {where}")
 
 
-def _loaded(fresh: Searcher, old: Searcher, where: str) -> Searcher:
+def _restored_copy(fresh: Searcher, old: Searcher, where: str) -> Searcher:
     written = json.dumps(old.state_dict())
     fresh.load_state_dict(json.loads(written))
     _require(json.dumps(fresh.state_dict()) == written, f"the state is another one after loading: {where}")

@@ -21,7 +21,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.errors import OptionError
 from onlineauto.explorers._kernels import LEARNT
-from onlineauto.explorers.exploration import merged_errors
+from onlineauto.explorers.exploration import merge_errors
 from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions
 from onlineauto.learners._kernels import (
     CONTRACTION,
@@ -70,7 +70,7 @@ class _Part(NamedTuple):
         return _Part(*map(operator.sub, self, other))
 
 
-def merged(
+def merge_workspaces(
     models: Sequence[Workspace], *, base: Workspace | None = None, learnt: Sequence[float] | None = None
 ) -> Workspace:
     """Return one model, merged from several that were trained separately.
@@ -96,7 +96,7 @@ def merged(
     --------
     >>> from onlineauto import Workspace
     >>> one, other = Workspace().fit(["1 |a x"] * 9), Workspace().fit(["1 |a y"] * 9)
-    >>> merged([one, other]).predict("|a x y").round(1)
+    >>> merge_workspaces([one, other]).predict("|a x y").round(1)
     array([1.], dtype=float32)
 
     Source: VW ``merge_models``.
@@ -243,7 +243,7 @@ def _fill(result: Workspace, rows: NDArray[np.int64], part: _Part, all_models: S
         exploration.counts[LEARNT] = part.explored[0]
         costs = [model.learner.task.exploration.costs for model in all_models]
         exploration.costs[:] = min(each[0] for each in costs), max(each[1] for each in costs)
-        exploration.errors[:] = merged_errors([model.learner.task.exploration.errors for model in all_models])
+        exploration.errors[:] = merge_errors([model.learner.task.exploration.errors for model in all_models])
     layouts = [model.state(copy=False)["layout"] for model in all_models]
     state = result.state(copy=False)
     known, left_out = (

@@ -30,7 +30,7 @@ extend(REGISTRY)
 extend_by_members(REGISTRY)
 
 
-def given_options(configuration: Configuration | str | None, **keywords: Any) -> Configuration:
+def parse_given_options(configuration: Configuration | str | None, **keywords: Any) -> Configuration:
     """Return the options of a caller: parsed ones, a text as on a command line, or keywords.
 
     Raises

@@ -18,7 +18,7 @@ from onlineauto.engine.ensemble.states import constant_of
 from onlineauto.errors import OptionError
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.cells import read_cells, write_cells
-from onlineauto.learners.model_state import materialised
+from onlineauto.learners.model_state import apply_penalties
 from onlineauto.options import options_of
 from onlineauto.workspace.inspection.vw_command import OF_LEARNING
 from onlineauto.workspace.options import REGISTRY
@@ -134,7 +134,7 @@ def _copy_configs(source: Workspace, target: Workspace, live: list[int]) -> None
     cells = read_cells(old_model, lanes=before, fields=fields)
     weights_only = source.semantics.spins_off_weights
     if weights_only:
-        cells[:, W] = materialised(cells[:, W], old_model.lanes[old_model.penalised[before]])
+        cells[:, W] = apply_penalties(cells[:, W], old_model.lanes[old_model.penalised[before]])
     model.touched[:] = (cells != read_cells(model, lanes=after, fields=fields)).any(axis=(1, 2))
     write_cells(model, slice(None), cells, lanes=after)
     model.sums[: len(live)] = old_model.sums[live]

@@ -13,7 +13,7 @@ from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import kind_of, rules_of
 from onlineauto.engine.stream.validity import check_rules
 from onlineauto.errors import OptionError
-from onlineauto.learners.model import copied_model
+from onlineauto.learners.model import copy_model
 from onlineauto.workspace.modes import semantics_of
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
         layout=model.layout.view(),
         parts=parts._replace(
             task=deepcopy(parts.task),
-            model=copied_model(configuration, parts.model),
+            model=copy_model(configuration, parts.model),
             live=deepcopy(live),
             screen=no_screen(),
         ),

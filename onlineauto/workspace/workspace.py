@@ -36,7 +36,7 @@ from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.learners.cells import read_cells
 from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
-from onlineauto.workspace.options import REGISTRY, given_options
+from onlineauto.workspace.options import REGISTRY, parse_given_options
 from onlineauto.workspace.predict_only import spin_off
 from onlineauto.workspace.predictor import ParsingPredictor, Predictor, T, snapshot
 from onlineauto.workspace.save_load import check_options, load_model, save_model, with_changed_options
@@ -122,7 +122,7 @@ class Workspace(Locked):
     """
 
     def __init__(self, configuration: Configuration | str | None = None, **options: Unpack[Options]) -> None:
-        configuration = given_options(configuration, **options)
+        configuration = parse_given_options(configuration, **options)
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self.semantics = semantics_of(configuration)

@@ -10,7 +10,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.errors import OptionError
-from onlineauto.workspace.merge import merged
+from onlineauto.workspace.merge import merge_workspaces
 from tests.learners.model_view import gradients_of, lanes_of, shared_of, weights_of
 
 LINES = [f"{i % 3} |a x{i % 4}:{0.5 + i % 2} |b y{i % 5}" for i in range(60)]
@@ -19,7 +19,7 @@ EVENTS = [f"shared |u {i % 3}\n0:{-(i % 2)}:0.5 |i a{i % 4}\n|i b\n" for i in ra
 
 def test_a_model_and_itself_are_the_same_model() -> None:
     one = Workspace(quadratic="ab").fit(LINES)
-    both = merged([one, copy.deepcopy(one)])
+    both = merge_workspaces([one, copy.deepcopy(one)])
     assert both.predict(LINES[7]) == pytest.approx(one.predict(LINES[7]), rel=1e-6)
     assert lanes_of(both).weight[0] == 2 * lanes_of(one).weight[0]
     assert lanes_of(both).norm[0] == 2 * lanes_of(one).norm[0]
@@ -29,13 +29,13 @@ def test_a_model_and_itself_are_the_same_model() -> None:
 def test_models_stay_as_they_are() -> None:
     models = [Workspace(l1=1e-4).fit(LINES[k::2]) for k in range(2)]
     before = [model.weights.tobytes() for model in models]
-    merged(models)
+    merge_workspaces(models)
     assert [model.weights.tobytes() for model in models] == before
 
 
 def test_each_weight_is_an_average_by_what_was_seen() -> None:
     one, other = Workspace(noconstant=True).fit(LINES[:20]), Workspace(noconstant=True).fit(LINES[20:])
-    both = merged([one, other])
+    both = merge_workspaces([one, other])
     a = np.stack([gradients_of(model)[:, 0] for model in (one, other)]).astype(np.float64)
     w = np.stack([weights_of(model)[:, 0] for model in (one, other)])
     seen = a.sum(axis=0) > 0
@@ -47,10 +47,10 @@ def test_each_weight_is_an_average_by_what_was_seen() -> None:
 def test_events_count_where_no_rates_adapt() -> None:
     one = Workspace(sgd=True, learning_rate=0.1).fit(["1 |a x"] * 30)
     other = Workspace(sgd=True, learning_rate=0.1).fit(["0 |a x"] * 10)
-    both = merged([one, other])
+    both = merge_workspaces([one, other])
     np.testing.assert_allclose(weights_of(both), 0.75 * weights_of(one) + 0.25 * weights_of(other))
     np.testing.assert_allclose(
-        weights_of(merged([one, other], learnt=[1, 3])),
+        weights_of(merge_workspaces([one, other], learnt=[1, 3])),
         0.25 * weights_of(one) + 0.75 * weights_of(other),
     )
 
@@ -60,13 +60,13 @@ def test_what_was_learnt_since_the_base_is_merged() -> None:
     one = copy.deepcopy(base).fit(LINES[20:40])
     idle = copy.deepcopy(base)
     np.testing.assert_allclose(
-        merged([one, idle], base=base).weights[:, :3], one.weights[:, :3], rtol=1e-4, atol=1e-6
+        merge_workspaces([one, idle], base=base).weights[:, :3], one.weights[:, :3], rtol=1e-4, atol=1e-6
     )
 
 
 def test_a_merged_model_goes_on() -> None:
     parts = [Workspace(cb_explore_adf=True, quadratic="ui", squarecb=True).fit(EVENTS[k::2]) for k in (0, 1)]
-    both = merged(parts).fit(EVENTS)
+    both = merge_workspaces(parts).fit(EVENTS)
     assert np.isfinite(both.predict(EVENTS[0])).all()
     explored = both.learner.task.exploration.counts[0]
     assert explored == 2 * len(EVENTS)
@@ -75,27 +75,27 @@ def test_a_merged_model_goes_on() -> None:
 @pytest.mark.parametrize("options", [{"quadratic": "::"}, {"l1": 1e-3}, {"bag": 2}], ids=str)
 def test_native_models_of_many_kinds(options: dict[str, Any]) -> None:
     models = [Workspace(cb_explore_adf=True, **options).fit(EVENTS[k::3]) for k in range(3)]
-    assert merged(models).predict(EVENTS[0]).sum() == pytest.approx(1)
+    assert merge_workspaces(models).predict(EVENTS[0]).sum() == pytest.approx(1)
 
 
 def test_what_cannot_be_merged_is_said() -> None:
     one = Workspace(quadratic="ab").fit(LINES[:5])
     with pytest.raises(OptionError, match="merge takes two models or more"):
-        merged([one])
+        merge_workspaces([one])
     with pytest.raises(OptionError, match="one is of '--quadratic ab', one of '--quadratic aa'"):
-        merged([one, Workspace(quadratic="aa")])
+        merge_workspaces([one, Workspace(quadratic="aa")])
     with pytest.raises(OptionError, match="one is of '--quadratic ab', one of ''"):
-        merged([one, one], base=Workspace())
+        merge_workspaces([one, one], base=Workspace())
     with pytest.raises(OptionError, match="none has learnt a labelled event"):
-        merged([Workspace(sgd=True), Workspace(sgd=True)])
+        merge_workspaces([Workspace(sgd=True), Workspace(sgd=True)])
     search = Workspace(cb_explore_adf=True, automl=2)
     with pytest.raises(OptionError, match="models of --automl cannot be merged: each has its own search"):
-        merged([search, search])
+        merge_workspaces([search, search])
     decaying = Workspace(cb_explore_adf=True, epsilon_decay=True)
     with pytest.raises(
         OptionError, match="models of --epsilon_decay cannot be merged: each has its own champion"
     ):
-        merged([decaying, decaying])
+        merge_workspaces([decaying, decaying])
 
 
 SLOT = "ccb shared |u a\nccb action |i x\nccb action |i y\nccb slot 1:-1:0.5 |"
@@ -106,8 +106,8 @@ def test_merged_models_tell_slots_from_one_another() -> None:
     base = Workspace(ccb_explore_adf=True).fit([SLOT])
     one, other = copy.deepcopy(base).fit([SLOTS] * 5), copy.deepcopy(base).fit([SLOT] * 5)
     for models in ([one, other], [other, one]):
-        assert merged(models, base=base).state()["slots"] == {"told": True}
-    assert merged([other, other], base=base).state()["slots"] == {"told": False}
+        assert merge_workspaces(models, base=base).state()["slots"] == {"told": True}
+    assert merge_workspaces([other, other], base=base).state()["slots"] == {"told": False}
 
 
 def test_models_with_slots_that_vw_does_not_merge() -> None:
@@ -116,7 +116,7 @@ def test_models_with_slots_that_vw_does_not_merge() -> None:
     with pytest.raises(
         OptionError, match="some have seen events of several slots, or slots with features, and"
     ):
-        merged([one, other])
+        merge_workspaces([one, other])
     with pytest.raises(OptionError, match="cannot be merged from a base, nor by Vowpal Wabbit"):
-        merged([one, one], base=base)
-    merged([other, other], base=base)
+        merge_workspaces([one, one], base=base)
+    merge_workspaces([other, other], base=base)

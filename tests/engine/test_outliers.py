@@ -12,7 +12,7 @@ import pytest
 from onlineauto import AutoML, AutoMLRegressor, Workspace
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.interop import from_dicts
-from onlineauto.workspace.merge import merged
+from onlineauto.workspace.merge import merge_workspaces
 from onlineauto.workspace.run import Run
 from tests.api.events import ACTIONS, context, serve
 from tests.bench.poison import MODELS, PLACES, SEVERAL, Poison, bandit_event, compare, make_stream
@@ -252,7 +252,7 @@ def test_a_merged_model_does_not_begin_again() -> None:
     parts = [Workspace(cb_explore_adf=True, quadratic=["::"]) for _ in range(2)]
     for part in parts:
         part.fit([bandit_event(draw).text for _ in range(200)])
-    made = merged(parts)
+    made = merge_workspaces(parts)
     before = abs(made.weights[:, 0]).sum()
     for _ in range(5):
         made.learn(bandit_event(draw, Poison("cost", 1e20)).text)

@@ -14,7 +14,7 @@ from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers._kernels import LEARNT, rank_by_probability
 from onlineauto.explorers.cost_range_kernels import highest_cost, largest_weight, lowest_cost
-from onlineauto.explorers.exploration import kernel_of, make_exploration, merged_errors
+from onlineauto.explorers.exploration import kernel_of, make_exploration, merge_errors
 from onlineauto.explorers.explore_kernels import ROWS, note_error
 from onlineauto.explorers.pmf_kernels import hold_floor, softmax
 from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
@@ -152,7 +152,7 @@ def test_merged_errors_are_those_of_all_events() -> None:
         for cost in costs:
             note_error(at, F(cost), F(5))
         parts.append(at.errors)
-    np.testing.assert_allclose(merged_errors(parts[1:])[:3], parts[0][:3], rtol=1e-9)
+    np.testing.assert_allclose(merge_errors(parts[1:])[:3], parts[0][:3], rtol=1e-9)
 
 
 @given(st.data(), RANGES, st.floats(0, 100, width=32).map(F), st.booleans())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onlineauto import Workspace
 from onlineauto.explorers._kernels import DRAWN
 from onlineauto.explorers.exploration import make_exploration
-from onlineauto.explorers.sample_kernels import fnv1a, mixed_number, pick_place, put_first
+from onlineauto.explorers.sample_kernels import fnv1a, mix_number, pick_place, put_first
 from onlineauto.explorers.sampling import sample, uniform
 from onlineauto.workspace.options import REGISTRY
 
@@ -21,7 +21,7 @@ F = np.float32
 def test_kernels_draw_what_python_draws(seed: int, name: bytes) -> None:
     data = np.frombuffer(b"__" + name, np.uint8)
     hashed = fnv1a(data, 2, len(data))
-    assert mixed_number(np.uint64(seed), np.uint64(hashed)) == F(uniform(seed, name))
+    assert mix_number(np.uint64(seed), np.uint64(hashed)) == F(uniform(seed, name))
 
 
 def test_numbers_are_even() -> None:

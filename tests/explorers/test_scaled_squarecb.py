@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onlineauto import AutoML, Workspace
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.policy import Policy
 from onlineauto.workspace.options import REGISTRY
 from tests.engine.ensemble_streams import odd
@@ -34,7 +34,7 @@ from tests.engine.ensemble_streams import odd
 )
 def test_it_is_the_default_of_searches_that_choose_no_explorer(flags: str, name: str) -> None:
     configuration = REGISTRY.parse(flags)
-    assert chosen_explorer(configuration).name == name
+    assert choose_explorer(configuration).name == name
     assert not configuration.warnings
 
 
@@ -50,7 +50,7 @@ def test_it_is_the_default_of_searches_that_choose_no_explorer(flags: str, name:
     ],
 )
 def test_the_default_of_bandits(options: dict[str, Any], name: str) -> None:
-    assert chosen_explorer(AutoML(**options).workspace.configuration).name == name
+    assert choose_explorer(AutoML(**options).workspace.configuration).name == name
 
 
 def test_learning_a_log_does_not_depend_on_it() -> None:

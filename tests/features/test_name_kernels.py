@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.features.name_kernels import NO_STEM, numbered_name
+from onlineauto.features.name_kernels import NO_STEM, split_number
 from tests.naive.hashing import hash_name
 
 FORM = re.compile(rb"([A-Za-z0-9]+)[_=](\d+)")
@@ -16,7 +16,7 @@ STEMS = st.text("aZ09x", min_size=1, max_size=3).map(str.encode)
 
 
 def read_back(name: bytes, seed: int) -> tuple[int, float]:
-    stem, number = numbered_name(np.uint32(hash_name(name, seed)), np.uint32(seed))
+    stem, number = split_number(np.uint32(hash_name(name, seed)), np.uint32(seed))
     return int(stem), number
 
 
@@ -41,6 +41,6 @@ def test_few_other_hashes_look_as_if_they_had_one() -> None:
     draw = np.random.default_rng(0)
     hashes, seeds = draw.integers(0, 2**32, (2, 10_000), dtype=np.uint64)
     found = sum(
-        numbered_name(np.uint32(h), np.uint32(s))[0] != NO_STEM for h, s in zip(hashes, seeds, strict=True)
+        split_number(np.uint32(h), np.uint32(s))[0] != NO_STEM for h, s in zip(hashes, seeds, strict=True)
     )
     assert found < 30

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.explorers.sample_kernels import mixed_state
+from onlineauto.explorers.sample_kernels import mix_state
 from tests.naive.explorers import merand48
 
 if TYPE_CHECKING:
@@ -40,6 +40,6 @@ def guess(
     """Guess of an example with these hashes of names, and their values."""
     squares = total = F(0)
     for name, x in features:
-        number = normal(int(mixed_state(np.uint64(seed), np.uint64((name + member * APART) % 2**64))))
+        number = normal(int(mix_state(np.uint64(seed), np.uint64((name + member * APART) % 2**64))))
         squares, total = squares + x * x, total + x * number
     return F(spread * total / np.sqrt(F(2) * max(F(1e-12), squares)))

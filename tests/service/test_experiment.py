@@ -17,7 +17,7 @@ from onlineauto.service.learning.experiment import (
     arm_of,
     bucket_of,
 )
-from onlineauto.service.learning.joined import joined_lines
+from onlineauto.service.learning.joined import join_log_lines
 from onlineauto.workspace.workspace import Workspace
 from tests.service.test_http import learnt
 from tests.waiting import until
@@ -177,7 +177,7 @@ def test_the_control_arm_gets_the_baseline_and_is_not_learnt(serve: Callable[...
     basket = next(each for each in report["guardrails"] if each["quantity"] == "basket")
     assert basket["mean"] + basket["mean_against"] > 0.0
     loop: Any = client.app_state["loop"]
-    lines = list(joined_lines(loop.log))
+    lines = list(join_log_lines(loop.log))
     assert len(lines) == 1200 - in_control
     client.__exit__(None, None, None)
     (loop.folder / "snapshot.oam").unlink()
@@ -221,7 +221,7 @@ def test_a_bad_canary_is_rolled_back_within_some_decisions(serve: Callable[..., 
     loop: Any = client.app_state["loop"]
     liked = b'"_label_cost":-1.0'
     swapped = [
-        line.replace(liked, b"?").replace(b'"_label_cost":0.0', liked) for line in joined_lines(loop.log)
+        line.replace(liked, b"?").replace(b'"_label_cost":0.0', liked) for line in join_log_lines(loop.log)
     ]
     wrong = Workspace(configuration=loop.learner.workspace.configuration)
     wrong.fit(io.BytesIO(b"".join(line.replace(b"?", b'"_label_cost":0.0') for line in swapped)))

@@ -11,7 +11,7 @@ import pytest
 from onlineauto.engine.search.journal import read_journal
 from onlineauto.errors import InputError, OptionError
 from onlineauto.service.join.join import JoinSettings
-from onlineauto.service.learning.joined import joined_lines
+from onlineauto.service.learning.joined import join_log_lines
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
@@ -186,7 +186,7 @@ def test_what_a_baseline_decided_counts_as_that_whatever_holds_when_it_is_learnt
     assert learner.values.agreement.events == 20
     assert 0 < learner.values.agreement.agreed < 20
     assert learner.values.values()[0].events == 1
-    assert len(list(joined_lines(log, explored=True))) == 1
+    assert len(list(join_log_lines(log, explored=True))) == 1
     log.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from onlineauto.errors import InputError
 from onlineauto.service.join.join import Join, JoinSettings
-from onlineauto.service.learning.joined import joined_lines
+from onlineauto.service.learning.joined import join_log_lines
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.learning.values import Values
 from onlineauto.service.log.record import read_record, sealed
@@ -162,7 +162,7 @@ def test_a_record_that_cannot_be_applied_is_skipped_wherever_it_is(
         assert (found.latest[0].segment, found.latest[0].offset) == place_of(log, bad)
         again = Learnt(folder / "loop", log)  # after a restart
         assert (again.model, again.skipped) == (wanted.model, 1)
-        assert len(list(joined_lines(log))) == 25
+        assert len(list(join_log_lines(log))) == 25
 
 
 @pytest.mark.parametrize("bad", UNLEARNABLE.values(), ids=UNLEARNABLE)

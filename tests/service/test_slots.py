@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto.service.http.tokens import Tokens
-from onlineauto.service.learning.joined import joined_lines
+from onlineauto.service.learning.joined import join_log_lines
 from onlineauto.service.ranking.answer import is_drawn
 from onlineauto.service.ranking.question import Limits
 from tests.service.test_http import learnt
@@ -47,7 +47,7 @@ def test_slots_show_different_actions_and_have_their_own_rewards(serve: Callable
         assert client.post(f"{PATH}/events/e{number}/activate").status_code == 204
     assert learnt(client, 80)["joined"] == 80
     loop: Any = client.app_state["loop"]
-    lines = list(joined_lines(loop.log))
+    lines = list(join_log_lines(loop.log))
     costs = {line.split(b'"EventId":"')[1].split(b'"')[0]: line.split(b",")[0] for line in lines}
     assert costs[b"e3#top"] == b'{"_label_cost":-1.0'
     assert costs[b"e3#side"] == b'{"_label_cost":-0.25'

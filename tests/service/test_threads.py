@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from onlineauto.service.http.app import application
 from onlineauto.service.http.waiting import Waiting
-from onlineauto.service.learning.joined import joined_lines
+from onlineauto.service.learning.joined import join_log_lines
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
@@ -193,7 +193,7 @@ def test_what_is_old_is_removed_and_nothing_that_is_needed(tmp_path: Path) -> No
     again = Loop(tmp_path / "loop", CONFIGURATION)
     assert again.join.settings.default_reward == 0.5
     assert again.join.counts.ranked == 65
-    assert all(b'"_label_cost":-0.5' in line for line in joined_lines(again.log))
+    assert all(b'"_label_cost":-0.5' in line for line in join_log_lines(again.log))
     again.close()
 
 

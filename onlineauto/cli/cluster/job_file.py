@@ -15,7 +15,7 @@ from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreErr
 from onlineauto.tune import Space, Study
 from onlineauto.tune.workers.naming import import_trainable
 from onlineauto.workspace.model_file import check_target
-from onlineauto.workspace.options import given_options
+from onlineauto.workspace.options import parse_given_options
 from onlineauto.workspace.run import Run, load_run
 from onlineauto.workspace.workspace import Workspace
 
@@ -68,12 +68,12 @@ def wrong_in(table: Mapping[str, Any]) -> tuple[str, str] | None:
     ('capacity', 'capacity = 8: give names and amounts, as {CPU = 8}')
     """
     for key, value in table.items():
-        if takes := _taken_by(key, value):
+        if takes := _valid_values(key, value):
             return key, f"{key} = {value!r}: give {takes}"
     return None
 
 
-def _taken_by(key: str, value: Any) -> str:
+def _valid_values(key: str, value: Any) -> str:
     """Return the valid values of a key if this value is not one of them."""
     if key in _TEXTS and not isinstance(value, str):
         return "a text"
@@ -151,7 +151,7 @@ class JobFile:
         try:
             return _cluster(**described | options)
         except OnlineautoError as error:
-            if _named_in(error, [*self._cluster, *options]) in options:
+            if _first_key_in(error, [*self._cluster, *options]) in options:
                 raise  # the error is about the command, not about the file
             raise self._error_at_line(error, 0, self._cluster) from None
 
@@ -231,7 +231,7 @@ class JobFile:
     def _stream(self, job: Mapping[str, Any]) -> Any:
         """Return a stream, from its beginning or from its checkpoint."""
         with _name_key_in_errors("flags"):
-            configuration = given_options(job.get("flags", ""))
+            configuration = parse_given_options(job.get("flags", ""))
         source = self._relative_path(job["stream"])
         sharded = job.get("sharded", False)
         options = {key: job[key] for key in ("worker", "server") if key in job}
@@ -300,7 +300,7 @@ class JobFile:
 
     def _error_at_line(self, error: OnlineautoError, number: int, keys: Any) -> OnlineautoError:
         """Return an error with its line: that of a key that it names, or that of the table."""
-        named = _named_in(error, keys)
+        named = _first_key_in(error, keys)
         kind = type(error) if type(error) in (OptionError, InputError) else OptionError
         return kind(f"{self._path}:{self._line(number, named)}: {error}")
 
@@ -360,7 +360,7 @@ def _run_of(model: str, configuration: Configuration, source: Path) -> Run:
     return Run(workspace, source, stored=stored)
 
 
-def _named_in(error: OnlineautoError, keys: Iterable[str]) -> str | None:
+def _first_key_in(error: OnlineautoError, keys: Iterable[str]) -> str | None:
     """Return the first key that an error names, or None."""
     matches = {key: re.search(rf"\b{re.escape(key)}\b", f"{error}") for key in keys}
     places = {key: match.start() for key, match in matches.items() if match is not None}

@@ -103,7 +103,7 @@ def run(argv: Sequence[str]) -> int:
     if options.file:
         rows, baseline, note = _compare_on_log(options)
     else:
-        rows, baseline, note = _made_up(options)
+        rows, baseline, note = _compare_on_generated_jobs(options)
     for line in (note, *_table(rows, baseline)):
         print(line)
     return 0
@@ -136,7 +136,7 @@ def _compare_on_log(options: SimulateOptions) -> tuple[list[Compared], str, str]
     return _compare(policies, simulated.traces(seeds), baseline), baseline, note
 
 
-def _made_up(options: SimulateOptions) -> tuple[list[Compared], str, str]:
+def _compare_on_generated_jobs(options: SimulateOptions) -> tuple[list[Compared], str, str]:
     """Compare policies on made-up jobs."""
     from onlineauto.cluster.simulator import Workload, draw_traces, record
 

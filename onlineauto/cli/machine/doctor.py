@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli.compiling import shown_compiling
+from onlineauto.cli.compiling import show_compiling
 from onlineauto.errors import OnlineautoError, install_hint
 from onlineauto.jit.bitcode import bitcode
 from onlineauto.jit.cache import cache_directory
@@ -143,7 +143,7 @@ def _kernels() -> Iterator[_Finding]:
 def _self_test() -> Iterator[_Finding]:
     """Learn a small log twice, save and load the model, and compare the predictions."""
     try:
-        with shown_compiling():
+        with show_compiling():
             begin = time.perf_counter()
             learnt = _learn()
             first = time.perf_counter() - begin

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.cli.compiling import shown_compiling
+from onlineauto.cli.compiling import show_compiling
 from onlineauto.cluster.elastic.learning.model_work import ModelWork
 from onlineauto.cluster.elastic.running.recipe import Cutting, Recipe
 from onlineauto.engine.ensemble.registry import MEMBERS
@@ -61,7 +61,7 @@ def run(argv: Sequence[str]) -> int:
         os.environ |= compiles_for(options.cpu)
     compiled: set[str] = set()
     begin = time.perf_counter()
-    with watch_compiling(lambda program, *_: compiled.add(program)), shown_compiling():
+    with watch_compiling(lambda program, *_: compiled.add(program)), show_compiling():
         warm_up()
     seconds = time.perf_counter() - begin
     if not compiled:

@@ -10,7 +10,7 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
-from onlineauto.workspace.merge import labelled_weight, merged
+from onlineauto.workspace.merge import labelled_weight, merge_workspaces
 from onlineauto.workspace.save_load import load_model, save_model
 from onlineauto.workspace.workspace import Workspace
 
@@ -47,7 +47,7 @@ def run(configuration: Configuration) -> int:
     runs = [its_run.get("progress") for _, its_run in loaded]
     learnt = [_labelled_weight(model, counts) for model, counts in zip(models, runs, strict=True)]
     base = models.pop() if based else None
-    merged_model = merged(models, base=base, learnt=learnt)
+    merged_model = merge_workspaces(models, base=base, learnt=learnt)
     counted = [counts for counts in runs if counts is not None]
     its_run = {}
     if len(counted) == len(runs):

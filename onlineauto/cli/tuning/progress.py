@@ -26,7 +26,7 @@ _MOST: Final = 8
 
 
 @contextmanager
-def shown_progress(*, quiet: bool = False) -> Iterator[list[Callback]]:
+def show_progress(*, quiet: bool = False) -> Iterator[list[Callback]]:
     """Yield callbacks that display a study on standard error until the context ends; none in a pipe."""
     stream = sys.stderr
     if quiet or not stream.isatty():

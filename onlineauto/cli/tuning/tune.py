@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.help import Page, help_text
-from onlineauto.cli.tuning.progress import shown_progress
+from onlineauto.cli.tuning.progress import show_progress
 from onlineauto.cli.tuning.running import returning_jobs
 from onlineauto.cli.tuning.subjects import TunedFunction, TunedStream
 from onlineauto.cli.tuning.tune_options import OWN, REGISTRY, TuneOptions
@@ -63,7 +63,7 @@ def run(argv: Sequence[str]) -> int:
     task = TunedStream(configuration) if configuration[InputOptions].data else TunedFunction(configuration)
     code = 0
     try:
-        with returning_jobs(), shown_progress(quiet=output.quiet) as callbacks:
+        with returning_jobs(), show_progress(quiet=output.quiet) as callbacks:
             task.run([recorder, *callbacks])
     except KeyboardInterrupt:
         url = without_password(options.study)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.errors import OptionError
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import UpdateOptions
 
@@ -40,7 +40,7 @@ def check_shardable(configuration: Configuration) -> None:
     for name in ("automl", "ccb_explore_adf"):
         if configuration.get(name):
             _refuse(f"--{name}", "its state is more than weights")
-    for name in _STATEFUL & set(chosen_explorer(configuration).flags):
+    for name in _STATEFUL & set(choose_explorer(configuration).flags):
         _refuse(f"--{name}", "its state is more than weights")
 
 

@@ -102,9 +102,9 @@ class Learned(ClusterPolicy):
             If PyTorch is missing.
         """
         from onlineauto.cluster.learned.settings import WarmUp
-        from onlineauto.cluster.learned.warming import warmed_up
+        from onlineauto.cluster.learned.warming import imitate
 
-        return warmed_up(workload, teacher or Fair(), settings or WarmUp(), seed=seed)
+        return imitate(workload, teacher or Fair(), settings or WarmUp(), seed=seed)
 
     def improve(
         self, workload: Workload, *, slots: int = 800, settings: Improving | None = None, seed: int = 0

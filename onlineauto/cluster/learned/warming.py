@@ -1,4 +1,4 @@
-"""``warmed_up``: a network that imitates the decisions of a teacher."""
+"""``imitate``: a network that imitates the decisions of a teacher."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def decisions_of(
     return jobs_, cluster, valid, choices, actions
 
 
-def warmed_up(workload: Workload, teacher: ClusterPolicy, settings: WarmUp, *, seed: int) -> Learned:
+def imitate(workload: Workload, teacher: ClusterPolicy, settings: WarmUp, *, seed: int) -> Learned:
     """Return a policy that imitates the decisions of a teacher; see `Learned.warm_up`."""
     torch = require_torch()
     torch.manual_seed(seed)

@@ -51,7 +51,7 @@ class Sums(NamedTuple):
     products: NDArray[np.float64]  # [n]: the information matrix times the weights
 
 
-def left_out(branch: Branch, base: Branch) -> Branch:
+def without_learning(branch: Branch, base: Branch) -> Branch:
     """Return a branch that has learnt nothing since the base, to replace one that cannot be merged."""
     return base._replace(seen=np.repeat(branch.seen[:, :1], 2, axis=1))
 
@@ -91,7 +91,7 @@ def shares(learnt: Any, kept: Kept) -> NDArray[np.float64]:
     return counts
 
 
-def merged(base: Any, ends: Sequence[Any], parts: NDArray[np.float64]) -> NDArray[np.float64]:
+def merge_statistic(base: Any, ends: Sequence[Any], parts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return s from the base's s₀, the branches' sᵢ and their cᵢ (`parts`)."""
     began = np.asarray(base, np.float64)
     total = began.copy()
@@ -104,8 +104,8 @@ def merge_moments(
     base: tuple[Any, Any], ends: Sequence[tuple[Any, Any]], parts: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean and the variance merged from those of the base and of branches."""
-    mean = merged(base[0], [each[0] for each in ends], parts)
-    squares = merged(base[1], [each[1] + (each[0] - base[0]) ** 2 for each in ends], parts)
+    mean = merge_statistic(base[0], [each[0] for each in ends], parts)
+    squares = merge_statistic(base[1], [each[1] + (each[0] - base[0]) ** 2 for each in ends], parts)
     return mean, np.maximum(squares - (mean - base[0]) ** 2, 0.0)
 
 
@@ -123,8 +123,8 @@ def merge_squares(
     No variance exceeds `initial_variance`. If rounding leaves less information about a direction than before
     the first event, the weights have no component in that direction.
     """
-    information = merged(base.information, [each.information for each in ends], parts)
-    products = merged(base.products, [each.products for each in ends], parts)
+    information = merge_statistic(base.information, [each.information for each in ends], parts)
+    products = merge_statistic(base.products, [each.products for each in ends], parts)
     known, basis = np.linalg.eigh(0.5 * (information + information.T))
     least = 0.5 / (len(known) * initial_variance)
     weights = basis @ np.where(known > least, (basis.T @ products) / np.maximum(known, least), 0.0)
@@ -178,9 +178,9 @@ def merge_cells(
             since = np.minimum(np.log1p(-own / limit) / math.log(keeps), float(n))
         times.append(np.where(changed[rows], since, 0.0))
     parts = shares(times, forgetting(keeps))
-    precision = np.maximum(merged(sure[0], sure[1:], parts), 1.0 / initial_variance)
+    precision = np.maximum(merge_statistic(sure[0], sure[1:], parts), 1.0 / initial_variance)
     products = [one * variance[0] for one, variance in zip(sure, tables, strict=True)]
-    weights[rows] = merged(products[0], products[1:], parts) / precision
+    weights[rows] = merge_statistic(products[0], products[1:], parts) / precision
     known = np.logical_or.reduce([variance > 0.0 for _, variance in tables])
     spread[rows] = np.where(known, np.clip(1.0 / precision, least, initial_variance), 0.0)
     return weights, spread

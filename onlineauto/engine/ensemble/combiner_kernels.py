@@ -46,7 +46,13 @@ from onlineauto.engine.ensemble.member import Lesson, Need, Part
 from onlineauto.engine.ensemble.need_kernels import all_rest, constant_of, leave_out_stopped, works
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.ensemble.product_kernels import forget_products
-from onlineauto.engine.event.live_config_kernels import LEANING, best_action, is_one_in_eight, mixed, rarity
+from onlineauto.engine.event.live_config_kernels import (
+    LEANING,
+    best_action,
+    is_one_in_eight,
+    mix_predictions,
+    rarity,
+)
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import CostSoFar, Known
 from onlineauto.engine.records.loop import Cursor, LoopSignal
@@ -347,7 +353,7 @@ def _test_losses(
     ensemble, shared, column = run.live.ensemble, run.model.shared, score.shape[1] - 1
     test = ensemble.test
     cost = np.float64(label.cost)
-    without = mixed(run, score) if run.live.mixing else score[action, 0]
+    without = mix_predictions(run, score) if run.live.mixing else score[action, 0]
     champion, own = np.float64(clip(shared, without)), np.float64(clip(shared, score[action, column]))
     rank = min(_rank(score, action, n, ranking), _rank(score, action, n, 0))
     counts = np.float64(label.weight) / (1.0 + rank)

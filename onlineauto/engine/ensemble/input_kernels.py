@@ -33,7 +33,7 @@ from onlineauto.engine.records.ensemble import (
     Known,
 )
 from onlineauto.engine.records.task import Shape
-from onlineauto.features.name_kernels import NO_STEM, numbered_name
+from onlineauto.features.name_kernels import NO_STEM, split_number
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def _register_feature(inputs: Inputs, feature: np.uint64, is_number: bool) -> bo
 @kernel
 def _register_name(inputs: Inputs, word: np.uint32, seed: np.uint32) -> None:
     """Register the number in the name of a new word, if it has one and the capacity allows it."""
-    stem, amount = numbered_name(word, seed)
+    stem, amount = split_number(word, seed)
     if stem == NO_STEM:
         return
     tally, slot = inputs.tally, slot_of(inputs, stem)

@@ -21,7 +21,7 @@ from onlineauto.engine.ensemble.branches import (
     forgetting,
     merge_moments,
     merge_squares,
-    merged,
+    merge_statistic,
     shares,
     sums_of,
 )
@@ -90,23 +90,23 @@ def merge_ensembles(
     ]
     everyone = [base, *ends]
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
-    base, *ends = everyone = [_widened(without_stopped(each, inputs), widest) for each in everyone]
+    base, *ends = everyone = [_widen_range(without_stopped(each, inputs), widest) for each in everyone]
     began, *sums = [sums_of(each.weights, each.spread) for each in everyone]
     weights, spread = merge_squares(began, sums, shares(learnt, forgetting(KEEPS)), UNSURE)
     return base._replace(
         weights=weights,
         spread=spread,
-        error=_merged_error(base, ends, learnt),
-        costs=_merged_costs(base, ends, learnt),
+        error=_merge_errors(base, ends, learnt),
+        costs=_merge_costs(base, ends, learnt),
         scratch=np.zeros_like(base.scratch),
-        test=_merged_test(base.test, [end.test for end in ends], floor=floor),
+        test=_merge_tests(base.test, [end.test for end in ends], floor=floor),
         members=base.members._replace(
             inputs=inputs, rests=base.members.rests.copy(), states=MemberStates(members, states).array
         ),
     )
 
 
-def _merged_test(base: EnsembleTest, ends: Sequence[EnsembleTest], *, floor: bool) -> EnsembleTest:
+def _merge_tests(base: EnsembleTest, ends: Sequence[EnsembleTest], *, floor: bool) -> EnsembleTest:
     """Return the tests with the combined evidence."""
     loss, loss_spread = merge_difference_tests(
         (base.loss, base.loss_spread), [(end.loss, end.loss_spread) for end in ends]
@@ -147,7 +147,7 @@ def _check(base: Ensemble, ends: Sequence[Ensemble]) -> None:
             )
 
 
-def _widened(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
+def _widen_range(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
     """Return an ensemble for a wider range of costs; learning widens it the same way."""
     low, width, wider = ensemble.range[0], ensemble.range[1] - ensemble.range[0], widest[1] - widest[0]
     weights, spread, error = ensemble.weights.copy(), ensemble.spread.copy(), ensemble.error.copy()
@@ -165,14 +165,14 @@ def _widened(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
     return ensemble._replace(weights=weights, spread=spread, range=widest, error=error, costs=costs)
 
 
-def _merged_error(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
+def _merge_errors(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
     """Return the mean squared error over all branches, and its number of events."""
     parts = shares(learnt, averaging(float(base.error[1]), LATEST))
-    mean = float(merged(base.error[0], [end.error[0] for end in ends], parts))
+    mean = float(merge_statistic(base.error[0], [end.error[0] for end in ends], parts))
     return np.array([max(mean, 0.0), min(base.error[1] + sum(learnt), LATEST)])
 
 
-def _merged_costs(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
+def _merge_costs(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
     """Return the mean and the variance of costs over all branches, and their number of events."""
     seen = float(base.costs[CostSoFar.EVENTS])
     moments = [(each.costs[CostSoFar.MEAN], each.costs[CostSoFar.VARIANCE]) for each in (base, *ends)]

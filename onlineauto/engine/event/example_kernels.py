@@ -11,7 +11,7 @@ from onlineauto.engine.event.screen_kernels import screen_action
 from onlineauto.engine.records.loop import Counted
 from onlineauto.engine.records.task import Shape
 from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
-from onlineauto.features.product_kernels import cross_all, crossed_squares, linear_squares, list_linear
+from onlineauto.features.product_kernels import cross_all, linear_squares, list_linear, sum_crossed_squares
 from onlineauto.features.records import Example, Listing
 from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
@@ -113,7 +113,7 @@ def list_action(
     if not (run.rule.adaptive or run.rule.normalized):
         squares = linear_squares(run.layout, scratch, features, n_shared, groups)
         for slot in range(run.live.n):
-            buffers.squares[slot] = squares + crossed_squares(interactions, scratch, features, slot)
+            buffers.squares[slot] = squares + sum_crossed_squares(interactions, scratch, features, slot)
     forget(scratch, n_shared, groups)
     return example, _count(interactions, example, n_linear, linear)
 

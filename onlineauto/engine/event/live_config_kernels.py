@@ -365,7 +365,7 @@ def _share(live: Live) -> None:
 
 
 @inline_kernel
-def mixed(run: LoopRun, score: NDArray[np.float32]) -> F32:
+def mix_predictions(run: LoopRun, score: NDArray[np.float32]) -> F32:
     """Return the prediction (float32) of a single line by the mix of all live configs."""
     total = 0.0
     for slot in range(run.live.n):

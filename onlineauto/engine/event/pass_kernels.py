@@ -39,7 +39,7 @@ _ZERO = np.float32(0)
 
 
 @inline_kernel
-def visited(
+def actions_to_visit(
     run: LoopRun, actions: Actions, label: Label, learns: bool, phase: int, cb_type: int
 ) -> tuple[int, int]:
     """Return the range [first, end) of the actions that the pass `phase` visits."""

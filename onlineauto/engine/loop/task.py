@@ -11,7 +11,7 @@ from onlineauto.engine.options.predictor import excludes_ensemble
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.policies.decay import make_decay
 from onlineauto.engine.records.task import Shape, Task
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import Numbering
@@ -41,7 +41,7 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool, s
     """Return the number of lanes of a live config, including those for `estimates` of costs, if any."""
     if kind == "simple":
         return 1
-    explorer = chosen_explorer(configuration)
+    explorer = choose_explorer(configuration)
     return explorer.parts(configuration, estimates=estimates, quirks=semantics.exploring)
 
 
@@ -69,7 +69,7 @@ def make_task(
         exploration=exploration,
         decay=make_decay(configuration, unlearnt=unlearnt, quirks=semantics.quirks),
         parts=shape.parts,
-        predicts_apart=exploration.active and chosen_explorer(configuration).predicts_apart,
+        predicts_apart=exploration.active and choose_explorer(configuration).predicts_apart,
         clip_p=np.float32(cb.clip_p),
         uniform=semantics.fills_in_probabilities and uniform,
         link=_LINKS[loss.link],

@@ -21,8 +21,8 @@ from onlineauto.engine.event.example_kernels import (
     predict,
     shown_features,
 )
-from onlineauto.engine.event.live_config_kernels import compares_rewards, learner, mixed, place_of
-from onlineauto.engine.event.pass_kernels import Pass, target_of, visited, weight_of
+from onlineauto.engine.event.live_config_kernels import compares_rewards, learner, mix_predictions, place_of
+from onlineauto.engine.event.pass_kernels import Pass, actions_to_visit, target_of, weight_of
 from onlineauto.engine.event.score_kernels import score_actions, scores_directly
 from onlineauto.engine.records.loop import Label, LoopRun
 from onlineauto.engine.records.task import Shape
@@ -112,7 +112,7 @@ def visit_actions(
         of_champion = not apart or turn == run.live.n - 1
         cb_type = run.model.settings[learner(run.live, turn) if apart else 0].cb_type
         for phase in range(3):
-            first, last = visited(run, actions, label, learns, phase, cb_type)
+            first, last = actions_to_visit(run, actions, label, learns, phase, cb_type)
             if phase == Pass.LEARN and of_champion and run.task.exploration.bounds:
                 call_at(context.units.bounds, (context, run.stream, actions, label.weight))
             if phase == Pass.SCORE and directly:
@@ -161,7 +161,7 @@ def visit_actions(
         row.raw = buffers.score[0, 0]
         row.prediction = clip(run.model.shared, row.raw)
         if run.live.mixing:
-            row.raw = row.prediction = mixed(run, buffers.score)
+            row.raw = row.prediction = mix_predictions(run, buffers.score)
     row.shown_features = printed + actions.n * actions.repeated
     row.n_features = row.shown_features if run.task.exploration.active else counted + actions.once
 

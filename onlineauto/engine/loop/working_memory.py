@@ -10,7 +10,7 @@ from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buf
 from onlineauto.engine.loop.units import NO_UNITS, make_units
 from onlineauto.engine.loop.wide_events import limit_of, measure, without_widest
 from onlineauto.engine.records.loop import Context, Cursor, EventMode, LoopSignal
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.jit import Sealed, SealedRecords
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class WorkingMemory:
     ) -> None:
         self.limit = limit_of(configuration, semantics)
         self._decides = decides
-        self._explorer = chosen_explorer(configuration)
+        self._explorer = choose_explorer(configuration)
         self._live_configs = live_configs
         self._buffers: Buffers | None = None
         self._scratch = layout.scratch(spans=8)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def predicts_with(configuration: Configuration, *, simple: bool) -> str:
 
 def excludes_ensemble(configuration: Configuration) -> str:
     """Return the option that makes an ensemble impossible, "" if there is no such option."""
-    automl, explorer = configuration[AutomlOptions], chosen_explorer(configuration)
+    automl, explorer = configuration[AutomlOptions], choose_explorer(configuration)
     searched, update = automl.searched(), configuration[UpdateOptions]
     reasons = (
         (automl.automl is None, "no --automl"),

@@ -13,7 +13,7 @@ from onlineauto.engine.options.models import InspectOptions, ModelOptions, check
 from onlineauto.engine.options.predictor import excludes_ensemble
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers.choice import check_explorer, check_one_explorer, chosen_explorer
+from onlineauto.explorers.choice import check_explorer, check_one_explorer, choose_explorer
 from onlineauto.explorers.cost_range import check_cost_range
 from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.features.options import FeatureOptions, check_interactions
@@ -210,7 +210,7 @@ def check_automl(configuration: Configuration) -> None:
         )
     if "cb_type" in searched and not bandit:
         raise OptionError("--search cannot have cb_type on single lines, which log no action")
-    explorer = chosen_explorer(configuration)
+    explorer = choose_explorer(configuration)
     if "cb_type" in searched and explorer.cb_types != EXPLORERS["greedy"].cb_types:
         only = ", ".join(explorer.cb_types)
         raise OptionError(f"--search cannot have cb_type with --{explorer.name}, which takes only {only}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.explorers._kernels import DRAWN, count_leaders
-from onlineauto.explorers.sample_kernels import mixed_number, number_of, step_on
+from onlineauto.explorers.sample_kernels import mix_number, number_of, step_on
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def draw_time(at: Exploration, policy: int) -> int:
         at.random[0] = step_on(at.random[0])
         return poisson(number_of(at.random[0]))
     at.counts[DRAWN] += 1
-    return poisson(mixed_number(at.random[0], np.uint64(at.counts[DRAWN] - 1)))
+    return poisson(mix_number(at.random[0], np.uint64(at.counts[DRAWN] - 1)))
 
 
 @inline_kernel

@@ -34,7 +34,7 @@ _EPSILON = 0
 
 
 @inline_kernel
-def _decayed(initial: F32, learnt: int) -> F32:
+def _decay_epsilon(initial: F32, learnt: int) -> F32:
     """Return the ε (float32) of a model from its initial ε and the number of events that it has `learnt`."""
     return initial * np.float32(np.float64(learnt + 1) ** _POWER)
 
@@ -51,7 +51,7 @@ def epsilon_of(run: LoopRun, model: int) -> F32:
     decay = run.task.decay
     if decay.constant:
         return run.task.exploration.epsilon
-    return _decayed(decay.initial, _age(decay, model))
+    return _decay_epsilon(decay.initial, _age(decay, model))
 
 
 @kernel

@@ -14,7 +14,7 @@ from onlineauto.engine.event.example_kernels import (
     shown_features,
 )
 from onlineauto.engine.event.live_config_kernels import place_of
-from onlineauto.engine.event.pass_kernels import Pass, target_of, visited, weight_of
+from onlineauto.engine.event.pass_kernels import Pass, actions_to_visit, target_of, weight_of
 from onlineauto.explorers._kernels import RND
 from onlineauto.explorers.explore_kernels import FILLED
 from onlineauto.jit import inline_kernel, kernel, short_loop
@@ -86,7 +86,7 @@ def learn_as(
     if cb_type == DR:
         estimate_all(run, actions, label, slot, part + 1, True, buffers)
     place = place_of(run.live, slot, part)
-    first, last = visited(run, actions, label, True, Pass.LEARN, cb_type)
+    first, last = actions_to_visit(run, actions, label, True, Pass.LEARN, cb_type)
     for action in range(first, last):
         short_loop()
         screened = bool(screens and action == label.action and run.screen.many > 0)

@@ -10,7 +10,7 @@ import numpy as np
 from onlineauto.engine.event.example_kernels import open_action
 from onlineauto.engine.policies.rnd_noise_kernels import RndNumber, normal_of
 from onlineauto.explorers.explore_kernels import WORK
-from onlineauto.explorers.sample_kernels import mixed_state
+from onlineauto.explorers.sample_kernels import mix_state
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import cross_all, list_linear
 from onlineauto.features.records import Listing
@@ -57,7 +57,7 @@ def guess(run: LoopRun, actions: Actions, slot: int, member: int, buffers: Buffe
                 continue
             for i in range(listed.start, listed.end):
                 x = buffers.value[i]
-                number = normal_of(mixed_state(seed, buffers.name[i] + apart))
+                number = normal_of(mix_state(seed, buffers.name[i] + apart))
                 squares += x * x
                 product += x * number
         size: F32 = math.sqrt(_TWO * max(_LEAST, squares))

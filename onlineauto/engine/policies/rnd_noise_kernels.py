@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.explorers._kernels import DRAWN
-from onlineauto.explorers.sample_kernels import mixed_state, number_of, step_on
+from onlineauto.explorers.sample_kernels import mix_state, number_of, step_on
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -43,6 +43,6 @@ def normal_of(state: np.uint64) -> F32:
 @kernel
 def draw_noise(at: Exploration) -> F32:
     """Draw the noise (float32) to add to the cost that a member is about to learn."""
-    number = normal_of(mixed_state(at.random[0], np.uint64(at.counts[DRAWN])))
+    number = normal_of(mix_state(at.random[0], np.uint64(at.counts[DRAWN])))
     at.counts[DRAWN] += 1
     return np.float32(at.numbers[RndNumber.NOISE]) * number

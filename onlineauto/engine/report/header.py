@@ -14,7 +14,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.report.progress import COLUMN_TITLES
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.options import FeatureOptions, letters_of, unescape
@@ -84,7 +84,7 @@ def header(
     )
     yield from _example_and_output(configuration)
     if "explore" in kind:
-        yield from chosen_explorer(configuration).announced(configuration)
+        yield from choose_explorer(configuration).announced(configuration)
     sources = configuration[InputOptions].data or ("-",)
     yield cache
     yield from (f"Reading datafile = {'stdin' if source == '-' else source}" for source in sources)
@@ -113,7 +113,7 @@ def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
         names += ["csoaa_ldf-rank", "cb_adf"]
         names += ["automl"] if searches else []
         if "explore" in kind:
-            names += chosen_explorer(configuration).reductions
+            names += choose_explorer(configuration).reductions
             names += ["cb_sample"] if slots or configuration[SampleOptions].cb_sample else []
             names += ["epsilon_decay"] if models_of(configuration) else []
         names.append("shared_feature_merger")

@@ -26,7 +26,7 @@ from onlineauto.engine.report.header import has_wildcards
 from onlineauto.engine.report.predictions import open_sink
 from onlineauto.engine.report.search_summary import search_metrics
 from onlineauto.engine.stream.counters import Counters
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.block import UNLABELLED
@@ -79,7 +79,7 @@ class Metrics(Counters):
         mtr = configuration[CbOptions].cb_type == "mtr"
         searches = configuration[AutomlOptions].automl is not None  # a search predicts and learns at once
         self._slots = kind == "ccb_explore_adf"
-        explorer = chosen_explorer(configuration)
+        explorer = choose_explorer(configuration)
         samples = self._slots or configuration[SampleOptions].cb_sample
         twice = explorer.predicts_apart or (explorer.name == "greedy" and mtr and not searches)
         self._predicts_first = kind == "cb_explore_adf" and twice and not samples

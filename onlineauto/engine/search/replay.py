@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 
-def replayed_entries(configuration: Configuration) -> list[Entry | End] | None:
+def entries_to_replay(configuration: Configuration) -> list[Entry | End] | None:
     """Return the entries of the journal to replay, None if there is none.
 
     Raises

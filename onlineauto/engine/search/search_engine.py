@@ -50,7 +50,7 @@ from onlineauto.engine.search.estimates import Estimates
 from onlineauto.engine.search.journal import Bounds, End, Promotion, bounds_of, decision_of, entry_of
 from onlineauto.engine.search.live_configs import LiveConfigs
 from onlineauto.engine.search.observers import Observers
-from onlineauto.engine.search.replay import replayed_entries
+from onlineauto.engine.search.replay import entries_to_replay
 from onlineauto.engine.search.screening import Screening
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
@@ -149,7 +149,7 @@ class Searching:
         self.n_events = self.n_switches = self.n_alarms = self._predicts_since = 0
         self._drift = Drift()
         self.observers = Observers()
-        replayed = replayed_entries(configuration)
+        replayed = entries_to_replay(configuration)
         self._replayed = None if replayed is None else iter(replayed)
         self._next: Entry | End | None = None
         self._ended: int | None = None

@@ -76,7 +76,7 @@ MOST = 1 << 48
 _PADDING = 64
 
 
-def padded_size(size: int) -> int:
+def pad_size(size: int) -> int:
     """Return `size` rounded up to the beginning of the next section."""
     return -(-size // _PADDING) * _PADDING
 

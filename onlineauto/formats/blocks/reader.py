@@ -23,7 +23,7 @@ from onlineauto.formats.blocks.file import (
     VERSION,
     checksum,
     header_checksum,
-    padded_size,
+    pad_size,
     record_layout,
     section_sizes,
 )
@@ -187,7 +187,7 @@ class BlockReader:
             if len(self._bytes.take(self._at, 1)):
                 raise self._damage(f"there are bytes after its end, at byte {self._at}")
             return None
-        body = self._take(sum(map(padded_size, sizes)), which)
+        body = self._take(sum(map(pad_size, sizes)), which)
         if checksum(body) != head["body_checksum"]:
             raise self._damage(f"{which} {_WRONG}")
         block = self._make_block(body, sizes, which)
@@ -202,7 +202,7 @@ class BlockReader:
         start = 0
         for (name, kind, _), size in zip(SECTIONS, sizes, strict=True):
             parts[name] = body[start : start + size].view(kind)
-            start += padded_size(size)
+            start += pad_size(size)
         if not self._add_names(parts["names_bytes"].tobytes()):
             raise self._damage(f"{which} has truncated, empty or duplicate names")
         return Block(

@@ -19,7 +19,7 @@ from onlineauto.formats.blocks.file import (
     VERSION,
     checksum,
     header_checksum,
-    padded_size,
+    pad_size,
     record_layout,
 )
 from onlineauto.formats.sources.replaced_file import replacing
@@ -97,7 +97,7 @@ def block_writer(
         writer = BlockWriter(file, frame_bytes=frame_bytes)
         header = msgspec.json.encode({"rules": rules, "records": record_layout()})
         header = header.ljust(
-            padded_size(_HEAD_BYTES + len(header)) - _HEAD_BYTES
+            pad_size(_HEAD_BYTES + len(header)) - _HEAD_BYTES
         )  # JSON ignores trailing blanks
         head = np.array((VERSION, len(header), header_checksum(VERSION, header)), FILE_HEAD)
         file.write(MAGIC + head.tobytes() + header)
@@ -184,7 +184,7 @@ class BlockWriter:
         for count, _, more in SECTIONS if sections else ():
             head[count] = len(sections[count]) - more
             data = sections[count].tobytes()
-            parts.append(data.ljust(padded_size(len(data)), b"\0"))
+            parts.append(data.ljust(pad_size(len(data)), b"\0"))
         self.n_events += int(head["events"])
         head["all_events"] = self.n_events
         body = b"".join(parts)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.formats.lines.line_kernels import DONE
-from onlineauto.formats.lines.line_reader import LineReader, joined_lines
+from onlineauto.formats.lines.line_reader import LineReader, join_lines
 from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, measure
 from onlineauto.jit import Bound
 
@@ -56,7 +56,7 @@ class InPlaceReader(LineReader):
     def read(self, text: str | bytes | Sequence[str | bytes]) -> bool:
         """Read a text of one ordinary event into the records and measure it; return False for other texts."""
         if isinstance(text, list | tuple):
-            text = joined_lines(text)
+            text = join_lines(text)
         data: Any = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         end = len(data)
         kernels = self._kernels

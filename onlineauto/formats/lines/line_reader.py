@@ -158,7 +158,7 @@ class LineReader(RecordReader, ABC):
         NotOneEventError
             The text is not exactly one event.
         """
-        text = joined_lines(text)
+        text = join_lines(text)
         if not isinstance(text, str | bytes):
             raise EventTypeError(f"an event is text (str or bytes), not {type(text).__name__}")
         blocks = self.parse(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
@@ -261,10 +261,10 @@ class LineReader(RecordReader, ABC):
         return diagnostic
 
 
-def joined_lines(event: Any) -> Any:
+def join_lines(event: Any) -> Any:
     r"""Return the joined lines of an event that is a list; return any other event unchanged.
 
-    >>> joined_lines(["shared |user tom", "|page a"])
+    >>> join_lines(["shared |user tom", "|page a"])
     b'shared |user tom\n|page a'
 
     Raises

@@ -129,7 +129,7 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
         tag=str(event.get("tag", "")),
         costs=_costs(event, "action", where),
         label=None if is_missing(event.get("label")) else _number(event["label"], "label", where),
-        weight=checked_weight(event.get("weight", 1), where),
+        weight=check_weight(event.get("weight", 1), where),
         initial=_number(event.get("initial", 0), "initial", where),
     )
     if "label" not in event and not {"weight", "initial"}.isdisjoint(event):
@@ -137,7 +137,7 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
     return NamedEvent(lines=(line,), multiline=False)
 
 
-def checked_weight(weight: object, where: str) -> float:
+def check_weight(weight: object, where: str) -> float:
     """Return an importance weight as a float32.
 
     Raises
@@ -170,7 +170,7 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
     actions: Sequence[Any] = list(event["actions"])
     if not actions:
         raise InputError(f"{where}: actions is empty")
-    chosen, costs = _chosen_action(event, len(actions), where)
+    chosen, costs = _find_chosen_action(event, len(actions), where)
     lines = [
         NamedLine(
             spans=spans_of(action, f"{where}: action {i}"),
@@ -189,12 +189,12 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
             raise InputError(f"{where}: chosen is for events without slots; each slot has its own")
         lines += _slots(event["slots"], len(actions), where)
     if "weight" in event:
-        weight = checked_weight(event["weight"], where)
+        weight = check_weight(event["weight"], where)
         lines = [replace(line, weight=weight) for line in lines]
     return NamedEvent(lines=tuple(lines), multiline=True, slots="slots" in event)
 
 
-def _chosen_action(
+def _find_chosen_action(
     event: Mapping[str, Any], n: int, where: str
 ) -> tuple[Any, tuple[tuple[int, float, float], ...]]:
     """Return the chosen one of `n` actions, or None, and its label."""
@@ -219,7 +219,7 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
         if not isinstance(slot, Mapping):
             raise InputError(f"{here}: a slot is a mapping, not {type(slot).__name__}")
         _refuse_unknown(slot, _SLOT_KEYS, here, "a slot")
-        chosen, costs = _chosen_action(slot, n_actions, here)
+        chosen, costs = _find_chosen_action(slot, n_actions, here)
         allowed = () if is_missing(slot.get("only")) else slot["only"]
         only = tuple(map(whole_number, allowed)) if is_sequence(allowed) else (None,)
         if not {*only} <= {*range(n_actions)}:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.interop.vw.decay import VwDecay
 from onlineauto.interop.vw.evidence import estimator_of
@@ -80,7 +80,7 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
     words, parts = champion_words(workspace)
     exploration = workspace.learner.task.exploration
     whole = workspace.learner.fields > 1 or exploration.bounds  # cost bounds need the time even without rates
-    explorer = chosen_explorer(workspace.configuration).name
+    explorer = choose_explorer(workspace.configuration).name
     several = whole and len(parts) > 1
     if several:
         words.append(PER_MODEL.decode())

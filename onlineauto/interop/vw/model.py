@@ -15,7 +15,7 @@ from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.errors import InputError
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.explorers.options import SlotOptions
 from onlineauto.features.stored import Stored
@@ -157,7 +157,7 @@ def _fill_learner(learner: Learner, file: VwFile, configuration: Configuration) 
     for index, (events, actions) in zip(np.ndindex(sums.shape[:2]), file.averages, strict=False):
         sums[index] = actions, events
     exploration = learner.task.exploration
-    name = chosen_explorer(configuration).name
+    name = choose_explorer(configuration).name
     if file.explorer and EXPLORER_FIELDS[name] == "ff":
         exploration.costs[:] = file.explorer
     elif file.explorer:

@@ -9,7 +9,7 @@ from onlineauto.engine.loop.task import parts_of_slot
 from onlineauto.engine.stream.source import kind_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.exact.semantics import EXACT
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.interop.vw.file import VwShape
 from onlineauto.learners.options import CbOptions
@@ -104,7 +104,7 @@ def shape_of(head: VwHead, configuration: Configuration) -> VwShape:
     """
     kind = kind_of(configuration)
     rule = make_rule(configuration)
-    bandit, explorer = kind != "simple", chosen_explorer(configuration)
+    bandit, explorer = kind != "simple", choose_explorer(configuration)
     automl = configuration[AutomlOptions].automl
     averages = models = 1
     if PER_MODEL in head.options.split():

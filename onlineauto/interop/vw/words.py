@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.errors import OptionError
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
 from onlineauto.features.slots import INDEX_NAME
 from onlineauto.options import options_of
@@ -71,7 +71,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     if "squarecb" not in values:  # VW has no --scaled_squarecb, the default of a search: it gets ε-greedy
         values.pop("gamma_scale", None)
     if "synthcover" in values and not workspace.semantics.predicts_as_vw:  # VW's least probability is 0
-        values.setdefault("epsilon", chosen_explorer(configuration).epsilon)
+        values.setdefault("epsilon", choose_explorer(configuration).epsilon)
     searches = _SEARCH - (set(OF_DECAY) if "epsilon_decay" in values else set())
     words: list[str] = []
     for name, value in values.items():
@@ -134,7 +134,7 @@ def _lanes_for(workspace: Workspace, values: dict[str, Any]) -> list[int]:
 def _refuse(workspace: Workspace) -> None:
     """Reject a model of native mode that VW cannot represent."""
     configuration = workspace.configuration
-    if chosen_explorer(configuration).name == "rnd":  # --vw_exact does not reproduce it either
+    if choose_explorer(configuration).name == "rnd":  # --vw_exact does not reproduce it either
         raise OptionError("Vowpal Wabbit would predict differently: its random predictions with --rnd differ")
     for reason in _reasons(workspace, configuration):
         raise OptionError(
@@ -145,11 +145,11 @@ def _refuse(workspace: Workspace) -> None:
 def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str]:
     if "namespaces" in configuration[AutomlOptions].searched():
         yield "--search namespaces excludes namespaces, including those that appear later"
-    explorer = chosen_explorer(configuration).name if "explore" in workspace.kind else ""
+    explorer = choose_explorer(configuration).name if "explore" in workspace.kind else ""
     for name, reason in _NATIVE.items():
         if name == explorer or name in configuration.supplied:
             yield f"it {reason} with --{name}"
-    flags = chosen_explorer(configuration).flags
+    flags = choose_explorer(configuration).flags
     settings = dict(workspace.searching.live_configs.configs[0].settings)
     tuned = (name for name in configuration.supplied if REGISTRY[name].tunable)
     for name in dict.fromkeys(

@@ -28,7 +28,7 @@ from onlineauto.service.http.personalizer import (
 from onlineauto.service.http.status import status_of
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.http.wire import Canary, Evaluate, ModelChoice, Settings
-from onlineauto.service.learning.evaluate import evaluated
+from onlineauto.service.learning.evaluate import evaluate_policies
 from onlineauto.service.log.record import RecordsAnswer
 from onlineauto.service.refused import RefusedError
 
@@ -205,7 +205,9 @@ class Handlers(FrontHandlers):
             raise RefusedError("another evaluation runs", status=429, retry_after=10.0)
         async with self._evaluating:
             log, app = self.loop.log, self.loop.learner
-            return json_answer(await asyncio.to_thread(evaluated, log, policies, app.workspace.configuration))
+            return json_answer(
+                await asyncio.to_thread(evaluate_policies, log, policies, app.workspace.configuration)
+            )
 
     async def explanation(self, request: AdmittedRequest) -> Response:
         """Explain the scores of the latest decision; see `onlineauto.interop.explanation`."""

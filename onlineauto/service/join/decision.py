@@ -58,7 +58,7 @@ _TIMES: Final = Struct("<12xdd")
 _KEY: Final = Struct("<8sd")
 
 
-def packed_decision(decision: JoinDecision) -> bytes:
+def pack_decision(decision: JoinDecision) -> bytes:
     """Return a decision as bytes; millions wait, and a Python object would take several times the memory."""
     if not decision.rewards and not decision.keys:
         return _PLAIN.pack(*decision[:6])

@@ -34,7 +34,7 @@ from onlineauto.service.join.decision import (
     hash_of,
     is_plain,
     n_keys,
-    packed_decision,
+    pack_decision,
     read_decision,
     remember_key,
     reward_of,
@@ -335,7 +335,7 @@ class Join:
         decision = JoinDecision(position, size, made, wait, self._book.current, active, rewards, value)
         for key, reward in (keys or {}).items():
             decision = remember_key(decision, hash_of(key), reward)
-        packed = packed_decision(decision)
+        packed = pack_decision(decision)
         if ended:
             self._remember(event_id, packed)
         else:
@@ -400,7 +400,7 @@ class Join:
         self._finished.discard(event_id)
         self.counts.ranked += 1
         rules = self._book.current
-        packed = packed_decision(JoinDecision(position, size, self.now, wait, rules, not record.deferred))
+        packed = pack_decision(JoinDecision(position, size, self.now, wait, rules, not record.deferred))
         self._waiting.add(event_id, packed, wait=wait)
         early = self._early.pop(event_id)
         if early is not None:
@@ -433,7 +433,7 @@ class Join:
             decision = remember_key(decision, hashed, reward)
         if rules is None:
             self.counts.late += 1
-            self._finished.replace(event_id, packed_decision(decision))
+            self._finished.replace(event_id, pack_decision(decision))
             return
         value = add_reward(
             rules.aggregation, decision.rewards, decision.value, self._bound_reward(reward, rules)
@@ -442,7 +442,7 @@ class Join:
         if decision.active and rules.aggregation == "first":
             self._end_now(event_id, decision, ended)
         else:
-            self._waiting.replace(event_id, packed_decision(decision))
+            self._waiting.replace(event_id, pack_decision(decision))
 
     def _bound_reward(self, reward: float, rules: JoinRules) -> float:
         """Return a reward limited to the range declared for its decision, or to the learnt range."""
@@ -464,7 +464,7 @@ class Join:
         if decision.rewards and self._book[decision.rules].aggregation == "first":
             self._end_now(event_id, decision, ended)
         else:
-            self._waiting.replace(event_id, packed_decision(decision))
+            self._waiting.replace(event_id, pack_decision(decision))
 
     def _waits(self, event_id: str) -> Early:
         """Return the entry for what waits for the decision of an id; add one if there is none."""
@@ -479,7 +479,7 @@ class Join:
         """End a decision before its wait is over, and remember it until then."""
         self._waiting.pop(event_id)
         self._end(found, ended)
-        self._remember(event_id, packed_decision(found._replace(rewards=0, value=0.0)))
+        self._remember(event_id, pack_decision(found._replace(rewards=0, value=0.0)))
 
     def _remember(self, event_id: str, packed: bytes) -> None:
         most = self.settings.max_finished

@@ -1,4 +1,4 @@
-"""``evaluated``: the value of policies over a log, with intervals that hold at all times."""
+"""``evaluate_policies``: the value of policies over a log, with intervals that hold at all times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onlineauto.errors import OptionError
 from onlineauto.evaluation.evaluation import Evaluation
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import options_of
-from onlineauto.service.learning.joined import joined_lines
+from onlineauto.service.learning.joined import join_log_lines
 from onlineauto.service.learning.values import Value
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
@@ -37,7 +37,9 @@ class Estimate(msgspec.Struct, frozen=True):
     doubly_robust: Value
 
 
-def evaluated(log: SegmentLog, policies: Sequence[str], configuration: Configuration) -> dict[str, Estimate]:
+def evaluate_policies(
+    log: SegmentLog, policies: Sequence[str], configuration: Configuration
+) -> dict[str, Estimate]:
     """Return the values of policies that learn from the log, and of the logged decisions, ``(as logged)``.
 
     Parameters
@@ -56,7 +58,7 @@ def evaluated(log: SegmentLog, policies: Sequence[str], configuration: Configura
     """
     workspaces = {flags: Workspace(configuration=_policy(flags, configuration)) for flags in policies}
     evaluation = Evaluation(workspaces)
-    for _ in evaluation.stream(joined_lines(log, explored=True), trace=False):
+    for _ in evaluation.stream(join_log_lines(log, explored=True), trace=False):
         pass
     return {each.policy: _estimate(each) for each in evaluation.values()}
 

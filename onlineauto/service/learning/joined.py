@@ -1,4 +1,4 @@
-"""``joined_lines``: the labelled lines of a log's decisions, in the order in which they are learnt."""
+"""``join_log_lines``: the labelled lines of a log's decisions, in the order in which they are learnt."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _first_settings(log: SegmentLog) -> JoinSettings:
     return JoinSettings()
 
 
-def joined_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes]:
+def join_log_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes]:
     """Yield the lines of all decisions of a log that have ended, as ``onlineauto -d - --dsjson`` reads them.
 
     With `explored`, decisions of a baseline are left out, because they have no information on other actions.

@@ -140,7 +140,7 @@ class Brokers:
                 {"log_level": 2, "error_cb": self._log_once, **settings}, logger=_LOG
             )
         except module.KafkaException as error:
-            raise OptionError(f"the settings of the client are invalid: {described(error)}") from None
+            raise OptionError(f"the settings of the client are invalid: {describe_error(error)}") from None
 
     def _log_once(self, error: Any) -> None:
         """Log a problem that the client works on, unless the last one was of the same kind."""
@@ -160,7 +160,7 @@ class Brokers:
         try:
             found = client.list_topics(topic, timeout=WAIT).topics[topic]
         except module.KafkaException as error:
-            raise InputError(f"no broker of {self.servers} answers: {described(error)}") from None
+            raise InputError(f"no broker of {self.servers} answers: {describe_error(error)}") from None
         if found.error is not None:
             raise InputError(
                 f"{self.servers} has no topic {topic!r}: {found.error.str()}{self._hint(client)}"
@@ -184,14 +184,14 @@ class Brokers:
         try:
             found = client.get_watermark_offsets(module.TopicPartition(topic, partition), timeout=WAIT)
         except module.KafkaException as error:
-            raise InputError(f"{topic}[{partition}] cannot be read: {described(error)}") from None
+            raise InputError(f"{topic}[{partition}] cannot be read: {describe_error(error)}") from None
         if found is None:
             raise InputError(f"{topic}[{partition}] cannot be read: no broker answers")
         low, high = found
         return int(low), int(high)
 
 
-def described(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Return the reason of an error of confluent-kafka."""
     first = error.args[0] if error.args else error
     return str(first.str()) if hasattr(first, "str") else str(first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.service.topics.brokers import WAIT, described, kafka
+from onlineauto.service.topics.brokers import WAIT, describe_error, kafka
 
 if TYPE_CHECKING:
     from onlineauto.service.topics.brokers import Brokers
@@ -48,7 +48,7 @@ class DeadLetters:
             except BufferError:  # the queue is full
                 self._producer.flush(WAIT)
             except self._module.KafkaException as error:  # such as a message that is too large
-                self._fail(described(error))
+                self._fail(describe_error(error))
                 return
             else:
                 return

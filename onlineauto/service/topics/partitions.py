@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onlineauto.errors import InputError
-from onlineauto.service.topics.brokers import described, kafka
+from onlineauto.service.topics.brokers import describe_error, kafka
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -232,7 +232,7 @@ class Partitions:
         try:
             self._consumer.commit(offsets=committed, asynchronous=True)
         except self._module.KafkaException as error:
-            _LOG.warning("the offsets were not committed for monitoring: %s", described(error))
+            _LOG.warning("the offsets were not committed for monitoring: %s", describe_error(error))
 
     def close(self) -> None:
         """Close the connections."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.report.predictions import spell_number
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.features.block import UNLABELLED
 from onlineauto.learners._kernels import CONTRACTION, GRADIENTS, GRAVITY, MAX_LABEL, MIN_LABEL, ORIGIN
 from onlineauto.workspace.inspection.named_examples import Listed
@@ -71,7 +71,7 @@ class Audit:
         self._lanes = self._model.weights.shape[1]
         self._explores, self._repeats = workspace.kind == "cb_explore_adf", 1
         if self._as_vw:
-            explorer = chosen_explorer(workspace.configuration).name
+            explorer = choose_explorer(workspace.configuration).name
             self._repeats += workspace.kind.startswith("cb_explore") and explorer != "greedy"
 
     def text(self, block: Block, examples: Iterable[NamedExample]) -> str:

@@ -13,7 +13,7 @@ from onlineauto.engine.ensemble.states import constant_of
 from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import GRADIENTS, ORIGIN, SCALE, T
-from onlineauto.learners.model_state import materialised
+from onlineauto.learners.model_state import apply_penalties
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -168,7 +168,7 @@ def _largest(
     model = workspace.learner.model
     lanes = model.weights.shape[1]
     lane = workspace.learner.champion_lane()
-    weights = materialised(model.weights[:, [lane]], model.lanes[model.penalised[[lane]]])[:, 0]
+    weights = apply_penalties(model.weights[:, [lane]], model.lanes[model.penalised[[lane]]])[:, 0]
     cells = np.flatnonzero(weights)
     largest = cells[np.argsort(-np.abs(weights[cells]), kind="stable")[:top]]
     for cell in largest.tolist():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.explorers._kernels import LEARNT
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.options import FeatureOptions
@@ -33,7 +33,7 @@ from onlineauto.learners._kernels import (
     W,
 )
 from onlineauto.learners.cells import read_cells
-from onlineauto.learners.model_state import materialised
+from onlineauto.learners.model_state import apply_penalties
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.inspection.readable_search import readable_search
 from onlineauto.workspace.inspection.vw_command import vw_command
@@ -121,7 +121,7 @@ def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
             yield from readable_search(workspace.searching)
         return
     exploration = workspace.learner.task.exploration
-    explorer = chosen_explorer(workspace.configuration).name
+    explorer = choose_explorer(workspace.configuration).name
     if workspace.kind.startswith("cb_explore"):
         counter = int(exploration.counts[LEARNT])
         if explorer == "synthcover":
@@ -181,7 +181,7 @@ def _weights(
         cells = np.arange(n_cells)
     rows = read_cells(model, cells)[:, fields]
     if weights_only:
-        rows[:, 0] = materialised(rows[:, 0], model.lanes[model.penalised[:lanes]])
+        rows[:, 0] = apply_penalties(rows[:, 0], model.lanes[model.penalised[:lanes]])
     rows = rows.transpose(0, 2, 1).reshape(-1, len(fields))
     numbers = (cells[:, None] * lanes + np.arange(lanes)).reshape(-1)
     nonzero = (rows != 0).any(axis=1)

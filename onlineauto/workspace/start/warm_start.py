@@ -17,7 +17,7 @@ from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEI
 from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.model import adopt_sizes
-from onlineauto.learners.model_state import materialised
+from onlineauto.learners.model_state import apply_penalties
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.options import options_of
 from onlineauto.workspace.options import REGISTRY
@@ -265,7 +265,7 @@ def _champion_of(source: Workspace) -> _Champion:
     """Return copies of the numbers with which the champion of `source` predicts and learns."""
     model, lanes = source.learner.model, source.learner.champion_lanes()
     cells = read_cells(model, lanes=lanes)
-    cells[:, W] = materialised(cells[:, W], model.lanes[model.penalised[lanes]])
+    cells[:, W] = apply_penalties(cells[:, W], model.lanes[model.penalised[lanes]])
     return _Champion(
         model=model._replace(sizes=model.sizes.copy(), outliers=model.outliers.copy()),
         cells=cells,

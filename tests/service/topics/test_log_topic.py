@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from onlineauto import Run, Workspace
-from onlineauto.service.learning.joined import joined_lines
+from onlineauto.service.learning.joined import join_log_lines
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.topics import TopicSource
 from onlineauto.service.topics.log_topic import LogTopic
@@ -45,7 +45,7 @@ def test_topic_of_a_log_gives_the_model_of_the_log(broker: Broker, tmp_path: Pat
         Run(workspace, source).step()
         assert source.join is not None
         assert source.join.counts.repeated == 3 * 60 + 1
-    lines = [line.strip() for line in joined_lines(log)]
+    lines = [line.strip() for line in join_log_lines(log)]
     assert len(lines) == 60
     assert content(workspace) == learnt_from_file(tmp_path / "events", lines)
 

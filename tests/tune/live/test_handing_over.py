@@ -11,7 +11,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.errors import OptionError
-from onlineauto.learners.model_state import materialised
+from onlineauto.learners.model_state import apply_penalties
 from onlineauto.tune import Float, Study
 from onlineauto.tune.live import LiveLearner, hand_over, tune_stream
 from onlineauto.tune.live.live_learner import model_of
@@ -90,7 +90,7 @@ def test_every_part_of_a_model_comes_along(options: dict[str, Any]) -> None:
     live = challenge(search.fit(events[:300]), other)
     lanes, theirs = search.learner.lanes_of(live), other.learner.champion_lanes()
     model = other.learner.model
-    weights = materialised(model.weights[:, theirs], model.lanes[model.penalised[theirs]])
+    weights = apply_penalties(model.weights[:, theirs], model.lanes[model.penalised[theirs]])
     assert (search.weights[:, 0][..., lanes] == weights).all()
     assert (search.weights[:, 1:][..., lanes] == model.statistics[..., theirs]).all()
     search.fit(events[300:])  # the others learn as before, and so does the newcomer

@@ -25,7 +25,7 @@ from onlineauto.engine.ensemble.branches import (
     learnt_by,
     merge_cells,
     merge_moments,
-    merged,
+    merge_statistic,
     shares,
 )
 from onlineauto.engine.ensemble.input_kernels import joins
@@ -280,7 +280,7 @@ class Baseline(Member):
         )
         parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
         mean, variance = merge_moments(began.costs, [end.costs for end in ends], parts)
-        error = merged(began.costs[_Cost.ERROR], [end.costs[_Cost.ERROR] for end in ends], parts)
+        error = merge_statistic(began.costs[_Cost.ERROR], [end.costs[_Cost.ERROR] for end in ends], parts)
         return BaselineState(weights[:, 0], spread[:, 0], np.array([mean, variance, error]))
 
 

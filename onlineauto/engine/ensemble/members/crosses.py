@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import averaging, learnt_by, merge_cells, merged, shares
+from onlineauto.engine.ensemble.branches import averaging, learnt_by, merge_cells, merge_statistic, shares
 from onlineauto.engine.ensemble.input_kernels import joins
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
@@ -313,7 +313,7 @@ class CrossesMember(Member):
         )
         parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
         planes = np.ascontiguousarray(weights.T), np.ascontiguousarray(spread.T)
-        return Crosses(*planes, merged(began.mean, [end.mean for end in ends], parts))
+        return Crosses(*planes, merge_statistic(began.mean, [end.mean for end in ends], parts))
 
 
 MEMBER = CrossesMember()

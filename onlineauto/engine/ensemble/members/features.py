@@ -52,7 +52,7 @@ class FeaturesScratch(NamedTuple):
 
 
 @inline_kernel
-def _added_by(run: LoopRun, line: int, state: Regression, raw: NDArray[np.float64]) -> float:
+def _line_terms(run: LoopRun, line: int, state: Regression, raw: NDArray[np.float64]) -> float:
     """Return the terms that an action's line adds to the context's score; `raw` are the context's numbers."""
     inputs, numbers, stream = (
         run.live.ensemble.members.inputs,
@@ -102,7 +102,7 @@ def score_features(
         short_loop()
         if joined:
             copy_numbers(taken.raw, scratch.raw, numbers)
-            added = _added_by(run, line_of(run, actions, action), state, scratch.raw)
+            added = _line_terms(run, line_of(run, actions, action), state, scratch.raw)
             scores[action, part.column] = shared + added
         elif known[action] >= 0:
             scores[action, part.column] = score_of(state, known[action], taken.values, n)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import averaging, left_out, merge_moments, shares
+from onlineauto.engine.ensemble.branches import averaging, merge_moments, shares, without_learning
 from onlineauto.engine.ensemble.input_kernels import deviations
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Need, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
@@ -219,7 +219,7 @@ class Layer(Member):
         is left out.
         """
         same = [
-            each if (each.actions == np.arange(len(each.actions))).all() else left_out(each, base)
+            each if (each.actions == np.arange(len(each.actions))).all() else without_learning(each, base)
             for each in branches
         ]
         base_branch, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import averaging, learnt_by, merged, shares
+from onlineauto.engine.ensemble.branches import averaging, learnt_by, merge_statistic, shares
 from onlineauto.engine.ensemble.member import ANY, Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.prices import EACH, TOGETHER
@@ -123,7 +123,7 @@ def grow_ridge(context: Context, state: RidgeState) -> None:
     call_at(context.units.grow_regression, (state.regression, inputs, n))
 
 
-def _unbinned(inputs: Inputs) -> NDArray[np.int64]:
+def _without_bins(inputs: Inputs) -> NDArray[np.int64]:
     """Return the known inputs that are not bins."""
     return np.flatnonzero(inputs.number[: min(inputs.tally[Known.FEATURES], MOST_FEATURES)] != InputKind.BIN)
 
@@ -159,18 +159,18 @@ class Ridge(Member):
 
     def state(self, state: RidgeState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the regressions of known actions, unless there are too many features."""
-        stored = regression_state(state.regression, inputs, len(_unbinned(inputs)) * working[0])
+        stored = regression_state(state.regression, inputs, len(_without_bins(inputs)) * working[0])
         return stored | {"mean": state.mean}
 
     def restore(self, stored: Stored, state: RidgeState, inputs: Inputs) -> None:
         """Copy the stored regressions into the state."""
         self.begin(state, inputs)
-        restore_regression(stored, state.regression, inputs, len(_unbinned(inputs)))
+        restore_regression(stored, state.regression, inputs, len(_without_bins(inputs)))
         state.mean[:] = stored["mean"].finite(np.float64, (1,))
 
     def begin(self, state: RidgeState, inputs: Inputs) -> None:
         """Prepare for the known features."""
-        known = _unbinned(inputs)
+        known = _without_bins(inputs)
         state.of[: len(known)] = known
         begin_regression(state.regression, inputs, len(known))
 
@@ -184,7 +184,7 @@ class Ridge(Member):
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> RidgeState:
         """Return regressions merged by least squares; inputs may be new in any order."""
-        known = _unbinned(inputs)
+        known = _without_bins(inputs)
         position = np.full(len(inputs.number) + 1, -1)
         position[known] = np.arange(len(known))
         parts = [
@@ -196,7 +196,7 @@ class Ridge(Member):
             )
             for each in (base, *branches)
         ]
-        means = merged(
+        means = merge_statistic(
             base.state.mean,
             [each.state.mean for each in branches],
             shares(learnt_by(branches), averaging(float(base.seen[-1, 0]), ANY)),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import left_out
+from onlineauto.engine.ensemble.branches import without_learning
 from onlineauto.engine.ensemble.input_kernels import copy_numbers, joins, standardise, take_feature
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
@@ -219,7 +219,7 @@ class Waves(Member):
         inputs is left out.
         """
         same = [
-            each if (each.numbers == np.arange(len(each.numbers))).all() else left_out(each, base)
+            each if (each.numbers == np.arange(len(each.numbers))).all() else without_learning(each, base)
             for each in branches
         ]
         base_branch, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
