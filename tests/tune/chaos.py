@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OnlineautoError
 from onlineauto.tune import Float, Study
+from onlineauto.tune.progress import TRIES
 from onlineauto.tune.store import open_store
 from tests.tune.postgres import Server, find_programs
 
@@ -156,28 +157,32 @@ def chaos(url: str, *, seconds: float, server: Server | None = None, seed: int =
 def check(study: Study, records: Sequence[Record]) -> str:
     """Check the log of a study that is done.
 
-    No trial is lost: all that were begun have ended. None is told twice at a resource. At most one attempt
+    No trial is lost: all that were begun have ended, except those whose processes were killed `TRIES` times at
+    the same step, which happens where steps are slow. None is told twice at a resource. At most one attempt
     has a trial at any time. Each attempt goes on behind the last step that was reported, or with this step:
     none is missing, and no other comes again. The values are those of trials that were never killed.
     """
     trials: Any = study.trials
     assert len(trials) == TRIALS, len(trials)
-    assert {str(trial.state) for trial in trials} == {"TERMINATED"}, Counter(
-        str(each.state) for each in trials
-    )
+    unfinished = {
+        each.number: (str(each.state), each.error) for each in trials if str(each.state) != "TERMINATED"
+    }
+    assert all(f"was lost {TRIES} times" in error for _, error in unfinished.values()), unfinished
     told = Counter((each["trial"], each["resource"]) for each in records if each["kind"] == "told")
     assert set(told.values()) == {1}, told.most_common(3)
     held: dict[int, int] = {}
     reached: dict[int, int] = {}
-    again, expired = 0, 0
+    again, expired, lost = 0, 0, Counter[int]()
     for record in records:
         kind, trial = record["kind"], record.get("trial", -1)
         if kind == "asked":
             assert trial not in held, record
             held[trial] = record["attempt"]
-        elif kind in ("reported", "told", "expired", "failed"):
+        elif kind == "failed":
+            assert trial in unfinished, record
+            assert lost[trial] >= TRIES, record
+        elif kind in ("reported", "told", "expired"):
             assert held[trial] == record["attempt"], record
-            assert kind != "failed", record
             step: Any = record.get("step", record.get("resource"))
             if kind != "expired":
                 before = reached.get(trial, 0)
@@ -189,6 +194,7 @@ def check(study: Study, records: Sequence[Record]) -> str:
                 )
             if kind in ("told", "expired"):
                 expired += kind == "expired"
+                lost[trial] += kind == "expired"
                 del held[trial]
     assert not held, held
     return f"{len(trials)} trials, {len(told)} results, {expired} jobs lost and resumed, {again} steps again"
