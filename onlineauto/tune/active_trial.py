@@ -49,9 +49,19 @@ class ActiveTrial:
         self._stops = False
 
     def suggest_float(
-        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+        self,
+        name: str,
+        low: float,
+        high: float,
+        *,
+        step: float | None = None,
+        log: bool = False,
+        prior: float | None = None,
+        spread: float = 0.25,
     ) -> float:
         """Return a number between two bounds, both included; with `log`, on a logarithmic scale.
+
+        `prior` is a value that is believed to be good, with a `spread`, as for `Float`.
 
         Raises
         ------
@@ -62,19 +72,31 @@ class ActiveTrial:
             raise OptionError(
                 f"{name}: step = {step!r} is not supported for floats; use suggest_int, and scale"
             )
-        return float(self._suggest(name, Float(low, high, log=log)))
+        return float(self._suggest(name, Float(low, high, log=log, prior=prior, spread=spread)))
 
-    def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
+    def suggest_int(
+        self,
+        name: str,
+        low: int,
+        high: int,
+        *,
+        step: int = 1,
+        log: bool = False,
+        prior: int | None = None,
+        spread: float = 0.25,
+    ) -> int:
         """Return a whole number between two bounds, both included; as for `suggest_float`."""
         if step != 1:
             raise OptionError(
                 f"{name}: step = {step!r} is not supported; suggest a smaller number, and scale"
             )
-        return int(self._suggest(name, Int(low, high, log=log)))
+        return int(self._suggest(name, Int(low, high, log=log, prior=prior, spread=spread)))
 
-    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
+    def suggest_categorical(
+        self, name: str, choices: Sequence[Any], *, prior: Any = None, spread: float = 0.5
+    ) -> Any:
         """Return one of a few values: text, numbers, booleans or None; as for `suggest_float`."""
-        return self._suggest(name, Categorical(choices))
+        return self._suggest(name, Categorical(choices, prior=prior, spread=spread))
 
     def report(self, value: float, step: int) -> None:
         """Record an intermediate value. Steps count from 0 or from 1.
@@ -160,7 +182,8 @@ class ActiveTrial:
             if not parameter.holds(value):
                 raise OptionError(f"{name} = {shown(value)} is outside the space; valid is {parameter}")
         elif is_open:
-            value = parameter.decode(self._generator(name).random(max(parameter.width, 1)).tolist())
+            first = parameter.prior if self.number == 0 else None
+            value = parameter.draw(self._generator(name)) if first is None else first
         else:
             about = (
                 f"it needs {dict(known.when)}" if known else f"the space has {', '.join(space.parameters)}"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _NEED_SPACE = {"dehb", "pbt", "grid"}
 """Schedulers and searchers that encode configs, or combine all values, so that the space must be declared."""
+_NO_PRIOR = {"quasi", "grid"}
+"""Searchers whose configs do not depend on priors."""
 _MODES = {"min": 1.0, "max": -1.0}
 
 
@@ -89,6 +91,8 @@ class StudySettings:
         )
         if isinstance(space, OpenSpace) and (names := _NEED_SPACE & {how[0], settings.searcher[0]}):
             raise OptionError(f"{', '.join(names)!r} needs a space that is declared before the study begins")
+        if settings.setting.space.has_prior and settings.searcher[0] in _NO_PRIOR:
+            raise OptionError(f"searcher={settings.searcher[0]!r} uses no prior; tpe, gp, cmaes and random do")
         settings.progress()  # rejects a ladder of one rung before anything is written
         return settings
 

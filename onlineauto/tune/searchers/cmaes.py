@@ -66,7 +66,11 @@ class CmaesSearcher(Searcher):
             raise OptionError(f"searcher='cmaes' needs the package cmaes: {install_hint('tune')}") from error
         width = max(self.space.width, 2)
         bounds = np.tile([0.0, 1.0], (width, 1))
-        return cmaes.CMA(np.full(width, 0.5), self._sigma, bounds, population_size=population)
+        mean = np.full(width, 0.5)
+        for name, parameter in self.space.parameters.items():
+            if parameter.prior is not None:
+                mean[self.space.blocks[name]] = parameter.encode(parameter.prior)
+        return cmaes.CMA(mean, self._sigma, bounds, population_size=population)
 
     def on_ask(self, config: Config) -> None:  # noqa: D102
         self._observations.begin(config)

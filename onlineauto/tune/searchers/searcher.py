@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _PURPOSE = 1
 _SMALL = 1000
 """Maximum size of a space in which untried configs are preferred."""
+_OF_PRIOR = 0.5
+"""The share of random configs that are drawn from the prior, if the space has one."""
 _TRIES = 50
 """Maximum number of random configs that are drawn to find an untried one."""
 
@@ -107,13 +109,21 @@ class Searcher(ABC):
         return self.space.size <= _SMALL
 
     def draw_untried(self, tried: Collection[tuple[Any, ...]], rng: np.random.Generator) -> Config:
-        """Return a random config; in a small space an untried one, unless 50 draws find none."""
-        config = self.space.decode(rng.random(self.space.width))
+        """Return a random config; in a small space an untried one, unless 50 draws find none.
+
+        If the space has a prior, the first config is its centre, and half of the others are drawn from it.
+        """
+        config = self._draw_config(rng, is_first=not self._begun)
         for _ in range(_TRIES if self.is_small else 0):
             if tuple(config.items()) not in tried:
                 break
-            config = self.space.decode(rng.random(self.space.width))
+            config = self._draw_config(rng)
         return config
+
+    def _draw_config(self, rng: np.random.Generator, *, is_first: bool = False) -> Config:
+        if self.space.has_prior and (is_first or rng.random() < _OF_PRIOR):
+            return self.space.draw(rng, centre=is_first)
+        return self.space.decode(rng.random(self.space.width))
 
     def enqueue(self, config: Config) -> None:
         """Append a config to the queue from which `ask` returns first."""

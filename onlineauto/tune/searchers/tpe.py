@@ -10,6 +10,11 @@ after them, in decreasing order of resource, because a scheduler has stopped the
 In a space with conditional parameters, an observation has no effect on a parameter that it does not have.
 More configs count as good there, because they divide among the branches, and all kernels have the same width:
 with narrow kernels, a branch that is good early hides the others.
+
+If parameters have a prior, its logarithm is added to that of the ratio, with a weight that decreases with the
+number of results. The effect of a wrong prior therefore ends.
+
+Source for priors: Hvarfner and others: PiBO, 2022; Mallik and others: PriorBand, 2023.
 """
 
 from __future__ import annotations
@@ -41,6 +46,8 @@ _CONDITIONAL = 0.05
 """Width of all kernels in a space with conditions, unless there are fewer than 20."""
 _OF_CELL = 0.5
 """Minimum width of kernels as a part of the width of a whole number."""
+_PRIOR = 10.0
+"""Weight of a prior, as a number of results: its effect on a proposal is this weight divided by the results."""
 _MORE_GOOD = 1.5
 """The factor of the share that counts as good in a space with conditions."""
 
@@ -102,16 +109,23 @@ class TpeSearcher(Searcher):
             self._reserve(2 * row)
             for new, old in zip(self._columns, before, strict=True):
                 new[:row] = old
-        for column, name in enumerate(self._plain):
-            if name in config:
-                self._numbers[row, column] = self.space.parameters[name].encode(config[name])[0]
-        for column, name in enumerate(self._choices):
-            choice = self.space.parameters[name]
-            if name in config and isinstance(choice, Categorical):
-                self._words[row, column] = choice.index(config[name])
+        self._numbers[row], self._words[row] = self._coded(config)
         self._exist[row] = self._names_exist(config)
         self._rows[tuple(config.items())] = row
         self._size += 1
+
+    def _coded(self, config: Config) -> tuple[list[float], list[int]]:
+        """Return the codes of the numbers of a config, and the indices of its words."""
+        parameters = self.space.parameters
+        numbers = [
+            parameters[name].encode(config[name])[0] if name in config else 0.5 for name in self._plain
+        ]
+        words = [
+            choice.index(config[name]) if name in config and isinstance(choice, Categorical) else 0
+            for name in self._choices
+            for choice in [parameters[name]]
+        ]
+        return numbers, words
 
     @property
     def _columns(self) -> tuple[np.ndarray, ...]:
@@ -134,16 +148,36 @@ class TpeSearcher(Searcher):
             return self.draw_untried(self._rows, rng)
         good, others = map(self._density, self._split())
         numbers, words = good.draw(self._candidates, rng)
-        exist = np.ones((self._candidates, self._exist.shape[1]), dtype=bool)
+        priors = None
+        if self.space.has_prior:
+            numbers, words = self._with_prior(numbers, words, results, rng)
+            configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
+            priors = np.array([self.space.log_prior(config) for config in configs])
+        exist = np.ones((len(numbers), self._exist.shape[1]), dtype=bool)
         if self._is_conditional:
             configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
             exist = np.array([self._names_exist(config) for config in configs], dtype=bool)
         gain = good.log_density(numbers, words, exist) - others.log_density(numbers, words, exist)
+        if priors is not None:
+            gain += _PRIOR / results * priors
         order = np.argsort(-gain, kind="stable").tolist()
         for config in (self._config(numbers[each], words[each]) for each in order):
             if isinf(self.space.size) or tuple(config.items()) not in self._rows:
                 return config
         return self.draw_untried(self._rows, rng)
+
+    def _with_prior(
+        self, numbers: np.ndarray, words: np.ndarray, results: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return candidates with more of them, which are drawn from the prior: fewer with more results."""
+        configs = [
+            self.space.draw(rng) for _ in range(ceil(self._candidates * _PRIOR / (_PRIOR + results)))
+        ]
+        codes = [self._coded(config) for config in configs]
+        return (
+            np.vstack([numbers, [code[0] for code in codes]]),
+            np.vstack([words, [code[1] for code in codes]]),
+        )
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of good configs and of other configs, the oldest first."""

@@ -13,12 +13,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from onlineauto.errors import OptionError
-from onlineauto.tune.plain import as_int, as_json, scalar
+from onlineauto.errors import OptionError, shown
+from onlineauto.tune.plain import as_int, as_json, number, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+
+_FARTHEST = 50.0
+"""Maximum of a squared distance from a prior, in units of its spread: a wrong prior can be overcome."""
 _LARGEST = 10**300
 """The largest bound of an `Int`: the difference of two bounds is a float."""
 Value = bool | int | float | str | None
@@ -34,10 +38,16 @@ class Parameter(ABC):
         The name of the kind in TOML.
     when : mapping of str to sequence
         The parameter exists only if each of these other parameters has one of these values.
+    prior : object
+        The value that is believed to be good, or None.
+    spread : float
+        The uncertainty of the prior.
     """
 
     kind: ClassVar[str]
     when: Mapping[str, Sequence[Value]]
+    prior: Value
+    spread: float
 
     @property
     def width(self) -> int:
@@ -83,6 +93,31 @@ class Parameter(ABC):
         """Return a value as a config stores it: numbers of NumPy and others become Python numbers."""
         return scalar(value)
 
+    def draw(self, rng: np.random.Generator) -> Value:
+        """Return a random value of the prior, or of the whole range if there is no prior."""
+        if self.prior is None or (self.categories and rng.random() < self.spread):
+            return self.decode(rng.random(max(self.width, 1)).tolist())
+        if self.categories:
+            return self.prior
+        centre, code = self.encode(self.prior)[0], -1.0
+        while not 0 <= code <= 1:
+            code = centre + self.spread * float(rng.standard_normal())
+        return self.decode([code])
+
+    def log_prior(self, value: Any) -> float:
+        """Return the logarithm of the prior density of a value, relative to its maximum; 0 without a prior.
+
+        >>> Float(0, 1, prior=0.5, spread=0.25).log_prior(0.75)
+        -0.5
+        """
+        if self.prior is None:
+            return 0.0
+        if self.categories:
+            least = self.spread / self.categories
+            return 0.0 if self.plain(value) == self.prior else math.log(least / (1 - self.spread + least))
+        distance = (self.encode(value)[0] - self.encode(self.prior)[0]) / self.spread
+        return -0.5 * min(distance**2, _FARTHEST)
+
     @abstractmethod
     def grid(self, points: int) -> list[Value]:
         """Return up to `points` distinct values, evenly spaced in the code."""
@@ -90,6 +125,20 @@ class Parameter(ABC):
     @abstractmethod
     def described(self) -> dict[str, Any]:
         """Return the declaration as plain JSON, without `when`."""
+
+    def _with_prior(self, declared: dict[str, Any]) -> dict[str, Any]:
+        prior = {} if self.prior is None else {"prior": self.prior, "spread": self.spread}
+        return declared | prior
+
+    def _check_prior(self) -> None:
+        """Convert the prior, and raise `OptionError` if it is not a value of the parameter."""
+        object.__setattr__(self, "prior", self.plain(self.prior))
+        if self.prior is not None and not self.holds(self.prior):
+            raise OptionError(f"prior = {shown(self.prior)} is outside the range: {self.described()}")
+        spread = number(self.spread)
+        if not 0 < spread <= 1:
+            raise OptionError(f"spread = {shown(self.spread)}: give a number above 0 and up to 1")
+        object.__setattr__(self, "spread", spread)
 
     def __str__(self) -> str:
         """Return the valid values, for messages."""
@@ -135,6 +184,10 @@ class Float(Parameter):
         True to search on a logarithmic scale.
     when : mapping, optional
         Where the parameter exists: ``when={"loss": "logistic"}``.
+    prior : number, optional
+        A value that is believed to be good: it is tried first, and more configs near it are tried.
+    spread : float
+        The standard deviation of the prior, as a part of the range (of the logarithmic one with `log`).
 
     Raises
     ------
@@ -151,6 +204,8 @@ class Float(Parameter):
     high: float
     log: bool = False
     when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    prior: float | None = field(default=None, kw_only=True, repr=False)
+    spread: float = field(default=0.25, kw_only=True, repr=False)
     kind: ClassVar[str] = "float"
 
     def __post_init__(self) -> None:
@@ -158,6 +213,7 @@ class Float(Parameter):
         object.__setattr__(self, "low", scalar(self.low))
         object.__setattr__(self, "high", scalar(self.high))
         _check_bounds("Float", self.low, self.high, 5e-324 if self.log else None)
+        self._check_prior()
 
     def encode(self, value: float) -> list[float]:  # noqa: D102
         if self.low == self.high:
@@ -196,7 +252,7 @@ class Float(Parameter):
         return [self.decode([step / (points - 1)]) for step in range(points)]
 
     def described(self) -> dict[str, Any]:  # noqa: D102
-        return {"type": "float", "low": self.low, "high": self.high, "log": self.log}
+        return self._with_prior({"type": "float", "low": self.low, "high": self.high, "log": self.log})
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +270,10 @@ class Int(Parameter):
         True to search on a logarithmic scale.
     when : mapping, optional
         Where the parameter exists: ``when={"loss": "logistic"}``.
+    prior : number, optional
+        A value that is believed to be good: it is tried first, and more configs near it are tried.
+    spread : float
+        The standard deviation of the prior, as a part of the range (of the logarithmic one with `log`).
 
     Raises
     ------
@@ -230,6 +290,8 @@ class Int(Parameter):
     high: int
     log: bool = False
     when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    prior: int | None = field(default=None, kw_only=True, repr=False)
+    spread: float = field(default=0.25, kw_only=True, repr=False)
     kind: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
@@ -240,6 +302,7 @@ class Int(Parameter):
             raise OptionError(f"Int({self.low}, {self.high}): the bounds must be whole numbers")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
+        self._check_prior()
 
     def plain(self, value: Any) -> Any:  # noqa: D102
         number = as_int(value)
@@ -282,7 +345,7 @@ class Int(Parameter):
         return list(dict.fromkeys(self.decode([step / (points - 1)]) for step in range(points)))
 
     def described(self) -> dict[str, Any]:  # noqa: D102
-        return {"type": "int", "low": self.low, "high": self.high, "log": self.log}
+        return self._with_prior({"type": "int", "low": self.low, "high": self.high, "log": self.log})
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +361,10 @@ class Categorical(Parameter):
         Distinct values: text, numbers, booleans or None.
     when : mapping, optional
         Where the parameter exists: ``when={"loss": "logistic"}``.
+    prior : optional
+        A value that is believed to be good: it is tried first, and more often. None means no prior.
+    spread : float
+        The share of draws from the prior that may be any value.
 
     Raises
     ------
@@ -312,6 +379,8 @@ class Categorical(Parameter):
 
     values: Sequence[Value]
     when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    prior: Value = field(default=None, kw_only=True, repr=False)
+    spread: float = field(default=0.5, kw_only=True, repr=False)
     kind: ClassVar[str] = "choice"
 
     def __post_init__(self) -> None:
@@ -330,6 +399,7 @@ class Categorical(Parameter):
             raise OptionError(f"Categorical({list(values)}): NaN does not equal itself; give None or a text")
         if len({_key(each) for each in values}) < len(values):
             raise OptionError(f"Categorical({list(values)}): a value is repeated")
+        self._check_prior()
 
     @property
     def categories(self) -> int:
@@ -376,7 +446,7 @@ class Categorical(Parameter):
         return list(self.values)
 
     def described(self) -> dict[str, Any]:  # noqa: D102
-        return {"type": "choice", "values": list(self.values)}
+        return self._with_prior({"type": "choice", "values": list(self.values)})
 
 
 def _log_of_ratio(value: float, low: float) -> float:

@@ -136,6 +136,24 @@ class Space:
         return math.prod(each.size for each in self.parameters.values())
 
     @property
+    def has_prior(self) -> bool:
+        """True if a parameter has a prior."""
+        return any(each.prior is not None for each in self.parameters.values())
+
+    def draw(self, rng: np.random.Generator, *, centre: bool = False) -> Config:
+        """Return a random config of the prior; with `centre`, parameters with a prior have its value."""
+        config: Config = {}
+        for name, parameter in self._ordered:
+            value = parameter.draw(rng)
+            if self.exists(name, config):
+                config[name] = parameter.prior if centre and parameter.prior is not None else value
+        return config
+
+    def log_prior(self, config: Mapping[str, Any]) -> float:
+        """Return the logarithm of the prior density of a config, relative to its maximum."""
+        return sum(self.parameters[name].log_prior(value) for name, value in config.items())
+
+    @property
     def ordered(self) -> tuple[str, ...]:
         """The names of the parameters, each after its parents."""
         return tuple(name for name, _ in self._ordered)
