@@ -5,6 +5,7 @@ Drawing needs matplotlib, the extra ``plot``, which is imported with the first p
 """
 
 from onlineauto.pictures.crossings import crossings
+from onlineauto.pictures.fronts import front_picture
 from onlineauto.pictures.parts import parts
 from onlineauto.pictures.picture import Picture, check_picture
 from onlineauto.pictures.race import race
@@ -16,6 +17,7 @@ __all__ = [
     "Picture",
     "check_picture",
     "crossings",
+    "front_picture",
     "parts",
     "race",
     "rewards",

@@ -56,12 +56,16 @@ def study_picture(
     valued = [row for row in history if row["told"] and math.isfinite(row["value"])]
     if not valued:
         raise InputError("the study has nothing to draw: no trial has a value")
+    infeasible = len(valued)
+    valued = [row for row in valued if is_feasible(row)] or valued
+    infeasible -= len(valued)
     sign = -1.0 if mode == "max" else 1.0
     best = min(valued, key=lambda row: (-row["resource"], sign * row["value"]))
     trials = len({row["trial"] for row in valued})
     note = (
         f"{trials} trials · the best is {best['value']:.5g}, of trial {best['trial']} at {best['resource']}"
     )
+    note += f" · {infeasible} values of infeasible trials are not drawn" if infeasible else ""
     picture = Picture(11, 8, title=title, note=note, dark=dark)
     with picture.drawing() as style:
         (resources, so_far), (configs, matters) = picture.figure.subplots(2, 2)
@@ -70,7 +74,7 @@ def study_picture(
         level, rows = values_at_common_resource(valued)
         _draw_configs(configs, rows, space, sign, style)
         configs.set_title(f"configs of {len(rows)} trials, by their values at {level}")
-        _draw_importance(matters, importance(rows, space), style)
+        draw_importance(matters, importance(rows, space), style)
         matters.set_title(f"what explains these values at {level}")
     return picture
 
@@ -122,26 +126,39 @@ def _draw_configs(
     """Draw each config as a line over all parameters, the best quarter in colour."""
     ranked = sorted(rows, key=lambda row: sign * row["value"], reverse=True)
     good = len(ranked) - max(len(ranked) // 4, 1)
+    lines = []
     for rank, row in enumerate(ranked):
         places = [
-            (at, code_of(declaration, row[f"config_{name}"]))
+            (float(at), code_of(declaration, row[f"config_{name}"]))
             for at, (name, declaration) in enumerate(space.items())
             if f"config_{name}" in row
         ]
         last = rank == len(ranked) - 1
         colour = style.champion if last else style.rising if rank >= good else style.waiting
         wide = 2.2 if last else 1.0 if rank >= good else 0.6
-        line = [*places, (len(space), rank / max(len(ranked) - 1, 1))]
-        axes.plot(*zip(*line, strict=True), color=colour, linewidth=wide, alpha=1 if last else 0.8)
+        lines.append(([*places, (float(len(space)), rank / max(len(ranked) - 1, 1))], colour, wide))
+    draw_lines(axes, lines, space, style)
+    axes.axvline(len(space), color=style.quiet, linewidth=0.8)
+    axes.text(len(space) + 0.03, 1, "best", size=7.5, color=style.quiet, va="center")
+    axes.set_xticks(range(len(space) + 1), [*space, "rank"])
+    axes.set_xlim(-0.1, len(space) + 0.3)
+
+
+def draw_lines(
+    axes: Axes,
+    lines: Sequence[tuple[Sequence[tuple[float, float]], str, float]],
+    space: Mapping[str, Mapping[str, Any]],
+    style: Look,
+) -> None:
+    """Draw configs as lines over all parameters: the places of each line, its colour and its width."""
+    for places, colour, wide in lines:
+        axes.plot(*zip(*places, strict=True), color=colour, linewidth=wide, alpha=0.8)
     for at, declaration in enumerate(space.values()):
         axes.axvline(at, color=style.quiet, linewidth=0.8)
         for position, text in _marks(declaration):
             paper = {"facecolor": style.paper, "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
             axes.text(at + 0.03, position, text, size=7.5, color=style.quiet, va="center", bbox=paper)
-    axes.axvline(len(space), color=style.quiet, linewidth=0.8)
-    axes.text(len(space) + 0.03, 1, "best", size=7.5, color=style.quiet, va="center")
-    axes.set_xticks(range(len(space) + 1), [*space, "rank"])
-    axes.set_xlim(-0.1, len(space) + 0.3)
+    axes.set_xticks(range(len(space)), [*space])
     axes.set_yticks([])
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.grid(visible=False)
@@ -158,7 +175,7 @@ def _marks(declaration: Mapping[str, Any]) -> list[tuple[float, str]]:
     return [(0.0, f"{declaration['low']:.4g}"), (1.0, f"{declaration['high']:.4g}")]
 
 
-def _draw_importance(axes: Axes, shares: Mapping[str, float], style: Look) -> None:
+def draw_importance(axes: Axes, shares: Mapping[str, float], style: Look) -> None:
     """Draw the share of each parameter as a bar, the largest at the top."""
     ranked = sorted(shares.items(), key=lambda each: each[1])
     axes.barh([name for name, _ in ranked], [share for _, share in ranked], color=style.champion, height=0.6)
@@ -199,6 +216,11 @@ def values_at_common_resource(values: Sequence[Mapping[str, Any]]) -> tuple[int,
         at.setdefault(row["resource"], {})[row["trial"]] = row
     level = max(at, key=lambda resource: (len(at[resource]), resource))
     return level, list(at[level].values())
+
+
+def is_feasible(row: Mapping[str, Any]) -> bool:
+    """Return whether a row of a history violates no constraint."""
+    return all(each <= 0 for name, each in row.items() if name.startswith("constraint_"))
 
 
 def best_so_far(values: Sequence[Mapping[str, Any]], sign: float) -> list[float]:

@@ -13,6 +13,7 @@ from onlineauto.tune.plain import count, number, scalar
 from onlineauto.tune.schedulers import Decision
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
+from onlineauto.tune.searchers.outcome import Outcome
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class ActiveTrial:
         self._last: tuple[int, float] | None = None
         self._from_zero: bool | None = None
         self._stops = False
+        self._constraints: dict[str, float] = {}
 
     def suggest_float(
         self,
@@ -120,35 +122,50 @@ class ActiveTrial:
         """Return whether the trial should end after its last report: then raise `TrialPruned`."""
         return self._stops
 
+    def set_constraint(self, name: str, value: float) -> None:
+        """Record a constraint of this trial, which is met if its value is at most 0."""
+        if not isinstance(name, str):
+            raise OptionError(f"{name!r} is not a name of a constraint: give a text")
+        self._constraints[name] = number(value)
+
     def end(self, value: Any) -> None:
-        """Record the value that the objective has returned.
+        """Record the value that the objective has returned, or the values if there are several objectives.
 
         Raises
         ------
         OptionError
-            If the value is None, or is not one number.
+            If the value is None, or there is not a number for each objective.
         """
-        loss = number(value)
-        if isnan(loss) and not isinstance(scalar(value), float):
+        outcome = self._outcome(value)
+        is_single = len(outcome.values) == 1
+        if is_single and isnan(outcome.first) and not isinstance(scalar(value), float):
             raise OptionError(
                 f"the objective returned {shown(value)}: return one number, or raise TrialPruned"
             )
-        if isnan(loss):
+        if outcome.has_nan:
             self.fail("the value is NaN, which is not a number", final=True)
             return
         with self._lock:
             resource = self._job.resource if self._is_free() else None
-            self._claims.tell(self._job, loss, None, self._unproposed(), resource=resource)
+            self._claims.tell(self._job, outcome, None, self._unproposed(), resource=resource)
+
+    def _outcome(self, value: Any) -> Outcome:
+        outcome = Outcome.of(value, [*self._replica.progress.objectives])
+        return Outcome(outcome.values, {**self._constraints, **outcome.constraints})
 
     def prune(self) -> None:
         """Record that the trial ends early, at its last report; without a report, it fails."""
         with self._lock:
             if self._last is None or isnan(self._last[1]):
                 self.fail("it was pruned before it reported a number", final=True)
+            elif len(self._replica.progress.objectives) > 1:
+                self.fail("it was pruned without a value for each objective", final=True)
             elif self._stops or self._is_free():
                 at, value = self._last
                 resource = max(at, 1) if self._is_free() else None
-                self._claims.tell(self._job, value, None, self._unproposed(), resource=resource)
+                self._claims.tell(
+                    self._job, self._outcome(value), None, self._unproposed(), resource=resource
+                )
             else:
                 reason = f"it was pruned after step {self._last[0]}, where its scheduler has not stopped it"
                 self.fail(reason, final=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.replica import Replica
     from onlineauto.tune.schedulers import Decision
+    from onlineauto.tune.searchers.outcome import Outcome
     from onlineauto.tune.store import Claim, Record, Store
 
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -107,17 +108,17 @@ class Claims:
     def tell(
         self,
         job: Job,
-        value: float,
+        outcome: Outcome,
         details: Mapping[str, Any] | None,
         suggested: Mapping[str, Any] = _NOTHING,
         *,
         resource: int | None = None,
     ) -> None:
-        """Commit the final value of a job; by default at the resource that its last report has reached."""
+        """Commit the outcome of a job; by default at the resource that its last report has reached."""
         if claim_of(job).owner != self.owner:  # another process may have reported where the job stopped
             self._replica.refresh()
         resource = self._replica.progress.resource_at_end(job) if resource is None else resource
-        record = {"kind": "told", **_key(job), "resource": resource, "value": value, **_details(details)}
+        record = {"kind": "told", **_key(job), "resource": resource, **outcome.record(), **_details(details)}
         self._end(job, {**record, **suggested}, self._store.commit)
 
     def fail(self, job: Job, why: str, suggested: Mapping[str, Any] = _NOTHING, *, final: bool) -> None:

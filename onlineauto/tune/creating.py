@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError, shown
 from onlineauto.tune.optimizing import UNLIMITED
@@ -13,6 +14,8 @@ from onlineauto.tune.store import open_store
 from onlineauto.tune.study import Study
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.store import Store
 
@@ -22,10 +25,11 @@ _MODES: Final = {"minimize": "min", "maximize": "max", "min": "min", "max": "max
 def create_study(
     *,
     direction: str = "minimize",
+    directions: Sequence[str] | Mapping[str, str] | None = None,
     study_name: str | None = None,
     storage: str | Store | None = None,
     load_if_exists: bool = False,
-    scheduler: str | Scheduler = "median",
+    scheduler: str | Scheduler | None = None,
     searcher: str | Searcher | None = None,
     seed: int = 0,
     max_resource: int | None = None,
@@ -37,16 +41,18 @@ def create_study(
     ----------
     direction : str
         ``minimize`` or ``maximize``.
+    directions : sequence or mapping, optional
+        For several objectives: the direction of each, or their names with the direction of each.
     study_name : str, optional
         The name in the store; by default a unique one.
     storage : str, Store or None
         The URL of a store; None to keep the study in memory.
     load_if_exists : bool
         True to continue an existing study; False to raise an error if there is one.
-    scheduler : str or Scheduler
-        ``median`` stops a trial that is worse than the median of others, like Optuna's default pruner;
-        ``fifo`` stops none; ``hyperband``, ``asha`` and ``race`` call the objective again for a trial that
-        they resume.
+    scheduler : str or Scheduler, optional
+        ``median``, the default, stops a trial that is worse than the median of others, like Optuna's default
+        pruner; ``fifo`` stops none; ``hyperband``, ``asha`` and ``race`` call the objective again for a trial
+        that they resume. With several objectives it is ``fifo``.
     searcher : str or Searcher, optional
         ``tpe``, ``random`` or ``quasi``.
     seed, max_resource, eta : int
@@ -64,8 +70,13 @@ def create_study(
     >>> study.best_value < 1, sorted(study.best_params), len(study.trials)
     (True, ['x'], 30)
     """
-    if direction not in _MODES:
-        raise OptionError(f"direction = {shown(direction)}: valid are minimize and maximize, one of them")
+    named = directions if isinstance(directions, Mapping) else dict(enumerate(directions or ()))
+    for each in named.values() or [direction]:
+        if each not in _MODES:
+            raise OptionError(f"direction = {shown(each)}: valid are minimize and maximize, one of them")
+    modes = {name: _MODES[each] for name, each in named.items()}
+    mode: Any = modes if isinstance(directions, Mapping) else [*modes.values()] or _MODES[direction]
+    scheduler = scheduler or ("fifo" if modes else "median")
     name = f"study-{token_hex(8)}" if study_name is None else study_name
     store = open_store(storage, name)
     if not load_if_exists and store.load():
@@ -81,7 +92,7 @@ def create_study(
         searcher,
         name=name,
         storage=storage,
-        mode=_MODES[direction],
+        mode=mode,
         seed=seed,
         max_resource=max_resource,
         eta=eta,

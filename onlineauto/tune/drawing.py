@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onlineauto.pictures.fronts import front_picture
 from onlineauto.pictures.studies import study_picture
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 def draw_study(study: Study, *, title: str = "", dark: bool = False) -> Picture:
     """Draw the resources of trials, the best value so far, the configs, and the importance of parameters.
+
+    With several objectives, draw the front in place of the first two.
 
     Parameters
     ----------
@@ -29,4 +32,14 @@ def draw_study(study: Study, *, title: str = "", dark: bool = False) -> Picture:
         If no trial has a value.
     """
     space = study.space.described()
+    if len(study.objectives) > 1:
+        front = {trial.number for trial in study.best_trials}
+        return front_picture(
+            study.history(),
+            space,
+            objectives=study.objectives,
+            front=front,
+            title=title or study.name,
+            dark=dark,
+        )
     return study_picture(study.history(), space, mode=study.mode, title=title or study.name, dark=dark)

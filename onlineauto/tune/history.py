@@ -24,7 +24,8 @@ def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[
     -------
     list of dict
         Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported),
-        ``config_…`` for each parameter of the trial, and the details of the value except lists.
+        ``value_…`` for each of several objectives, ``constraint_…`` for each constraint, ``config_…`` for
+        each parameter of the trial, and the details of the value except lists.
     """
     records = [record for version, record in enumerate(records, 1) if version not in skipped]
     configs = {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}
@@ -36,6 +37,8 @@ def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[
             "resource": each["resource"] if each["kind"] == "told" else each["step"],
             "value": each["value"],
             "told": each["kind"] == "told",
+            **{f"value_{name}": value for name, value in each.get("values", {}).items()},
+            **{f"constraint_{name}": value for name, value in each.get("constraints", {}).items()},
             **{f"config_{name}": value for name, value in configs[each["trial"]].items()},
             **{
                 name: detail

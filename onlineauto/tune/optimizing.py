@@ -42,7 +42,7 @@ class Optimizing(StudyView):
 
     def optimize(
         self,
-        objective: Callable[[ActiveTrial], float],
+        objective: Callable[[ActiveTrial], Any],
         n_trials: int | None = None,
         timeout: float | None = None,
         n_jobs: int = 1,
@@ -57,7 +57,7 @@ class Optimizing(StudyView):
         Parameters
         ----------
         objective : callable
-            Takes an `ActiveTrial` and returns a number.
+            Takes an `ActiveTrial` and returns a number, or one for each of several objectives.
         n_trials : int, optional
             Number of trials of this call; None for no limit. A trial that its scheduler resumes does not
             count; the objective is then called with the same values again.
@@ -114,8 +114,10 @@ class Optimizing(StudyView):
         Raises
         ------
         OptionError
-            If no trial has a value.
+            If no trial has a value, or there are several objectives.
         """
+        if len(self.objectives) > 1:
+            raise OptionError(f"the study {self.name!r} has several objectives: see best_trials")
         best = self.best
         if best is None:
             raise OptionError(f"no trial of the study {self.name!r} has a value; {self._why_none()}")
@@ -142,7 +144,11 @@ class Optimizing(StudyView):
         return frame_of(
             {
                 "number": each.number,
-                "value": each.value,
+                **(
+                    {f"values_{name}": value for name, value in each.objectives.items()}
+                    or {"value": each.value}
+                ),
+                **{f"constraints_{name}": value for name, value in each.constraints.items()},
                 **{f"params_{name}": value for name, value in each.config.items()},
                 "state": state_of(each, most),
                 "resource": each.resource,
@@ -167,6 +173,8 @@ class Optimizing(StudyView):
         OptionError
             If a config is not in the space, or there is no trial with a value; nothing is added.
         """
+        if len(self.objectives) > 1:
+            raise OptionError("add_trials takes trials of one objective; enqueue their configs instead")
         setting = self.settings.setting
         added = added_trials(trials, setting.space, setting.max_resource)
         with self._lock:
@@ -190,7 +198,7 @@ class _Run:
     def __init__(
         self,
         study: Optimizing,
-        objective: Callable[[ActiveTrial], float],
+        objective: Callable[[ActiveTrial], Any],
         left: float,
         end: float,
         catch: tuple[type[Exception], ...],

@@ -17,6 +17,7 @@ from onlineauto.tune.record_checks import SkippedRecord, UnfitRecord, check_reco
 from onlineauto.tune.scheduled import ScheduledTrials
 from onlineauto.tune.schedulers import Decision, ResumeFrom, State
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
+from onlineauto.tune.searchers.outcome import VALUE, losses_of
 from onlineauto.tune.spaces import Space
 from onlineauto.tune.store.protocol import LOST
 from onlineauto.tune.trial import Trial, describe_trial, may_become, trial_from_state
@@ -45,8 +46,8 @@ class Progress:
         A scheduler whose `begin` was called.
     searcher : Searcher
         A searcher whose `begin` was called.
-    sign : float
-        1 if lower values are better, and -1 if higher ones are.
+    objectives : mapping of str to float
+        For each objective 1 if lower values are better, and -1 if higher ones are.
     retries : int
         How often a failed trial is tried again.
 
@@ -63,19 +64,21 @@ class Progress:
         The records that could not be applied.
     """
 
-    def __init__(self, scheduler: Scheduler, searcher: Searcher, *, sign: float, retries: int) -> None:
+    def __init__(
+        self, scheduler: Scheduler, searcher: Searcher, *, objectives: Mapping[str, float], retries: int
+    ) -> None:
         self.scheduler, self.searcher = scheduler, searcher
         self.version = 0
         self.trials: dict[int, Trial] = {}
         self.added: dict[int, Trial] = {}
         self.trainable: str | None = None
         self.skipped: list[SkippedRecord] = []
-        self._sign, self._retries = sign, retries
+        self.objectives, self._sign, self._retries = objectives, next(iter(objectives.values())), retries
         self._waiting: deque[int] = deque()
         self._stopped: dict[int, int] = {}
         self._origins: dict[int, ResumeFrom] = {}
         self._ended: set[int] = set()
-        self._best: tuple[int, float, int] | None = None
+        self._best: tuple[bool, int, float, int] | None = None
         self._decided: Record | None = None
         self._losses: dict[int, tuple[int, int]] = {}  # by trial: lost processes in a row, and the last step
         self._owners: dict[int, str] = {}
@@ -102,7 +105,7 @@ class Progress:
 
     @property
     def best(self) -> int | None:
-        """The number of the incumbent: the trial with the best value at the largest resource so far."""
+        """The number of the incumbent: the feasible trial with the best value at the largest resource."""
         return None if self._best is None else self._best[-1]
 
     @property
@@ -379,18 +382,22 @@ class Progress:
             self._stopped.setdefault(trial.number, step)
 
     def _apply_told(self, record: Record) -> None:
-        trial, value = self.trials[record["trial"]], record["value"]
+        trial, losses = self.trials[record["trial"]], losses_of(record, self.objectives)
         self._suggested(record)
         resource = min(record["resource"], trial.job_resource)  # earlier versions wrote what overshot
-        trial.values[resource] = value
+        trial.values[resource] = record["value"]
+        trial.objectives, trial.constraints = dict(record.get("values", {})), record.get("constraints", {})
         trial.step = max(trial.step, resource)
         self._note_best(trial)
         self._stopped.pop(trial.number, None)
         self._origins.pop(trial.number, None)
         self._losses.pop(trial.number, None)
         details = record.get("details")
-        changed = self._scheduled.on_result(trial.number, resource, self._sign * value, details)
-        self._notify(self.searcher.on_result, trial.config, resource, self._sign * value)
+        changed = self._scheduled.on_result(trial.number, resource, losses[0], details)
+        if len(losses) > 1:
+            self._notify(self.searcher.on_losses, trial.config, resource, losses)
+        else:
+            self._notify(self.searcher.on_result, trial.config, resource, losses[0])
         self._change(changed)
 
     def _notify(self, hook: Callable[..., None], *values: Any) -> None:
@@ -407,7 +414,9 @@ class Progress:
 
     def _note_best(self, trial: Trial) -> None:
         """Update the incumbent: the best trial at the largest resource, and of equal trials the first."""
-        rank = -trial.resource, self._sign * trial.values[trial.resource], trial.number
+        outcome = {"value": trial.value, "constraints": trial.constraints}
+        loss = losses_of(outcome, {VALUE: self._sign})[0]
+        rank = not trial.is_feasible, -trial.resource, loss, trial.number
         self._best = rank if self._best is None else min(self._best, rank)
 
     def _failed(self, record: Record) -> None:

@@ -113,6 +113,10 @@ def _check_job(record: Record, trials: Mapping[int, Trial]) -> None:
         value = record["value"]
         _need(isinstance(value, int | float), f"value = {value!r}")
         _need(kind == "reported" or not isnan(number(value)), f"value = {value!r}")
+        for name in ("values", "constraints"):
+            each = record.get(name, {})
+            plain = isinstance(each, Mapping) and not any(isnan(number(one)) for one in each.values())
+            _need(plain, f"{name} = {each!r}")
         _need(isinstance(record.get("details", {}), Mapping), "details are not a mapping")
 
 

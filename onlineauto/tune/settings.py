@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,12 @@ from onlineauto.tune.progress import Progress
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler, Setting
 from onlineauto.tune.searchers import SEARCHERS, Searcher
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
+from onlineauto.tune.searchers.outcome import objectives_of
 from onlineauto.tune.spaces import Space
 from onlineauto.tune.spaces.open_space import OpenSpace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from onlineauto.tune.spaces import Parameter
 
@@ -23,7 +25,6 @@ _NEED_SPACE = {"dehb", "pbt", "grid"}
 """Schedulers and searchers that encode configs, or combine all values, so that the space must be declared."""
 _NO_PRIOR = {"quasi", "grid"}
 """Searchers whose configs do not depend on priors."""
-_MODES = {"min": 1.0, "max": -1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,8 @@ class StudySettings:
     setting : Setting
     scheduler, searcher : tuple
         A name, its options, and a callable that creates a new object.
-    mode : str
+    mode : str, list or dict
+        As for `Study`, as plain JSON.
     max_trials : int or None
     retries : int
     lease : float or None
@@ -47,7 +49,7 @@ class StudySettings:
     setting: Setting
     scheduler: tuple[str, Mapping[str, Any], Callable[[], Scheduler]]
     searcher: tuple[str, Mapping[str, Any], Callable[[], Searcher]]
-    mode: str
+    mode: Any
     max_trials: int | None
     retries: int
     lease: float | None = None
@@ -57,7 +59,7 @@ class StudySettings:
     def of(
         cls,
         space: Mapping[str, Parameter | Mapping[str, Any]] | Space | None,
-        scheduler: str | Scheduler,
+        scheduler: str | Scheduler | None,
         searcher: str | Searcher | None,
         *,
         mode: Any,
@@ -73,8 +75,9 @@ class StudySettings:
         OptionError
             If a value is not valid; the message lists the valid values.
         """
-        if not isinstance(mode, str) or mode not in _MODES:
-            raise OptionError(f"mode = {mode!r}: valid are {', '.join(_MODES)}")
+        several = len(objectives_of(mode)) > 1
+        if scheduler is None:
+            scheduler = "fifo" if several else "hyperband"
         how = _part("scheduler", scheduler, SCHEDULERS, Scheduler)
         default = how[2]().default_searcher
         if space is None:
@@ -83,7 +86,7 @@ class StudySettings:
             setting=Setting(space=space if isinstance(space, Space) else Space(space), **ladder),
             scheduler=how,
             searcher=_part("searcher", default if searcher is None else searcher, SEARCHERS, Searcher),
-            mode=mode,
+            mode=mode if isinstance(mode, str) else dict(mode) if isinstance(mode, Mapping) else list(mode),
             max_trials=None if max_trials is None else count("max_trials", max_trials, 1),
             retries=count("retries", retries, 0),
             lease=None if lease is None else seconds_of(lease),
@@ -91,8 +94,15 @@ class StudySettings:
         )
         if isinstance(space, OpenSpace) and (names := _NEED_SPACE & {how[0], settings.searcher[0]}):
             raise OptionError(f"{', '.join(names)!r} needs a space that is declared before the study begins")
+        if several and how[0] != "fifo":
+            raise OptionError(f"scheduler={how[0]!r} compares one objective; with several, it is 'fifo'")
+        if several and not settings.searcher[2]().several:
+            takes = ", ".join(name for name, each in SEARCHERS.items() if each.several)
+            raise OptionError(f"searcher={settings.searcher[0]!r} learns one objective; {takes} take several")
         if settings.setting.space.has_prior and settings.searcher[0] in _NO_PRIOR:
-            raise OptionError(f"searcher={settings.searcher[0]!r} uses no prior; tpe, gp, cmaes and random do")
+            raise OptionError(
+                f"searcher={settings.searcher[0]!r} uses no prior; tpe, gp, cmaes and random do"
+            )
         settings.progress()  # rejects a ladder of one rung before anything is written
         return settings
 
@@ -110,11 +120,6 @@ class StudySettings:
         rest = {key: value for key, value in stored.items() if key not in ("space", "scheduler", "searcher")}
         return cls.of(stored["space"] or None, parts["scheduler"], parts["searcher"], **{"rules": 1, **rest})
 
-    @property
-    def sign(self) -> float:
-        """The factor that turns a value into a loss."""
-        return _MODES[self.mode]
-
     def progress(self, setting: Setting | None = None) -> Progress:
         """Return the state of the study before its first record, optionally with another setting."""
         scheduler, make = self.scheduler[2](), self.searcher[2]
@@ -122,7 +127,7 @@ class StudySettings:
         searcher.begin(self.setting.space, seed=self.setting.seed)
         searcher.limit = self.max_trials
         scheduler.begin(setting or self.setting)
-        return Progress(scheduler, searcher, sign=self.sign, retries=self.retries)
+        return Progress(scheduler, searcher, objectives=objectives_of(self.mode), retries=self.retries)
 
     def described(self) -> dict[str, Any]:
         """Return the settings as plain JSON."""
@@ -155,6 +160,7 @@ class StudySettings:
         return replace(
             self,
             setting=setting,
+            mode=stored["mode"],  # in the order of the study
             max_trials=stored["max_trials"],
             lease=stored.get("lease"),
             searcher=searcher,

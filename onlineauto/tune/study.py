@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import logging
 import weakref
-from math import inf, isnan
+from math import inf
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError, shown
 from onlineauto.tune.claims import Claims, pauses
 from onlineauto.tune.optimizing import Optimizing
-from onlineauto.tune.plain import count, number
+from onlineauto.tune.plain import count
 from onlineauto.tune.replica import Replica
 from onlineauto.tune.schedulers import State
+from onlineauto.tune.searchers.outcome import Outcome, first_number
 from onlineauto.tune.settings import StudySettings, seconds_of
 from onlineauto.tune.spaces.open_space import OpenSpace
 from onlineauto.tune.store import open_store
@@ -64,8 +65,9 @@ class Study(Optimizing):
     ----------
     space : mapping, Space or None
         The parameters by their names. None if objectives suggest them while they run: see `optimize`.
-    scheduler : str or Scheduler
+    scheduler : str or Scheduler, optional
         ``hyperband``, ``race``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or a `Scheduler` object.
+        The default is ``hyperband``; with several objectives it is ``fifo``, and no other is accepted.
     searcher : str or Searcher, optional
         ``random``, ``quasi``, ``grid`` or ``tpe``, or a `Searcher` object. The default is ``tpe``; with
         ``dehb`` it is ``random``, which proposes uniform vectors.
@@ -73,8 +75,9 @@ class Study(Optimizing):
         The minimum and maximum resource of a trial, in any unit: epochs, events, … The default maximum is 81.
     eta : int
         The factor between one rung and the next.
-    mode : str
-        ``min`` if lower values are better, ``max`` if higher ones are.
+    mode : str, sequence or mapping
+        ``min`` if lower values are better, ``max`` if higher ones are. A list of these, or a mapping of names
+        to these, for several objectives: `best_trials` are then those that no other trial dominates.
     seed : int
         The same seed and the same values give the same study.
     name : str
@@ -101,13 +104,13 @@ class Study(Optimizing):
     def __init__(
         self,
         space: Mapping[str, Parameter | Mapping[str, Any]] | Space | None,
-        scheduler: str | Scheduler = "hyperband",
+        scheduler: str | Scheduler | None = None,
         searcher: str | Searcher | None = None,
         *,
         min_resource: int = 1,
         max_resource: int | None = None,
         eta: int = 3,
-        mode: str = "min",
+        mode: str | Sequence[str] | Mapping[str, str] = "min",
         seed: int = 0,
         name: str = "study",
         storage: str | Store | None = None,
@@ -244,11 +247,13 @@ class Study(Optimizing):
             If the step is not a whole number of at least 0, or a detail cannot be stored. Nothing is written.
         """
         with self._lock:
-            return self._claims.report(job, step, value, details)
+            return self._claims.report(job, step, first_number(value), details)
 
-    def tell(self, job: Job, value: float, details: Mapping[str, Any] | None = None) -> None:
+    def tell(self, job: Job, value: Any, details: Mapping[str, Any] | None = None) -> None:
         """Record the final value of a job. NaN, or a value that is not a number, fails the trial finally.
 
+        With several objectives, the value is a sequence, or a mapping of their names. With constraints, it is
+        a mapping, as in ``{"value": 0.3, "constraints": {"memory": -1.5}}``: one above 0 is violated.
         Details are the same as for `report`. A value is accepted until another process claims the job, even
         after the lease has expired.
 
@@ -257,14 +262,14 @@ class Study(Optimizing):
         LeaseLost
             If the job no longer belongs to its owner. Nothing is written; ask for another job.
         OptionError
-            If a detail cannot be stored. Nothing is written.
+            If there is not a value for each objective, or a detail cannot be stored. Nothing is written.
         """
         with self._lock:
-            loss = number(value)
-            if isnan(loss):
+            outcome = Outcome.of(value, self.objectives)
+            if outcome.has_nan:
                 self._claims.fail(job, f"the value is {shown(value)}, which is not a number", final=True)
             else:
-                self._claims.tell(job, loss, details)
+                self._claims.tell(job, outcome, details)
 
     def fail(self, job: Job, why: str) -> None:
         """Record that a job failed; it is tried again up to `retries` times.
@@ -384,7 +389,7 @@ class Study(Optimizing):
         stoppers: Sequence[Stopper] = (),
         callbacks: Sequence[Callback] = (),
     ) -> Trial | None:
-        """Run jobs until none is left, in parallel with any other workers, and return the best trial.
+        """Run jobs until none is left, in parallel with any other workers, and return `best`.
 
         Without `max_trials`, `jobs`, `rounds` and `stoppers`, the scheduler runs one more round.
 
@@ -420,6 +425,8 @@ class Study(Optimizing):
 
         if isinstance(self.settings.setting.space, OpenSpace):
             raise OptionError(f"the space of the study {self.name!r} is not declared: call Study.optimize")
+        if executor == "ray" and len(self.objectives) > 1:
+            raise OptionError("several objectives do not run on Ray: run with processes")
         jobs = None if jobs is None else count("jobs", jobs, 0)
         rounds = None if rounds is None else count("rounds", rounds, 0)
         checkpoint_every = count("checkpoint_every", checkpoint_every, 1)
@@ -469,11 +476,13 @@ class Study(Optimizing):
             _LOG.warning("no trial of the study %r has a value; %s", self.name, self._why_none())
         return best
 
-    def _known_value(self, job: Any) -> float | None:
-        """Return the value of the trial that a job resumes; None if it resumes none."""
+    def _known_value(self, job: Any) -> Any:
+        """Return the result of the trial that a job resumes; None if it resumes none."""
         resumes = job.resume_from is not None and job.resume_from[0] == job.trial
         with self._lock:
-            return self._current().trials[job.trial].value if resumes else None
+            trial = self._current().trials[job.trial]
+        known = resumes and trial.value is not None
+        return {"value": trial.value, "constraints": trial.constraints} if known else None
 
     def _trainable(self, given: AnyTrainable | str | None) -> AnyTrainable:
         """Return the trainable of the study, and record its name if other processes can import it."""

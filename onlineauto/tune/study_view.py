@@ -6,9 +6,12 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from onlineauto.errors import OptionError
 from onlineauto.tune.history import rows
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
+from onlineauto.tune.searchers.pareto import front
 from onlineauto.tune.trial import Job
 
 if TYPE_CHECKING:
@@ -82,12 +85,32 @@ class StudyView:
 
     @property
     def best(self) -> Trial | None:
-        """The incumbent: the trial with the best value at the largest resource so far. None at first."""
+        """The incumbent: the trial with the best value at the largest resource so far. None at first.
+
+        Feasible trials come first. If there are several objectives, the value is that of the first one.
+        """
         with self._lock:
             progress = self._replica.progress
             if progress.best is None:
                 return None
             return copy_trial((progress.trials if progress.best >= 0 else progress.added)[progress.best])
+
+    @property
+    def objectives(self) -> list[str]:
+        """The names of the objectives; ``value`` if there is one."""
+        return [*self._replica.progress.objectives]
+
+    @property
+    def best_trials(self) -> list[Trial]:
+        """The feasible trials that no other one dominates, by number; with one objective, `best`."""
+        objectives = self._replica.progress.objectives
+        if len(objectives) == 1:
+            return [best for best in [self.best] if best is not None and best.is_feasible]
+        ended = [each for each in self.trials if each.objectives and each.is_feasible]
+        if not ended:
+            return []
+        losses = [[sign * each.objectives[name] for name, sign in objectives.items()] for each in ended]
+        return [ended[row] for row in front(np.array(losses)).tolist()]
 
     @property
     def space(self) -> Space:
@@ -146,7 +169,8 @@ class StudyView:
         -------
         list of dict
             Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported),
-            ``config_…`` for each parameter of the trial, and the details of the value except lists.
+            ``value_…`` for each of several objectives, ``constraint_…`` for each constraint, ``config_…`` for
+            each parameter of the trial, and the details of the value except lists.
         """
         if job is not None and not isinstance(job, Job):
             raise OptionError(f"job = {job!r}: give what Study.ask returned, or None for all values")

@@ -107,6 +107,10 @@ class Trial:
         Why the last job failed, or empty.
     traceback : str
         The traceback of the last job that failed, or empty.
+    objectives : dict of str to float
+        In a study with several objectives: the value of each.
+    constraints : dict of str to float
+        The values of the constraints, which are met if they are at most 0.
     """
 
     number: int
@@ -121,6 +125,8 @@ class Trial:
     preemptions: int = 0
     error: str = ""
     traceback: str = ""
+    objectives: dict[str, float] = field(default_factory=dict)
+    constraints: dict[str, float] = field(default_factory=dict)
 
     @property
     def resource(self) -> int:
@@ -131,6 +137,11 @@ class Trial:
     def value(self) -> float | None:
         """The value at `resource`, or None."""
         return self.values[self.resource] if self.values else None
+
+    @property
+    def is_feasible(self) -> bool:
+        """True if no constraint is violated."""
+        return all(each <= 0 for each in self.constraints.values())
 
     @property
     def params(self) -> Config:
@@ -153,6 +164,8 @@ def describe_trial(trial: Trial) -> dict[str, Any]:
         "preemptions": trial.preemptions,
         "error": trial.error,
         "traceback": trial.traceback,
+        **({"objectives": dict(trial.objectives)} if trial.objectives else {}),
+        **({"constraints": dict(trial.constraints)} if trial.constraints else {}),
     }
 
 

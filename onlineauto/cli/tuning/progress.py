@@ -50,7 +50,9 @@ def line_of(study: Study, seconds: float) -> str:
     parts = [f"{study.name}: {len(trials)} trials"]
     parts += [f"{count} {state}" for state, count in sorted(states.items())]
     best = study.best
-    if best is not None:
+    if len(study.objectives) > 1:
+        parts.append(f"{len(study.best_trials)} best")
+    elif best is not None:
         parts.append(f"best {best.value:.6g} of trial {best.number} at {best.resource}")
     return f"{', '.join(parts)}, {seconds:.0f} s"
 
@@ -154,7 +156,9 @@ def _table(study: Study, progress: _Progress) -> Any:
 
 def _best(study: Study) -> list[Trial]:
     """Return the best trials among those with the largest resource, the best first."""
+    if len(study.objectives) > 1:
+        return study.best_trials[:_BEST]
     sign = -1.0 if study.mode == "max" else 1.0
     with_value = [trial for trial in study.trials if trial.value is not None]
-    with_value.sort(key=lambda trial: (-trial.resource, sign * (trial.value or 0.0)))
+    with_value.sort(key=lambda trial: (not trial.is_feasible, -trial.resource, sign * (trial.value or 0.0)))
     return with_value[:_BEST]

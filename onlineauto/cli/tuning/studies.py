@@ -33,6 +33,9 @@ def run(argv: Sequence[str]) -> int:
         states = Counter(str(trial.state) for trial in study.trials)
         counts = ", ".join(f"{count} {state.lower()}" for state, count in sorted(states.items()))
         best = study.best
+        if best is not None and len(study.objectives) > 1:
+            print(f"{name}: {counts}; {len(study.best_trials)} are dominated by no other")
+            continue
         end = "" if best is None else f"; best {best.value:.6g} of trial {best.number} at {best.resource}"
         print(f"{name}: {counts or 'no trials'}{end}")
     return 0

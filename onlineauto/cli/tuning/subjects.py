@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cli.tuning.tune_options import LEARNERS, OWN, FunctionOptions, StreamOptions, TuneOptions
 from onlineauto.engine.options.registry import ModelOptions
@@ -146,7 +146,12 @@ class TunedFunction:
         )
 
     def result_lines(self, study: Study) -> Iterator[str]:
-        """Yield the best config, one parameter per line."""
+        """Yield the best config, one parameter per line; with several objectives, the best trials."""
+        if len(study.objectives) > 1:
+            yield f"{len(study.best_trials)} of {len(study.trials)} trials are dominated by no other"
+            for trial in study.best_trials:
+                yield f"  trial {trial.number}: {json.dumps(trial.objectives)} {json.dumps(trial.config)}"
+            return
         yield _best_of(study)
         best = {} if study.best is None else study.best.config
         wide = max(map(len, best), default=0)
@@ -164,12 +169,12 @@ class TunedFunction:
                 )
             return Study(
                 Space.from_toml(function.space),
-                options.scheduler or "hyperband",
+                options.scheduler,
                 options.searcher,
                 min_resource=function.min_resource,
                 max_resource=function.max_resource if "max_resource" in self._supplied else None,
                 eta=options.eta,
-                mode=function.mode,
+                mode=_mode(function.mode),
                 seed=options.seed,
                 max_trials=options.max_trials,
                 retries=function.retries,
@@ -189,6 +194,14 @@ class TunedFunction:
         largest = function.max_resource if "max_resource" in self._supplied else None
         study.extend(max_trials=options.max_trials, max_resource=largest)
         return study
+
+
+def _mode(text: str) -> Any:
+    """Return the mode of a study from ``min``, ``min,max`` or ``loss:min,size:max``."""
+    parts = text.split(",")
+    if all(":" in part for part in parts):
+        return {name: each for name, _, each in (part.partition(":") for part in parts)}
+    return parts if len(parts) > 1 else text
 
 
 def _refuse(configuration: Configuration, group: Group, subject: str) -> None:

@@ -117,7 +117,13 @@ class FunctionOptions:
     space: str = option("", "The search space, as TOML.", vw=False, metavar="FILE")
     min_resource: int = option(1, "Smallest resource of a trial.", vw=False, minimum=1, metavar="N")
     max_resource: int = option(81, "Largest resource of a trial.", vw=False, minimum=1, metavar="N")
-    mode: str = option("min", "Whether low or high values are good.", vw=False, choices=("min", "max"))
+    mode: str = option(
+        "min",
+        "Whether low or high values are good: min or max; for several objectives one of these each, as in "
+        "min,max or loss:min,size:max.",
+        vw=False,
+        metavar="MODES",
+    )
     retries: int = option(0, "Maximum number of retries of a failed trial.", vw=False, minimum=0, metavar="N")
     checkpoint_every: int = option(1, "Steps between two checkpoints.", vw=False, metavar="N", minimum=1)
     executor: str = option(

@@ -31,6 +31,7 @@ class GridSearcher(Searcher):
     """
 
     name = "grid"
+    several = True
     ends = True
 
     def __init__(self, points: int = 5) -> None:

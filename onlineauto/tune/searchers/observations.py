@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.tune.searchers.outcome import INFEASIBLE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -71,10 +73,11 @@ class Observations:
         """Return the losses of trials for a model: float64[n], mean 0 and deviation 1, lower is better.
 
         Losses far above the median are cut: a model of them would be blind to differences between good
-        configs. If resources differ or losses are infinite, normal scores of the ranks stand for the losses.
+        configs. If resources differ, or a loss is infinite or that of an infeasible trial, normal scores of
+        the ranks stand for the losses.
         """
         losses = np.array([self.losses[row] for row in rows])
-        if len({self.levels[row] for row in rows}) > 1 or not np.isfinite(losses).all():
+        if len({self.levels[row] for row in rows}) > 1 or not (losses < INFEASIBLE).all():
             from scipy.special import ndtri
 
             rank = {row: at for at, row in enumerate(self.order(rows))}

@@ -9,7 +9,7 @@ from onlineauto.tune.spaces.open_space import space_of_configs
 from onlineauto.tune.spaces.space import Space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
@@ -44,7 +44,7 @@ class OpenSearcher(Searcher):
         self.parameters: dict[str, Parameter] = {}
         self._space: Space | None = None
         self._configs: list[Config] = []
-        self._results: list[tuple[int, float] | None] = []
+        self._results: list[tuple[int, list[float]] | None] = []
         self._rows: dict[tuple[Any, ...], list[int]] = {}
         self._suggested: set[int] = set()
         self._inner: Searcher | None = None
@@ -89,12 +89,21 @@ class OpenSearcher(Searcher):
         return next((row for row in rows if self._results[row] is None), rows[-1])
 
     def on_result(self, config: Config, resource: int, loss: float) -> None:  # noqa: D102
+        self.on_losses(config, resource, [loss])
+
+    def on_losses(self, config: Config, resource: int, losses: Sequence[float]) -> None:  # noqa: D102
         row = self._row(config)
         known = self._results[row]
         if known is None or resource >= known[0]:
-            self._results[row] = resource, loss
+            self._results[row] = resource, list(losses)
         if row in self._fitting and self._inner is not None and not self._outdated:
-            self._inner.on_result(self._fitting[row], resource, loss)
+            self._pass(self._inner, row, resource, losses)
+
+    def _pass(self, inner: Searcher, row: int, resource: int, losses: Sequence[float]) -> None:
+        if len(losses) > 1:
+            inner.on_losses(self._fitting[row], resource, losses)
+        else:
+            inner.on_result(self._fitting[row], resource, losses[0])
 
     def _begin_again(self) -> None:
         self._outdated = False
@@ -110,7 +119,7 @@ class OpenSearcher(Searcher):
         for row, result in enumerate(self._results):
             self._learn(row)
             if result is not None and row in self._fitting:
-                self._inner.on_result(self._fitting[row], *result)
+                self._pass(self._inner, row, *result)
 
     def _learn(self, row: int) -> None:
         """Pass the config of a row to the inner searcher, unless a value is not in the known space."""
@@ -126,7 +135,7 @@ class OpenSearcher(Searcher):
         return {
             "parameters": {name: each.described() for name, each in self.parameters.items()},
             "configs": list(self._configs),
-            "results": [None if each is None else list(each) for each in self._results],
+            "results": [None if each is None else [each[0], *each[1]] for each in self._results],
             "suggested": sorted(self._suggested),
         }
 
@@ -134,7 +143,7 @@ class OpenSearcher(Searcher):
         declared = state["parameters"]
         self.parameters = dict(Space(declared).parameters) if declared else {}
         self._configs = [dict(config) for config in state["configs"]]
-        self._results = [None if each is None else (each[0], each[1]) for each in state["results"]]
+        self._results = [None if each is None else (each[0], list(each[1:])) for each in state["results"]]
         self._suggested = set(state["suggested"])
         self._rows = {}
         for row, config in enumerate(self._configs):

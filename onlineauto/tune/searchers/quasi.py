@@ -32,6 +32,7 @@ class QuasiSearcher(Searcher):
     """
 
     name = "quasi"
+    several = True
 
     def __init__(self, sequence: str = "sobol") -> None:
         if sequence not in _SEQUENCES:

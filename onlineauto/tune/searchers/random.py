@@ -18,6 +18,7 @@ class RandomSearcher(Searcher):
     """Proposes independent configs; in a small space, it prefers configs that were not tried yet."""
 
     name = "random"
+    several = True
 
     def begin(self, space: Space, *, seed: int) -> None:  # noqa: D102
         super().begin(space, seed=seed)

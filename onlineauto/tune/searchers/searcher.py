@@ -12,7 +12,7 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.spaces.draw import Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import numpy as np
 
@@ -42,6 +42,8 @@ class Searcher(ABC):
         The arguments of the constructor as plain JSON, from which an equal searcher can be constructed.
     ends : bool
         True if the number of its proposals is finite.
+    several : bool
+        True if it may be used with several objectives.
     space : Space
         Set by `begin`.
     limit : int or None
@@ -54,6 +56,7 @@ class Searcher(ABC):
 
     name: ClassVar[str]
     ends: ClassVar[bool] = False
+    several: ClassVar[bool] = False
     options: Mapping[str, Any] = {}
     space: Space
 
@@ -93,6 +96,9 @@ class Searcher(ABC):
 
     def on_result(self, config: Config, resource: int, loss: float) -> None:
         """Learn the loss of a config at a resource; lower is better. It may be infinity, but not NaN."""
+
+    def on_losses(self, config: Config, resource: int, losses: Sequence[float]) -> None:
+        """Learn the losses of a config, one for each objective; called if there are several."""
 
     def on_retry(self, config: Config, why: str) -> None:
         """Learn that a job failed and is tried again."""

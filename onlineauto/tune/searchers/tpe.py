@@ -26,12 +26,13 @@ import numpy as np
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.searchers.observations import compared_level
+from onlineauto.tune.searchers.pareto import ranked
 from onlineauto.tune.searchers.parzen import Parzen
 from onlineauto.tune.searchers.searcher import Searcher
 from onlineauto.tune.spaces import Categorical
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from onlineauto.tune.spaces import Config, Space
 
@@ -47,7 +48,7 @@ _CONDITIONAL = 0.05
 _OF_CELL = 0.5
 """Minimum width of kernels as a part of the width of a whole number."""
 _PRIOR = 10.0
-"""Weight of a prior, as a number of results: its effect on a proposal is this weight divided by the results."""
+"""The weight of a prior's logarithm in a proposal is this number divided by the number of results."""
 _MORE_GOOD = 1.5
 """The factor of the share that counts as good in a space with conditions."""
 
@@ -73,6 +74,7 @@ class TpeSearcher(Searcher):
     """
 
     name = "tpe"
+    several = True
 
     def __init__(self, startup: int = 10, candidates: int = 24, good: float = 0.1) -> None:
         if startup < 1 or candidates < 1 or not 0 < good < 1:
@@ -92,6 +94,7 @@ class TpeSearcher(Searcher):
         self._categories = [space.parameters[name].categories for name in self._choices]
         self._rows: dict[tuple[Any, ...], int] = {}
         self._size = 0
+        self._of_several: dict[int, list[float]] = {}
         self._reserve(256)
 
     def _reserve(self, size: int) -> None:
@@ -139,6 +142,10 @@ class TpeSearcher(Searcher):
         if resource >= self._levels[row]:
             self._levels[row], self._losses[row] = resource, loss
 
+    def on_losses(self, config: Config, resource: int, losses: Sequence[float]) -> None:  # noqa: D102
+        self.on_result(config, resource, losses[0])
+        self._of_several[self._rows[tuple(config.items())]] = list(losses)
+
     def may_end(self, number: int) -> bool:  # noqa: ARG002, D102
         return False
 
@@ -170,9 +177,7 @@ class TpeSearcher(Searcher):
         self, numbers: np.ndarray, words: np.ndarray, results: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return candidates with more of them, which are drawn from the prior: fewer with more results."""
-        configs = [
-            self.space.draw(rng) for _ in range(ceil(self._candidates * _PRIOR / (_PRIOR + results)))
-        ]
+        configs = [self.space.draw(rng) for _ in range(ceil(self._candidates * _PRIOR / (_PRIOR + results)))]
         codes = [self._coded(config) for config in configs]
         return (
             np.vstack([numbers, [code[0] for code in codes]]),
@@ -184,9 +189,14 @@ class TpeSearcher(Searcher):
         levels, losses = self._levels[: self._size], self._losses[: self._size]
         tried = levels[levels > 0]
         compared = compared_level(tried.tolist())
-        order = np.lexsort((losses, -np.minimum(levels, compared)))
         share = min(self._good * _MORE_GOOD, 1) if self._is_conditional else self._good
         count = min(ceil(share * len(tried)), _MOST_GOOD)
+        if self._of_several:
+            rows = np.array(sorted(self._of_several))
+            best = rows[ranked(np.array([self._of_several[row] for row in rows.tolist()]), count)]
+            losses = np.full(self._size, inf)
+            losses[best] = np.arange(len(best))
+        order = np.lexsort((losses, -np.minimum(levels, compared)))
         return np.sort(order[:count]), np.sort(order[count:])
 
     def _density(self, rows: np.ndarray) -> Parzen:
@@ -219,6 +229,7 @@ class TpeSearcher(Searcher):
             "words": self._words[:size].tolist(),
             "levels": self._levels[:size].tolist(),
             "losses": self._losses[:size].tolist(),
+            "several": [[row, losses] for row, losses in self._of_several.items()],
         }
 
     def recall(self, state: Mapping[str, Any]) -> None:  # noqa: D102
@@ -233,3 +244,4 @@ class TpeSearcher(Searcher):
                 config = self._config(self._numbers[row], self._words[row])
                 self._exist[row] = self._names_exist(config)
         self._rows = {tuple(config.items()): row for row, config in state["configs"]}
+        self._of_several = {row: list(losses) for row, losses in state.get("several", ())}

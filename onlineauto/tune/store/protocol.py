@@ -13,7 +13,8 @@ named     trainable                                         what trials run, MOD
 asked     trial, attempt, owner, config, resource,          a job, claimed by an owner
           resume_from (null or [trial, resource])
 reported  trial, attempt, step, value, and maybe details    an intermediate value, and its description
-told      trial, attempt, resource, value, maybe details    the job ended well
+told      trial, attempt, resource, value, and maybe        the job ended well; values has each of several
+          values, constraints, details                      objectives by name, and value the first one
 failed    trial, attempt, why, final, maybe traceback       the job ended badly; final: it is not tried again
 expired   trial, attempt                                    a lease ended; the job waits for its next attempt
 released  trial, attempt, maybe early                       its owner gave it back; early: it had not begun

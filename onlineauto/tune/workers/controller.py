@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from onlineauto.errors import OptionError, UnreachableError, shown
-from onlineauto.tune.plain import number
 from onlineauto.tune.progress import TRIES
+from onlineauto.tune.searchers.outcome import first_number
 from onlineauto.tune.store.patience import retry_call
 from onlineauto.tune.store.protocol import LeaseLost
 from onlineauto.tune.workers.heartbeat import Heartbeat
@@ -81,7 +81,7 @@ class Controller:
         *,
         lease: float = 60,
         heartbeat: Heartbeat | None = None,
-        known: Callable[[TrialJob], float | None] | None = None,
+        known: Callable[[TrialJob], Any] | None = None,
         jobs: int | None = None,
         waits: bool = True,
         every: int = 1,
@@ -104,7 +104,7 @@ class Controller:
         self._killed: dict[int, tuple[int, int]] = {}  # by trial: number of losses, and the last step
         self._jobs: dict[Claim, TrialJob] = {}
         self._disposable: list[int] = []
-        self._values: dict[Claim, float] = {}
+        self._values: dict[Claim, Any] = {}
         self.lease = lease if heartbeat is None else heartbeat.lease
         self._known = known
         self._own = Heartbeat(store, lease)
@@ -149,7 +149,7 @@ class Controller:
                 callback.on_start(job)
         return job
 
-    def _promote(self, job: TrialJob, value: float) -> None:
+    def _promote(self, job: TrialJob, value: Any) -> None:
         """Tell the study the known value of a job without running the job."""
         try:
             self._retry_store(lambda: self._tell(job, value))
@@ -224,7 +224,8 @@ class Controller:
         if claim not in self._jobs:
             return False
         self._reached[job.trial] = max(step.step, self._reached.get(job.trial, 0))
-        value = number(step.value)
+        value = first_number(step.value)
+        result = step.value if isinstance(step.value, list | tuple | dict) else value
         if math.isnan(value):
             self._fail(job, f"its value after step {step.step} is {shown(step.value)}, and no number")
             return False
@@ -233,17 +234,17 @@ class Controller:
         ended = [stopper.ends_trial(job.trial, step.step, value) for stopper in self._stoppers]
         try:
             if step.step >= job.resource:
-                self._tell(job, value, step.details)
+                self._tell(job, result, step.details)
                 return False
             stops = self._study.report(job, step.step, value, step.details) == "STOP"
         except OptionError as error:  # the details of the step cannot be stored
             self._fail(job, f"after step {step.step}: {error}")
             return False
-        self._values[claim] = value
+        self._values[claim] = result
         for callback in self._callbacks:
             callback.on_report(job, step.step, value)
         if stops or any(ended):
-            self._tell(job, value, _without_lists(step.details))
+            self._tell(job, result, _without_lists(step.details))
             return False
         return True
 
@@ -258,12 +259,16 @@ class Controller:
         for callback in self._callbacks:
             callback.on_checkpoint(job, step)
 
-    def _tell(self, job: TrialJob, value: float, details: Details = None) -> None:
-        self._study.tell(job, value, details)
+    def _tell(self, job: TrialJob, result: Any, details: Details = None) -> None:
+        try:
+            self._study.tell(job, result, details)
+        except OptionError as error:  # there is not a value for each objective, or a detail cannot be stored
+            self._fail(job, str(error))
+            return
         self._forget(job)
         self._dispose(_AT_ONCE)
         for callback in self._callbacks:
-            callback.on_result(job, value)
+            callback.on_result(job, first_number(result))
 
     def _fail(self, job: TrialJob, reason: str) -> None:
         self._study.fail(job, reason)

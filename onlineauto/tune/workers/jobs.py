@@ -71,7 +71,7 @@ class Jobs(Protocol):
     def report(self, job: Any, step: int, value: float, details: Mapping[str, Any] | None = ...) -> str:
         """Receive an intermediate value and its details; return ``CONTINUE`` or ``STOP``."""
 
-    def tell(self, job: Any, value: float, details: Mapping[str, Any] | None = ...) -> None:
+    def tell(self, job: Any, value: Any, details: Mapping[str, Any] | None = ...) -> None:
         """Receive the final value of a job and its details."""
 
     def needed(self, trial: int) -> set[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.store import MemoryStore
@@ -37,7 +37,7 @@ def run_study(
     workers: int | Workers | RayWorkers = 0,
     executor: str = "processes",
     heartbeat: Heartbeat,
-    known: Callable[[TrialJob], float | None],
+    known: Callable[[TrialJob], Any],
     jobs: int | None = None,
     every: int = 1,
     folder: str | Path | None = None,
