@@ -219,7 +219,7 @@ class Progress:
             raise UnfitRecord(str(record["why"]))
         if not isinstance(record.get("kind"), str) or record["kind"] not in self._apply:
             raise UnfitRecord(f"its kind {record.get('kind')!r} is unknown")
-        check_record(record, self.trials, has_gaps=self._scheduled.has_gaps)
+        check_record(record, self.trials, objectives=self.objectives, has_gaps=self._scheduled.has_gaps)
         self._apply[record["kind"]](record)
         if record["kind"] in ("told", "failed", "expired", "released"):
             self._unfinished.pop(record["trial"], None)

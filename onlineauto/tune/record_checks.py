@@ -6,7 +6,7 @@ record that does not fit is skipped by `Replica`, and everything after it is app
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final
@@ -53,7 +53,13 @@ class SkippedRecord:
     why: str
 
 
-def check_record(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool = False) -> None:
+def check_record(
+    record: Record,
+    trials: Mapping[int, Trial],
+    *,
+    objectives: Collection[str] = ("value",),
+    has_gaps: bool = False,
+) -> None:
     """Check all parts of a record that do not depend on the scheduler.
 
     In a log that `has_gaps`, a job may begin although the end of the job before it, or earlier jobs and
@@ -67,7 +73,7 @@ def check_record(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool 
     try:
         kind = record["kind"]
         if kind in _OF_JOBS:
-            _check_job(record, trials)
+            _check_job(record, trials, objectives)
         elif kind == "asked":
             _check_asked(record, trials, has_gaps=has_gaps)
         elif kind == "named":
@@ -92,7 +98,7 @@ def check_record(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool 
         raise UnfitRecord(str(error)) from None
 
 
-def _check_job(record: Record, trials: Mapping[int, Trial]) -> None:
+def _check_job(record: Record, trials: Mapping[int, Trial], objectives: Collection[str]) -> None:
     kind, attempt = record["kind"], record["attempt"]
     trial = _trial(record, trials)
     _need(trial is not None, f"there is no trial {record['trial']!r}")
@@ -117,6 +123,9 @@ def _check_job(record: Record, trials: Mapping[int, Trial]) -> None:
             each = record.get(name, {})
             plain = isinstance(each, Mapping) and not any(isnan(number(one)) for one in each.values())
             _need(plain, f"{name} = {each!r}")
+        values = record.get("values", {})
+        all_there = kind == "reported" or set(values or ("value",)) == set(objectives)
+        _need(all_there, f"values = {values!r}: the objectives are {', '.join(objectives)}")
         _need(isinstance(record.get("details", {}), Mapping), "details are not a mapping")
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+_LARGEST = 1e300
+
 
 def front(losses: np.ndarray) -> np.ndarray:
     """Return the rows that no other row dominates: int64[m], in order.
@@ -57,7 +59,8 @@ def spread(losses: np.ndarray, rows: np.ndarray) -> np.ndarray:
     Again and again, the row with the least distance between its neighbours is removed and put last.
     """
     kept, removed = rows, list[int]()
-    scaled = losses - losses[rows].min(axis=0)
+    finite = np.clip(losses, -_LARGEST, _LARGEST)
+    scaled = finite - finite[rows].min(axis=0)
     scaled = scaled / np.maximum(scaled[rows].max(axis=0), 1e-300)
     while len(kept) > 2:
         distance = np.zeros(len(kept))
