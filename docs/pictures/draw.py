@@ -18,6 +18,7 @@ from onlineauto.explorers.policy import Policy
 from onlineauto.pictures import (
     Picture,
     crossings,
+    front_picture,
     race,
     rewards,
     study_picture,
@@ -83,6 +84,8 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
             dark=dark,
         ),
     )
+    front = msgspec.json.decode((DATA / "front.json").read_bytes())
+    yield "front", front_picture(**front, title="A study with two objectives", dark=dark)
     title = "How an event becomes a decision, and evidence"
     yield "parts", _flow(_BOXES, _ARROWS, "ensemble", title=title, dark=dark)
     title = "How Python calls machine code"

@@ -71,6 +71,7 @@ def main() -> None:
             table[: table.index("total feature")], encoding="utf-8"
         )
     (DATA / "study.json").write_bytes(msgspec.json.encode(study()) + b"\n")
+    (DATA / "front.json").write_bytes(msgspec.json.encode(front()) + b"\n")
     (DATA / "values.json").write_bytes(
         msgspec.json.format(msgspec.json.encode(values())) + b"\n"
     )
@@ -116,6 +117,34 @@ def values() -> dict[str, object]:
     return {
         "values": {each.policy: each.dr for each in evaluation.values()},
         "growth": thin,
+    }
+
+
+def front() -> dict[str, object]:
+    """Return a study with two objectives and a constraint, and its front."""
+    tuned = Study(
+        {
+            "rate": Float(1e-2, 1, log=True, prior=0.3),
+            "depth": Int(1, 12),
+            "loss": Categorical(["squared", "logistic", "hinge"]),
+        },
+        mode={"loss": "min", "size": "min"},
+        max_resource=1,
+        max_trials=120,
+        seed=0,
+    )
+    tuned.run(
+        lambda config: {
+            "loss": (1 - config["rate"]) ** 2 + 0.3 / config["depth"],
+            "size": config["rate"] * config["depth"] + (config["loss"] == "hinge"),
+            "constraints": {"memory": config["rate"] * config["depth"] - 6},
+        }
+    )
+    return {
+        "history": tuned.history(),
+        "space": tuned.space.described(),
+        "objectives": tuned.objectives,
+        "front": [trial.number for trial in tuned.best_trials],
     }
 
 

@@ -152,7 +152,7 @@ def draw_lines(
 ) -> None:
     """Draw configs as lines over all parameters: the places of each line, its colour and its width."""
     for places, colour, wide in lines:
-        axes.plot(*zip(*places, strict=True), color=colour, linewidth=wide, alpha=0.8)
+        axes.plot(*zip(*places, strict=True), color=colour, linewidth=wide, alpha=1 if wide > 2 else 0.8)
     for at, declaration in enumerate(space.values()):
         axes.axvline(at, color=style.quiet, linewidth=0.8)
         for position, text in _marks(declaration):

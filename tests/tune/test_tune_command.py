@@ -31,6 +31,9 @@ def loss(config, resource, report):
             time.sleep(3600)
         steps += 1
         report((config["rate"] - 0.3) ** 2 + 1 / (report.step + 1), save=report.step)
+def both(config):
+    return {"loss": config["rate"], "gain": config["rate"] * (config["loss"] == "squared"),
+            "constraints": [0.2 - config["rate"]]}
 def fails(config):
     raise ValueError("no data")
 """
@@ -69,6 +72,22 @@ def test_the_best_config_is_printed_and_nothing_else(
     assert first.startswith("best of ")
     assert [line.split()[0] for line in config] == ["rate", "loss"]
     assert err == ""
+
+
+def test_the_front_of_several_objectives_is_printed(
+    url: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--trainable", "tuned_in_a_test:both", "--space", "space.toml", "--max_trials", "20")
+    assert main(["tune", *options, "--mode", "loss:min,gain:max", "--study", url]) == 0
+    first, *front = capsys.readouterr().out.splitlines()
+    study = Study.load("study", storage=url)
+    assert first == f"{len(front)} of 20 trials are dominated by no other"
+    assert [int(line.split()[1].rstrip(":")) for line in front] == [each.number for each in study.best_trials]
+    assert all(each.is_feasible for each in study.best_trials)
+    assert main(["studies", url]) == 0
+    assert capsys.readouterr().out == f"study: 20 terminated; {len(front)} are dominated by no other\n"
+    with pytest.raises(OptionError, match="valid are min, max"):
+        main(["tune", *options, "--mode", "min,down"])
 
 
 def test_a_study_goes_on_and_knows_what_it_runs(
