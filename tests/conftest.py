@@ -138,6 +138,7 @@ CI = (
     "tune/test_claims.py",
     "tune/test_commands.py",
     "tune/test_dehb.py",
+    "tune/test_optuna_samplers.py",
     "tune/workers/test_killed.py",
     "tune/workers/test_workers.py",
 )

@@ -2,9 +2,9 @@
 
     python -m tests.tune.store.histories list-append|mutex HISTORY.json
 
-A history is a list of events in their real order, in the form of Jepsen: ``process``, ``type`` (``invoke``,
-``ok``, ``fail`` for what has not happened, ``info`` for what is unknown), ``f`` and ``value``. The command also
-reads JSON histories of elle-cli, known good and known bad ones, which are not part of this repository.
+A history is a list of events in their real order, in the form of Jepsen: ``process``, ``f``, ``value`` and
+``type`` (``invoke``, ``ok``, ``fail`` for what has not happened, ``info`` for what is unknown). The command
+also reads JSON histories of elle-cli, known good and known bad ones, which are not in this repository.
 
 Source: Kingsbury and Alvaro: Elle: inferring isolation anomalies from experimental observations, 2020.
 """

@@ -131,8 +131,7 @@ def test_the_anomaly_of_a_bad_history_is_found(name: str) -> None:
         ),
         ("0 invoke acquire, 0 info acquire, 1 invoke acquire, 1 ok acquire", True),
         (
-            "0 invoke acquire, 0 ok acquire, 0 invoke release, 0 info release, "
-            "1 invoke acquire, 1 ok acquire",
+            "0 invoke acquire, 0 ok acquire, 0 invoke release, 0 info release, 1 invoke acquire",
             True,
         ),
         ("1 invoke release, 1 ok release", False),
