@@ -1,10 +1,10 @@
 """Check histories of concurrent clients, as Elle and Knossos do: list-append transactions, and a mutex.
 
-    python -m tests.tune.store.histories list-append|mutex HISTORY.json
+    python -m tests.tune.store.histories list-append|mutex HISTORY
 
 A history is a list of events in their real order, in the form of Jepsen: ``process``, ``f``, ``value`` and
 ``type`` (``invoke``, ``ok``, ``fail`` for what has not happened, ``info`` for what is unknown). The command
-also reads JSON histories of elle-cli, known good and known bad ones, which are not in this repository.
+also reads histories of elle-cli, JSON or EDN, known good or known bad, which are not in this repository.
 
 Source: Kingsbury and Alvaro: Elle: inferring isolation anomalies from experimental observations, 2020.
 """
@@ -12,6 +12,7 @@ Source: Kingsbury and Alvaro: Elle: inferring isolation anomalies from experimen
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Event", "list_append", "main", "mutex"]
+__all__ = ["Event", "from_edn", "list_append", "main", "mutex"]
 
 Event = dict[str, Any]
 
@@ -43,16 +44,18 @@ def _operations(history: Sequence[Mapping[str, Any]]) -> list[_Operation]:
     found: list[_Operation] = []
     begun: dict[Any, tuple[int, Mapping[str, Any]]] = {}
     for at, event in enumerate(history):
-        process, kind = event["process"], str(event["type"]).lstrip(":")
+        process, kind = event["process"], str(event["type"])
         if kind == "invoke":
             begun[process] = at, event
         elif process in begun:
             start, invoked = begun.pop(process)
             value = event["value"] if kind == "ok" and "value" in event else invoked.get("value")
             end = inf if kind == "info" else at
-            found.append(_Operation(process, str(invoked["f"]).lstrip(":"), value, start, end, kind))
+            found.append(_Operation(process, str(invoked.get("f", "txn")), value, start, end, kind))
     for process, (start, invoked) in begun.items():
-        found.append(_Operation(process, str(invoked["f"]), invoked.get("value"), start, inf, "info"))
+        found.append(
+            _Operation(process, str(invoked.get("f", "txn")), invoked.get("value"), start, inf, "info")
+        )
     return found
 
 
@@ -70,7 +73,7 @@ def list_append(history: Sequence[Mapping[str, Any]]) -> list[str]:
         own: dict[Any, list[Any]] = defaultdict(list)
         seen: dict[Any, list[Any]] = {}
         for f, key, value in each.value:
-            if str(f).lstrip(":") == "append":
+            if f == "append":
                 if (key, value) in writers:
                     anomalies.append(f"duplicate append of {value!r} to {key!r}")
                 writers[key, value] = at
@@ -211,10 +214,34 @@ def mutex(history: Sequence[Mapping[str, Any]]) -> bool:
     return False
 
 
+def from_edn(text: str) -> list[Event]:
+    """Return a history from EDN: a vector of maps, or one map per line.
+
+    >>> from_edn("{:process 0, :type :ok, :value [[:r 4 [1 2]] [:append 5 nil]]}")
+    [{'process': 0, 'type': 'ok', 'value': [['r', 4, [1, 2]], ['append', 5, None]]}]
+    """
+    stack: list[tuple[str, list[Any]]] = [("[", [])]
+    for word in re.findall(r'"(?:\\.|[^"])*"|[][{}()]|[^\s,\]\[{}()"]+', text):
+        if word in "[{(":
+            stack.append((word, []))
+        elif word in "]})":
+            kind, items = stack.pop()
+            pairs = zip(items[::2], items[1::2], strict=True)
+            stack[-1][1].append(dict(pairs) if kind == "{" else items)
+        else:
+            number = re.fullmatch(r"-?\d+", word)
+            known = {"nil": None, "true": True, "false": False}
+            plain = int(word) if number else known.get(word, word.lstrip(":").strip('"'))
+            stack[-1][1].append(plain)
+    found = stack[0][1]
+    return found[0] if found and isinstance(found[0], list) else found
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print the anomalies of a history in a file; return 0 if there are none."""
     kind, path = arguments
-    history = json.loads(Path(path).read_text("utf-8"))
+    text = Path(path).read_text("utf-8")
+    history = json.loads(text) if path.endswith(".json") else from_edn(text)
     anomalies = (
         list_append(history) if kind == "list-append" else [] if mutex(history) else ["not linearizable"]
     )
