@@ -221,6 +221,18 @@ class CbOptions:
         metavar="P",
         needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
+    keep_unrewarded: float = option(
+        1.0,
+        "Learn this share of the events whose cost is 0, such as 0.1, at random, and let each count 1/share; all "
+        "other events are learnt. All are predicted.",
+        vw=False,
+        keep=True,
+        override=True,
+        above=0,
+        maximum=1,
+        metavar="SHARE",
+        needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf"),
+    )
     rank_all: bool = option(
         False,
         "Predict all actions with their scores, best first.",

@@ -223,7 +223,8 @@ def learn_crosses(
             if end > 0:
                 learn_products(state, order, cells, n * end, lesson.cost, lesson.weight)
     n_seen = np.float64(members.inputs.seen[MOST_ACTIONS] + 1)
-    state.mean[0] += (lesson.cost - state.mean[0]) / min(n_seen, LATEST)
+    part = min(lesson.weight / min(n_seen, LATEST), 1.0)
+    state.mean[0] += (lesson.cost - state.mean[0]) * part
 
 
 @entry_kernel
