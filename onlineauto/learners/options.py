@@ -223,15 +223,14 @@ class CbOptions:
     )
     keep_unrewarded: float = option(
         1.0,
-        "Learn this share of the events whose cost is 0, such as 0.1, at random, and let each count 1/share; all "
-        "other events are learnt. All are predicted.",
+        "Learn a random share of the events whose cost is 0, such as 0.1, and let each count 1/share. All other "
+        "events are learnt. Events that are left out are not predicted.",
         vw=False,
         keep=True,
         override=True,
         above=0,
         maximum=1,
         metavar="SHARE",
-        needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf"),
     )
     rank_all: bool = option(
         False,

@@ -223,7 +223,7 @@ def run(
         else:
             hit = draws[t, 0] < 0.2
             reward = -2.0 if draws[t, 1] < 0.5 - (gap / 2 if hit else -gap / 2) else 3.0
-            observe(state, known, 5.0 * hit, 1.25 * (not hit), reward, 1.0)
+            observe(state, known, 5.0 * hit, 1.25 * (not hit), reward)
             observe_policy(policy, known, 1.25 * (not hit), reward, 1.0)
             widen(known, reward, 0.2 if hit else 0.8, 1)
             gained += 5.0 * gap
