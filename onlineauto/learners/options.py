@@ -223,8 +223,8 @@ class CbOptions:
     )
     keep_unrewarded: float = option(
         1.0,
-        "Learn a random share of the events whose cost is 0, such as 0.1, and let each count 1/share. All other "
-        "events are learnt. Events that are left out are not predicted.",
+        "Learn a random share of the events whose cost is 0, such as 0.1, and let each count 1/share. All "
+        "other events are learnt. Events that are left out are not predicted.",
         vw=False,
         keep=True,
         override=True,

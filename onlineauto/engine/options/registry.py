@@ -235,7 +235,7 @@ def check_automl(configuration: Configuration) -> None:
 
 
 def check_kept(configuration: Configuration) -> None:
-    """Reject ``--keep_unrewarded`` where it has no meaning, or with a test that does not weight events."""
+    """Reject ``--keep_unrewarded`` without a bandit, and with tests that do not weight events."""
     if configuration[CbOptions].keep_unrewarded == 1.0:
         return
     given, automl = configuration.supplied, configuration[AutomlOptions]
@@ -254,7 +254,7 @@ def check_kept(configuration: Configuration) -> None:
     low, high = automl.rewards()
     if low < high and not low <= 0 <= high:
         raise OptionError(
-            f"--keep_unrewarded needs a --cost_range that contains 0, the cost of unrewarded events, but it is "
+            "--keep_unrewarded needs a --cost_range that contains 0, the cost of unrewarded events, not "
             f"{automl.cost_range}"
         )
 
