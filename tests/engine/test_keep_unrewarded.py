@@ -66,7 +66,8 @@ def test_choice_depends_on_position_and_seed_and_not_on_features() -> None:
 
 def test_resumed_run_equals_an_uninterrupted_one() -> None:
     clicked = np.random.default_rng(2).random(3000) < 0.05
-    data, options = log(clicked), {"cb_explore_adf": True, "automl": 3, "keep_unrewarded": SHARE}
+    data = log(clicked)
+    options: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "keep_unrewarded": SHARE}
     whole, file = Run(Workspace(**options), data), io.BytesIO()
     whole.step()
     first = Run(Workspace(**options), data)

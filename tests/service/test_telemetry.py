@@ -33,7 +33,7 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    spans, records = InMemorySpanExporter(), InMemoryLogRecordExporter()
+    spans, records = InMemorySpanExporter(), InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     tracers, loggers = TracerProvider(), LoggerProvider()
     tracers.add_span_processor(SimpleSpanProcessor(spans))
     loggers.add_log_record_processor(SimpleLogRecordProcessor(records))

@@ -25,7 +25,6 @@ ENDPOINTS: Final = tuple(f"OTEL_EXPORTER_OTLP_{kind}ENDPOINT" for kind in ("", "
 """Standard variables of the environment, each of which turns OpenTelemetry on."""
 
 _LOG = logging.getLogger("onlineauto")
-_MISSING: Final = "needs the package opentelemetry: pip install 'onlineauto[otel]'"
 
 
 def record_spans(front: Front) -> None:
@@ -57,10 +56,10 @@ def record_spans(front: Front) -> None:
 
 def _configured() -> bool:
     """Return whether OpenTelemetry is in use; configure it by the environment if it is not configured."""
-    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
-        return False
-    wanted = [name for name in ENDPOINTS if os.environ.get(name)]
-    if not wanted and "opentelemetry.sdk.trace" not in sys.modules:
+    env = os.environ
+    wanted = [name for name in ENDPOINTS if env.get(name)]
+    disabled = env.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    if disabled or not (wanted or "opentelemetry.sdk.trace" in sys.modules):
         return False
     try:
         from opentelemetry import _logs, trace
@@ -71,14 +70,15 @@ def _configured() -> bool:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        raise OptionError(f"{wanted[0] if wanted else 'OpenTelemetry'} {_MISSING}") from error
+        what = wanted[0] if wanted else "OpenTelemetry"
+        raise OptionError(f"{what} needs packages: pip install 'onlineauto[otel]'") from error
 
     if wanted and not isinstance(trace.get_tracer_provider(), TracerProvider):
-        if os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp":
+        if env.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp":
             spans = TracerProvider()
             spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
             trace.set_tracer_provider(spans)
-        if os.environ.get("OTEL_LOGS_EXPORTER", "otlp") == "otlp":
+        if env.get("OTEL_LOGS_EXPORTER", "otlp") == "otlp":
             records = LoggerProvider()
             records.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
             _logs.set_logger_provider(records)
@@ -100,10 +100,8 @@ def _traced(
         try:
             result = method(*arguments, **keywords)
         except Exception as error:
-            span = tracer.start_span(name, start_time=begin)
-            span.record_exception(error)
-            span.set_attribute("error.type", type(error).__name__)
-            span.end()
+            failed = {"error.type": type(error).__name__}
+            tracer.start_span(name, start_time=begin, attributes=failed).end()
             raise
         attributes = count(result)
         if attributes is not None:
