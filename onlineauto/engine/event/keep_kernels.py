@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.records.loop import Label
-from onlineauto.explorers.sample_kernels import mixed_state
+from onlineauto.explorers.sample_kernels import mix_state
 from onlineauto.jit import F32, inline_kernel
 from onlineauto.learners._kernels import T
 
@@ -38,7 +38,7 @@ def keep_weight(run: LoopRun, label: Label) -> F32:
     if task.kept == 1.0 or label.cost != _ZERO:
         return _ONE
     position = run.model.shared[T : T + 1].view(np.uint64)[0]
-    draw = np.float64(mixed_state(task.kept_seed, position) >> np.uint64(11)) * _UNIT
+    draw = np.float64(mix_state(task.kept_seed, position) >> np.uint64(11)) * _UNIT
     return np.float32(1.0 / task.kept) if draw < task.kept else _ZERO
 
 
