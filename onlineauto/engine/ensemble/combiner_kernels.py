@@ -533,8 +533,8 @@ def _unexplained_variance(ensemble: Ensemble, cost: float, noise: float, weight:
     """Return the part of the variance of costs that is not explained, once the variance includes `cost`."""
     costs = ensemble.costs
     costs[CostSoFar.EVENTS] = min(costs[CostSoFar.EVENTS] + 1.0, LATEST)
-    part = min(np.float64(weight) / costs[CostSoFar.EVENTS], 1.0)
-    costs[CostSoFar.MEAN] += (cost - costs[CostSoFar.MEAN]) * part
+    events = max(costs[CostSoFar.EVENTS] / np.float64(weight), 1.0)
+    costs[CostSoFar.MEAN] += (cost - costs[CostSoFar.MEAN]) / events
     square = (cost - costs[CostSoFar.MEAN]) ** 2 / noise
     costs[CostSoFar.VARIANCE] += (square - costs[CostSoFar.VARIANCE]) / costs[CostSoFar.EVENTS]
     if not costs[CostSoFar.VARIANCE] > 0.0:
