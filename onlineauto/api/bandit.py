@@ -391,7 +391,8 @@ class AutoML(FromLogs):
             description = f"a reward of {-cost:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
             warnings.warn(f"{where}: {outlier_message(description)}", UserWarning, stacklevel=3)
         else:
-            self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
+            loss = cost * float(pmf[action]) / probability if len(pmf) else 0.0  # keep_unrewarded left it out
+            self._tally.add(1.0, loss=loss)
 
     # -- waiting decisions -----------------------------------------------------------------------------
 

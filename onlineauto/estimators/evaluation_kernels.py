@@ -120,8 +120,8 @@ def evaluate_events(evidence: Evidence, logged: Logged, alpha: float, bounds: ND
         predicted, expected = _predictions(evidence.floored, logged, i)
         if totals[EVENTS] >= totals[AWAITED] and evidence.floored[HIGH] > evidence.floored[LOW]:
             totals[OBSERVED] += 1.0
-            observe_policy(evidence.ips, evidence.open, w, reward)
-            observe_policy(evidence.snips, evidence.floored, w, reward)
+            observe_policy(evidence.ips, evidence.open, w, reward, 1.0)
+            observe_policy(evidence.snips, evidence.floored, w, reward, 1.0)
             observe_doubly(evidence.dr, evidence.floored, w, reward, predicted, expected)
         totals[EVENTS] += 1.0
         totals[WEIGHTS] += w

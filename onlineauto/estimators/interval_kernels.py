@@ -81,10 +81,14 @@ def interval(sums: NDArray[np.float64], alpha: float) -> tuple[float, float]:
 
 @entry_kernel
 @inline_kernel
-def observe_policy(state: NDArray[np.float64], scale: NDArray[np.float64], w: float, reward: float) -> None:
+def observe_policy(
+    state: NDArray[np.float64], scale: NDArray[np.float64], w: float, reward: float, most: float
+) -> None:
     """Add an event to the reward of one policy: `w` is 1/p if it would choose the logged action, else 0.
 
-    A reward outside the range of the scale, or a weight beyond 1/floor, is clipped.
+    If only 1/`most` of the events with the reward 0 are known, `w` is `most` times as large for these, and 0
+    for those that are not known. A reward outside the range of the scale, or a weight beyond `most`/floor, is
+    clipped.
     """
     width = scale[HIGH] - scale[LOW]
     if not width > 0.0:
@@ -93,9 +97,10 @@ def observe_policy(state: NDArray[np.float64], scale: NDArray[np.float64], w: fl
     c = state[REWARDS] / state[WEIGHT] if state[WEIGHT] > 0.0 else 0.5
     centre = scale[LOW] + c * width
     if scale[FLOOR] > 0.0:
-        w = min(w, 1.0 / scale[FLOOR])
+        largest = most / scale[FLOOR]
+        w = min(w, largest)
         x = centre + w * (r - c) * width
-        tally(state, x, -x, centre, width / scale[FLOOR])
+        tally(state, x, -x, centre, width * largest)
     else:
         tally(state, scale[LOW] + w * r * width, w * (1.0 - r) * width - scale[HIGH], centre, width)
     state[REWARDS] += w * w * r

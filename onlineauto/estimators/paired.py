@@ -132,7 +132,7 @@ class ChampionTest:
             raise InputError(f"a reward is a finite number, not {reward!r}")
         w1, w0 = (1.0 / p if logged == action else 0.0 for action in (challenger, champion))
         self._events += 1
-        observe_policy(self._champion, self._scale, w0, float(reward))
+        observe_policy(self._champion, self._scale, w0, float(reward), 1.0)
         if challenger != champion and predicted is None:
             observe(self._state, self._scale, w1, w0, float(reward))
         elif challenger != champion and predicted is not None:

@@ -34,6 +34,13 @@ null hypothesis would then be that the challenger was never ahead over any span.
 e-process for "the challenger was not ahead on average, neither since its start nor since any of these
 events". Bets that learn their stakes do not have this property: they win where signs merely alternate.
 
+**Events that are left out.** Of the events with the reward 0, only a random share 1/k may be known (see
+`onlineauto.engine.event.keep_kernels`). Each of them counts k times, and the mean increment stays μ. Let r₀
+in [0, 1] be the reward 0. With q₁ and q₀ at most 1/k from r₀, no increment of these events is below -B/k, so
+k times the increment is at least -B. The bets lose no more than if all events were known. Where rewards are
+rare the predictions lie within 1/k of r₀ anyway. (Stakes above ¾/B are not used then. Without a floor,
+increments are divided by k.)
+
 **Worse** is the same test with the roles exchanged. A sum is clipped to [1e-200, 1e200]. The lower limit adds
 so little that alpha rises by a factor of 1 + 1e-180.
 
@@ -48,7 +55,7 @@ random variables by betting*, 2020.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -84,6 +91,14 @@ SHARES = np.array([0.9, 0.6])[:, None] ** np.arange(float(N))  # row 0 if B is u
 SHARES /= SHARES.sum(axis=1, keepdims=True)
 AT_START = 0.9
 LEAST, LARGEST = 1e-200, 1e200
+
+
+class Counts(NamedTuple):
+    """How an event counts in a test."""
+
+    price: float  # what the challenger must gain at least, in [0, 0.25), as a part of the range of rewards
+    weight: float  # 1; for an event with the reward 0, `most`
+    most: float  # only 1/most of the events with the reward 0 are known
 
 
 def level(alpha: float, k: int) -> float:
@@ -179,12 +194,20 @@ def _settle(
     r: float,
     predicted: tuple[float, float],
     floor: float,
-    price: float,
+    counts: Counts,
 ) -> None:
-    """Apply a logged event to the bets of one side: policy 1 must gain more than `price`."""
+    """Apply a logged event to the bets of one side: policy 1 must gain more than the price."""
     (w1, w0), (q1, q0) = weights, predicted
+    price = counts.price
     if floor == 0.0:
-        _multiply(state, at, 0, (increment(w1, w0, r, 0.0, 1.0) - price) * _NARROW)
+        y = (increment(w1, w0, r, 0.0, 1.0) - price) * (counts.weight / counts.most)
+        _multiply(state, at, 0, y * _NARROW)
+        return
+    if counts.most > 1.0:
+        y = max((increment(w1, w0, r, q1, q0) - price) * counts.weight * floor, -1.0)
+        for j in range(_WIDE):
+            state[at + j] = min(max(state[at + j] * (1.0 + _MOST_LOST * y), LEAST), LARGEST)
+        _multiply(state, at, _WIDE, y)
         return
     for j in range(_WIDE):
         stake = min(_STAKE[j] * floor, _MOST_LOST)
@@ -214,19 +237,33 @@ def observe_predicted(
     predicted: tuple[float, float],
     price: float,
 ) -> None:
+    """Add a logged event; all events are known, see `observe_counted`."""
+    observe_counted(state, scale, (w1, w0), reward, predicted, Counts(price, 1.0, 1.0))
+
+
+@entry_kernel
+@inline_kernel
+def observe_counted(
+    state: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    weights: tuple[float, float],
+    reward: float,
+    predicted: tuple[float, float],
+    counts: Counts,
+) -> None:
     """Add a logged event on which the challenger (1) and the champion (0) would act differently.
 
-    `w1` and `w0` are importance weights; at least one is 0. `predicted` are q₁ and q₀, the rewards predicted
-    for the two actions before this reward was known; without a floor they are not used. To be better the
-    challenger must gain more than `price`, in [0, 0.25), as a part of the range of rewards.
+    `weights` are importance weights, of which at least one is 0. `predicted` are q₁ and q₀, the rewards
+    predicted for the two actions before this reward was known; without a floor they are not used. `counts`
+    has the price by which the challenger must be better, and how many events this event stands for.
 
     A reward outside the range of `scale`, or a weight beyond 1/floor, is clipped. For the side that loses by
     the event, it counts as the worst possible. So the test is about rewards clipped to what was known before
     them. If in some contexts an action has a smaller propensity than the floor, the error of the test is at
     most their share (twice that, if q₁ and q₀ differ).
     """
-    width = scale[HIGH] - scale[LOW]
-    if not width > 0.0:
+    width, (w1, w0) = scale[HIGH] - scale[LOW], weights
+    if not width > 0.0 or (counts.most > 1.0 and is_beyond(scale, 0.0)):
         return
     floor, learnt = scale[FLOOR], scale[LEARNT] > 0.0
     r = in_unit((reward - scale[LOW]) / width)
@@ -236,12 +273,15 @@ def observe_predicted(
         beyond = beyond or max(w1, w0) * floor > 1.0 + 1e-6
         w1, w0 = min(w1, 1.0 / floor), min(w0, 1.0 / floor)
         q1, q0 = in_unit((predicted[0] - scale[LOW]) / width), in_unit((predicted[1] - scale[LOW]) / width)
+        if counts.most > 1.0:
+            zero, near = -scale[LOW] / width, 1.0 / counts.most
+            q1, q0 = min(max(q1, zero - near), zero + near), min(max(q0, zero - near), zero + near)
     else:
         q1, q0 = 0.0, 1.0
     _open(state, 1 if floor > 0.0 else 0, learnt)
-    up = increment(w1, w0, r, q1, q0)
-    down = -up if floor > 0.0 else increment(w0, w1, r, 0.0, 1.0)
-    tally(state, up * width, down * width, 0.0, width / floor if floor > 0.0 else width)
+    up = increment(w1, w0, r, q1, q0) * counts.weight
+    down = -up if floor > 0.0 else increment(w0, w1, r, 0.0, 1.0) * counts.weight
+    tally(state, up * width, down * width, 0.0, width / floor if floor > 0.0 else width * counts.most)
     r_up, q1_up, q0_up, r_down, q1_down, q0_down = r, q1, q0, r, q1, q0
     if beyond and up < 0.0:
         r_up = 1.0 if w0 > 0.0 else 0.0
@@ -249,18 +289,20 @@ def observe_predicted(
     if beyond and down < 0.0:
         r_down = 1.0 if w1 > 0.0 else 0.0
         q1_down = q0_down = 1.0 - r_down
-    _settle(state, LANES, (w1, w0), r_up, (q1_up, q0_up), floor, price)
-    _settle(state, LANES + N, (w0, w1), r_down, (q0_down, q1_down), floor, 0.0)
+    _settle(state, LANES, (w1, w0), r_up, (q1_up, q0_up), floor, counts)
+    free = Counts(0.0, counts.weight, counts.most)
+    _settle(state, LANES + N, (w0, w1), r_down, (q0_down, q1_down), floor, free)
     if learnt:
-        _settle_freely(state, w1_free, w0_free, r, price)
+        _settle_freely(state, w1_free, w0_free, r, counts)
     _sum_up(state, learnt)
 
 
 @inline_kernel
-def _settle_freely(state: NDArray[np.float64], w1: float, w0: float, r: float, price: float) -> None:
+def _settle_freely(state: NDArray[np.float64], w1: float, w0: float, r: float, counts: Counts) -> None:
     """Apply a logged event to the bets that need no floor."""
-    _multiply(state, _FREE, 0, (increment(w1, w0, r, 0.0, 1.0) - price) * _NARROW)
-    _multiply(state, _FREE + N, 0, increment(w0, w1, r, 0.0, 1.0) * _NARROW)
+    part = counts.weight / counts.most * _NARROW
+    _multiply(state, _FREE, 0, (increment(w1, w0, r, 0.0, 1.0) - counts.price) * part)
+    _multiply(state, _FREE + N, 0, increment(w0, w1, r, 0.0, 1.0) * part)
 
 
 @entry_kernel

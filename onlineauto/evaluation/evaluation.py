@@ -30,6 +30,7 @@ from onlineauto.estimators.scale_kernels import BELOW, OUTSIDE
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.learners.options import CbOptions
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -323,6 +324,10 @@ def _check(
         rules = [*rules, rules_of(policy.configuration)]
         if rules[-1] != rules[0]:
             raise OptionError(f"{name} and {next(iter(policies))} have different options for reading events")
+        if policy.configuration[CbOptions].keep_unrewarded != 1.0:
+            raise OptionError(
+                f"{name}: a policy with --keep_unrewarded does not predict all events; leave it out"
+            )
     if not 0.0 < alpha < 1.0:
         raise OptionError(f"alpha cannot be {alpha}; it is a probability between 0 and 1")
     if cost_range is not None and not cost_range[0] < cost_range[1]:

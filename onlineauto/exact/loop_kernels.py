@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.live_config_kernels import (
     better_challenger,
@@ -35,11 +37,12 @@ from onlineauto.features._kernels import forget
 from onlineauto.jit import call_at, entry_kernel, inline_kernel
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.loop import Actions, Context, LoopRun, Results
     from onlineauto.features.records import Stream
+
+_ONE = np.float32(1)
 
 
 @inline_kernel
@@ -117,7 +120,7 @@ def run_events_as_vw(
             account(run.model, label.weight, labelled, holdout)
         cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
         if searching and tests:
-            observe_rewards(run, buffers.score, actions.n, learnt, True)
+            observe_rewards(run, buffers.score, actions.n, learnt, True, _ONE)
             slot = better_challenger(run.live)
             if slot > 0:
                 cursor[Cursor.SIGNAL], cursor[Cursor.SLOT] = LoopSignal.BOUND_CROSSED, slot

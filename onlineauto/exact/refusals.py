@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _NOT_EXACT: Final = {
     "experimental_full_name_interactions": "Vowpal Wabbit crosses runs of the features of one full name",
+    "keep_unrewarded": "Vowpal Wabbit learns all events",
     "max_crossed": "Vowpal Wabbit leaves no interaction out",
     "rnd": "Vowpal Wabbit draws the guesses of members by the indices of weights",
 }

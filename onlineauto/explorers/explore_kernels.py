@@ -40,18 +40,25 @@ def note_cost(at: Exploration, cost: F32) -> None:
         at.costs[HIGH] = max(at.costs[HIGH], cost)
 
 
-@kernel
-def note_error(at: Exploration, cost: F32, prediction: F32) -> None:
-    """Add a learnt cost and the error of its prediction to the sums for `typical_error`."""
-    sums, c = at.errors, np.float64(cost)
+@inline_kernel
+def note_value(at: Exploration, cost: float) -> None:
+    """Add a cost to the sums for `typical_error`."""
+    sums = at.errors
     sums[Errors.EVENTS] += 1.0
-    difference = c - sums[Errors.MEAN]
+    difference = cost - sums[Errors.MEAN]
     sums[Errors.MEAN] += difference / sums[Errors.EVENTS]
-    sums[Errors.SQUARES] += difference * (c - sums[Errors.MEAN])
-    error = c - np.float64(prediction)
+    sums[Errors.SQUARES] += difference * (cost - sums[Errors.MEAN])
+
+
+@kernel
+def note_error(at: Exploration, cost: F32, prediction: F32, weight: F32) -> None:
+    """Add a learnt cost and the error of its prediction, which counts `weight`, to the same sums."""
+    sums, c = at.errors, np.float64(cost)
+    note_value(at, c)
+    error, times = c - np.float64(prediction), np.float64(weight)
     if math.isfinite(error * error):
-        sums[Errors.RECENT] = _KEEPS * sums[Errors.RECENT] + 1.0
-        sums[Errors.RECENT_SQUARES] = _KEEPS * sums[Errors.RECENT_SQUARES] + error * error
+        sums[Errors.RECENT] = _KEEPS * sums[Errors.RECENT] + times
+        sums[Errors.RECENT_SQUARES] = _KEEPS * sums[Errors.RECENT_SQUARES] + times * (error * error)
 
 
 @inline_kernel

@@ -221,6 +221,17 @@ class CbOptions:
         metavar="P",
         needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
+    keep_unrewarded: float = option(
+        1.0,
+        "Learn a random share of the events whose cost is 0, such as 0.1, and let each count 1/share. All "
+        "other events are learnt. Events that are left out are not predicted.",
+        vw=False,
+        keep=True,
+        override=True,
+        above=0,
+        maximum=1,
+        metavar="SHARE",
+    )
     rank_all: bool = option(
         False,
         "Predict all actions with their scores, best first.",

@@ -92,6 +92,7 @@ class LearnerOptions(TypedDict, total=False):
     cb_adf: bool | None
     cb_type: Word | None
     clip_p: float | None
+    keep_unrewarded: float | None
     rank_all: bool | None
 
     # Exploration

@@ -126,8 +126,8 @@ def test_sums_of_policies_add_up() -> None:
     whole, ends = np.zeros(POLICY_SIZE), [np.zeros(POLICY_SIZE) for _ in range(3)]
     for at in range(90):
         reward = draw.random()
-        observe_policy(ends[at % 3], scale, 2.0, reward)
-        observe_policy(whole, scale, 2.0, reward)
+        observe_policy(ends[at % 3], scale, 2.0, reward, 1.0)
+        observe_policy(whole, scale, 2.0, reward, 1.0)
     merged = merge_sums(np.zeros(POLICY_SIZE), ends)
     np.testing.assert_allclose(merged[4:], whole[4:], rtol=1e-9)
     np.testing.assert_allclose(merged, whole, rtol=0.2)  # sums are centred on the mean so far, of the branch

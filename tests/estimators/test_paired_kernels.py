@@ -224,7 +224,7 @@ def run(
             hit = draws[t, 0] < 0.2
             reward = -2.0 if draws[t, 1] < 0.5 - (gap / 2 if hit else -gap / 2) else 3.0
             observe(state, known, 5.0 * hit, 1.25 * (not hit), reward)
-            observe_policy(policy, known, 1.25 * (not hit), reward)
+            observe_policy(policy, known, 1.25 * (not hit), reward, 1.0)
             widen(known, reward, 0.2 if hit else 0.8, 1)
             gained += 5.0 * gap
         top = max(top, state[BETTER])
@@ -277,7 +277,7 @@ def test_what_is_surer_is_wider(seed: int) -> None:
     rng = np.random.default_rng(seed)
     state = np.zeros(POLICY_SIZE)
     for _ in range(100):
-        observe_policy(state, scale_of(0.5), 2.0 * float(rng.random() < 0.5), float(rng.random()))
+        observe_policy(state, scale_of(0.5), 2.0 * float(rng.random() < 0.5), float(rng.random()), 1.0)
     bounds = [interval(state, alpha) for alpha in (0.001, 0.05, 0.5)]
     assert bounds[0][0] < bounds[1][0] < bounds[2][0] < bounds[2][1] < bounds[1][1] < bounds[0][1]
 

@@ -128,7 +128,7 @@ def test_squarecb(scores: list[np.float32], scale: np.float32, exponent: float, 
 def test_scaled_squarecb(scores: list[np.float32], scale: float, costs: list[float], learnt: int) -> None:
     at = make_exploration(REGISTRY.parse("--cb_explore_adf --scaled_squarecb"))
     for cost in costs:
-        note_error(at, F(cost), F(cost / 2 + 1))
+        note_error(at, F(cost), F(cost / 2 + 1), F(1))
     gamma = scale * np.sqrt(len(scores) * learnt)
     rounded = [float(F(cost)) for cost in costs]
     error = naive.typical_error(rounded, [float(F(cost / 2 + 1)) for cost in costs])
@@ -150,7 +150,7 @@ def test_merged_errors_are_those_of_all_events() -> None:
     for costs in (everything, everything[:100], everything[100:], everything[:0]):
         at = make_exploration(REGISTRY.parse("--cb_explore_adf --scaled_squarecb"))
         for cost in costs:
-            note_error(at, F(cost), F(5))
+            note_error(at, F(cost), F(5), F(1))
         parts.append(at.errors)
     np.testing.assert_allclose(merge_errors(parts[1:])[:3], parts[0][:3], rtol=1e-9)
 

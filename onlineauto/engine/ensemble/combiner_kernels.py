@@ -46,6 +46,7 @@ from onlineauto.engine.ensemble.member import Lesson, Need, Part
 from onlineauto.engine.ensemble.need_kernels import all_rest, constant_of, leave_out_stopped, works
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.ensemble.product_kernels import forget_products
+from onlineauto.engine.event.keep_kernels import weigh
 from onlineauto.engine.event.live_config_kernels import (
     LEANING,
     best_action,
@@ -65,10 +66,10 @@ from onlineauto.estimators.difference_kernels import (
 )
 from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_policy
-from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_predicted
+from onlineauto.estimators.paired_kernels import Counts, is_better, is_worse, observe_counted
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
 from onlineauto.estimators.scale_kernels import HIGH, LOW
-from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import F32, call_at, entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners._kernels import ORIGIN, clip
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _rank(score: NDArray[np.float32], action: int, n: int, column: int) -> int:
 
 
 @inline_kernel
-def _scores_all(live: Live) -> bool:
+def scores_all(live: Live) -> bool:
     """Return whether the ensemble scores all actions of the next event to be learnt, not only the logged one.
 
     It does if it predicts, among the first events, if losses lean towards it, or if only rewards decide.
@@ -281,7 +282,7 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
     if not ensemble.serves:
         if not learns:
             return
-        if not _scores_all(run.live):
+        if not scores_all(run.live):
             begin = max(int(label.action), 0)
             end = min(begin + 1, end)
     last, members = constant_of(ensemble), len(ensemble.members.rests)
@@ -341,14 +342,15 @@ def _at_level_of_champion(score: NDArray[np.float32], action: int, n: int) -> np
 
 @inline_kernel
 def _test_losses(
-    run: LoopRun, score: NDArray[np.float32], action: int, n: int, ranking: int, label: Label
+    run: LoopRun, score: NDArray[np.float32], action: int, n: int, ranking: int, label: Label, kept: F32
 ) -> None:
     """Add an event to the test of losses: squared errors of the ensemble and of the champion.
 
     The weight of the event is 1 / (1 + rank). The rank is the number of actions ranked before the logged one,
     by the champion or by the column `ranking`, whichever is less. For a bandit's event, both predictions and
     the range of costs bound the difference of the errors. On single lines that bound would be loose, because
-    most labels are far from the ends of their range.
+    most labels are far from the ends of their range. `kept` (float32) is the event's `keep_weight`; the bound
+    must not depend on it, since it follows from the cost.
     """
     ensemble, shared, column = run.live.ensemble, run.model.shared, score.shape[1] - 1
     test = ensemble.test
@@ -356,12 +358,12 @@ def _test_losses(
     without = mix_predictions(run, score) if run.live.mixing else score[action, 0]
     champion, own = np.float64(clip(shared, without)), np.float64(clip(shared, score[action, column]))
     rank = min(_rank(score, action, n, ranking), _rank(score, action, n, 0))
-    counts = np.float64(label.weight) / (1.0 + rank)
-    gain = counts * ((champion - cost) ** 2 - (own - cost) ** 2)
+    counts, times = np.float64(label.weight) / (1.0 + rank), np.float64(kept)
+    gain = times * counts * ((champion - cost) ** 2 - (own - cost) ** 2)
     moved = own
     if run.task.shape != Shape.SIMPLE and ranking == column:
         moved = np.float64(clip(shared, _at_level_of_champion(score, action, n)))
-    fair = counts * ((champion - cost) ** 2 - (moved - cost) ** 2) * _fairness(label, n)
+    fair = times * counts * ((champion - cost) ** 2 - (moved - cost) ** 2) * _fairness(label, n)
     if math.isfinite(fair):
         test.fair[0] += fair
         test.fair[1] += fair * fair
@@ -371,13 +373,30 @@ def _test_losses(
         return
     both = champion + own
     reach = max(abs(both - 2.0 * ensemble.range[0]), abs(both - 2.0 * ensemble.range[1]))
+    if run.task.kept < 1.0:
+        reach = max(reach, abs(both) / run.task.kept)
     reach *= rare * counts * abs(champion - own)
     observe_difference_within(test.loss, test.loss_spread, rare * gain, reach)
 
 
 @inline_kernel
-def _test_rewards(run: LoopRun, score: NDArray[np.float32], n: int, column: int, label: Label) -> None:
-    """Add an event to the test of rewards: the rewards of the two best actions, if these differ."""
+def count_event_left_out(run: LoopRun, label: Label) -> None:
+    """Count an event that is not learnt because of its cost in the test of rewards."""
+    live, test, reward = run.live, run.live.ensemble.test, np.float64(label.cost)
+    if live.ensemble.range[1] > live.ensemble.range[0] and scores_all(live):
+        test.updates[0] += 1
+        for owner in range(2):
+            observe_policy(test.policies[owner], live.statistics.scale, 0.0, reward, 1.0 / run.task.kept)
+
+
+@inline_kernel
+def _test_rewards(
+    run: LoopRun, score: NDArray[np.float32], n: int, column: int, label: Label, kept: F32
+) -> None:
+    """Add an event to the test of rewards: the rewards of the two best actions, if these differ.
+
+    `kept` (float32) is its `keep_weight`.
+    """
     live, ensemble = run.live, run.live.ensemble
     test, statistics = ensemble.test, live.statistics
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
@@ -387,13 +406,16 @@ def _test_rewards(run: LoopRun, score: NDArray[np.float32], n: int, column: int,
     champion, choice = best_action(score, 0, n), best_action(score, column, n)
     w1 = np.float64(weight if choice == label.action else _ZERO)
     w0 = np.float64(weight if champion == label.action else _ZERO)
-    observe_policy(test.policies[RewardOwner.SELF], statistics.scale, w1, reward)
-    observe_policy(test.policies[RewardOwner.CHAMPION], statistics.scale, w0, reward)
+    counts = Counts(0.0, np.float64(kept), 1.0 / run.task.kept)
+    observe_policy(test.policies[RewardOwner.SELF], statistics.scale, counts.weight * w1, reward, counts.most)
+    observe_policy(
+        test.policies[RewardOwner.CHAMPION], statistics.scale, counts.weight * w0, reward, counts.most
+    )
     if choice != champion:
         low, high = np.float64(statistics.scale[LOW]), np.float64(statistics.scale[HIGH])
         q1 = min(max(sign * np.float64(score[choice, 0]), low), high)
         q0 = min(max(sign * np.float64(score[champion, 0]), low), high)
-        observe_predicted(test.pair, statistics.scale, w1, w0, reward, (q1, q0), 0.0)
+        observe_counted(test.pair, statistics.scale, (w1, w0), reward, (q1, q0), counts)
 
 
 @inline_kernel
@@ -470,12 +492,17 @@ def _widen(ensemble: Ensemble, cost: float) -> None:
 
 @entry_kernel
 def learn_ensemble(
-    context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
+    context: Context,
+    stream: Stream,
+    cursor: NDArray[np.int64],
+    actions: Actions,
+    label: Label,
+    weight: F32,
 ) -> None:
     """Test the ensemble on a learnt event, learn its weights, and set the cursor's signal on a verdict.
 
     The scores are those from before the event was learnt. Rewards are compared on events that have scores of
-    all actions.
+    all actions. `weight` (float32) is the event's `keep_weight`.
     """
     run, buffers = run_on(context, stream), context.buffers
     live, ensemble, score = run.live, run.live.ensemble, buffers.score
@@ -483,30 +510,31 @@ def learn_ensemble(
     action = 0 if simple else int(label.action)
     if action < 0 or not math.isfinite(label.cost) or not label.weight > _ZERO:
         return
-    cost = np.float64(label.cost)
+    cost, learnt = np.float64(label.cost), weigh(run, label, weight)
     if ensemble.range[1] > ensemble.range[0]:
-        column, scored = ensemble_column(buffers), _scores_all(live)
+        column, scored = ensemble_column(buffers), scores_all(live)
         ranking = column if scored else 0
-        _test_losses(run, score, action, actions.n, ranking, label)
+        _test_losses(run, score, action, actions.n, ranking, label, weight)
         if scored:
             ensemble.test.updates[0] += 1
             if not simple:
-                _test_rewards(run, score, actions.n, column, label)
+                _test_rewards(run, score, actions.n, column, label, weight)
         cursor[Cursor.SIGNAL] = _verdict(live, simple)
-        _learn_weights(run, actions, action, label, ranking, buffers)
+        _learn_weights(run, actions, action, learnt, ranking, buffers)
         cost = ensemble.range[0] + _on_scale(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
-        _learn_members(context, stream, actions, label, cost)
+        _learn_members(context, stream, actions, learnt, cost)
         leave_out_stopped(ensemble, buffers.members.scored, UNSURE)
     _widen(ensemble, np.float64(label.cost))
 
 
 @inline_kernel
-def _unexplained_variance(ensemble: Ensemble, cost: float, noise: float) -> np.float64:
+def _unexplained_variance(ensemble: Ensemble, cost: float, noise: float, weight: F32) -> np.float64:
     """Return the part of the variance of costs that is not explained, once the variance includes `cost`."""
     costs = ensemble.costs
     costs[CostSoFar.EVENTS] = min(costs[CostSoFar.EVENTS] + 1.0, LATEST)
-    costs[CostSoFar.MEAN] += (cost - costs[CostSoFar.MEAN]) / costs[CostSoFar.EVENTS]
+    events = max(costs[CostSoFar.EVENTS] / np.float64(weight), 1.0)
+    costs[CostSoFar.MEAN] += (cost - costs[CostSoFar.MEAN]) / events
     square = (cost - costs[CostSoFar.MEAN]) ** 2 / noise
     costs[CostSoFar.VARIANCE] += (square - costs[CostSoFar.VARIANCE]) / costs[CostSoFar.EVENTS]
     if not costs[CostSoFar.VARIANCE] > 0.0:
@@ -546,7 +574,7 @@ def _learn_weights(
     ensemble.error[1] = min(ensemble.error[1] + 1.0, LATEST)
     ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]
     if ensemble.n_levels > 0:
-        noise *= max(_unexplained_variance(ensemble, cost, noise), _YOUNG / ensemble.error[1])
+        noise *= max(_unexplained_variance(ensemble, cost, noise, label.weight), _YOUNG / ensemble.error[1])
     learn_squares(
         ensemble.weights, ensemble.spread, inputs, ensemble.scratch[1], Observed(cost, noise, KEEPS, 1)
     )

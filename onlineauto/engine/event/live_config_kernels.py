@@ -14,9 +14,10 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, note_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
+from onlineauto.estimators.paired_kernels import Counts
 from onlineauto.estimators.paired_kernels import is_better as is_ahead
 from onlineauto.estimators.paired_kernels import is_worse as is_behind
-from onlineauto.estimators.paired_kernels import observe_predicted as pair_up
+from onlineauto.estimators.paired_kernels import observe_counted as pair_up
 from onlineauto.estimators.robust_kernels import IN_FULL, LARGEST_WEIGHT, is_better, observe, observe_nothing
 from onlineauto.estimators.scale_kernels import HIGH, LOW, widen
 from onlineauto.features.records import SLOT_LINE
@@ -192,13 +193,17 @@ def compares_rewards(live: Live) -> bool:
 
 
 @inline_kernel
-def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Label, compared: bool) -> None:
+def observe_rewards(
+    run: LoopRun, score: NDArray[np.float32], n: int, label: Label, compared: bool, kept: F32
+) -> None:
     """Add an event to all reward estimators: the reward of each config's best action, and the champion's.
 
-    An event that is not `compared` is added to the champion's estimator only.
+    An event that is not `compared` is added to the champion's estimator only. `kept` (float32) is its
+    `keep_weight`.
     """
     live = run.live
     tests, statistics = live.tests, live.statistics
+    scale, most = statistics.scale, 1.0 / run.task.kept
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
     if not run.task.quirks.raw_rewards:
         weight = min(weight, _LARGEST_WEIGHT)
@@ -212,7 +217,7 @@ def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Lab
     champion = weight if chosen == label.action else _ZERO
     if tests.paired:
         observe_policy(
-            statistics.policies[0, RewardOwner.SELF], statistics.scale, np.float64(champion), value
+            statistics.policies[0, RewardOwner.SELF], scale, np.float64(kept * champion), value, most
         )
     for slot in range(1, live.n):
         short_loop()
@@ -224,12 +229,13 @@ def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Lab
         importance = weight if choice == label.action else _ZERO
         if tests.paired:
             observe_policy(
-                statistics.policies[slot, RewardOwner.SELF], statistics.scale, np.float64(importance), value
+                statistics.policies[slot, RewardOwner.SELF], scale, np.float64(kept * importance), value, most
             )
             if choice != chosen:
                 q1, q0 = _predicted_reward(live, score[choice, 0]), _predicted_reward(live, score[chosen, 0])
                 w1, w0, price = np.float64(importance), np.float64(champion), tests.prices[slot]
-                pair_up(tests.pairs[slot], statistics.scale, w1, w0, value, (q1, q0), price)
+                counts = Counts(price, np.float64(kept), most)
+                pair_up(tests.pairs[slot], scale, (w1, w0), value, (q1, q0), counts)
         else:
             _observe(live, slot, RewardOwner.SELF, importance, reward)
             _observe(live, slot, RewardOwner.CHAMPION, champion, reward)
@@ -243,7 +249,27 @@ def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Lab
             reward,
         )
     if tests.paired:
-        widen(statistics.scale, value, np.float64(label.probability), n)
+        widen(scale, value, np.float64(label.probability), n)
+    live.tally[Tally.LEARNT] += 1
+
+
+@inline_kernel
+def count_left_out(run: LoopRun, n: int, label: Label, compared: bool) -> None:
+    """Count an event that is not learnt because of its cost, like an event whose action no config chooses.
+
+    Leases, intervals and the range of rewards are thus those of all events.
+    """
+    live, reward = run.live, np.float64(label.cost)
+    tests, statistics = live.tests, live.statistics
+    scale, most = statistics.scale, 1.0 / run.task.kept
+    for slot in range(live.n):
+        short_loop()
+        live.schedule.updates[slot] += slot > 0
+        if slot == 0 or compared:
+            observe_policy(statistics.policies[slot, RewardOwner.SELF], scale, 0.0, reward, most)
+            tests.compared[slot] += slot > 0
+    widen(scale, reward, np.float64(label.probability), n)
+    note_logged(live, int(label.action), label, compared)
     live.tally[Tally.LEARNT] += 1
 
 
@@ -298,11 +324,16 @@ def note_logged(live: Live, action: int, label: Label, compared: bool) -> None:
 
 
 @inline_kernel
-def observe_losses(run: LoopRun, score: NDArray[np.float32], action: int, n: int, label: Label) -> None:
-    """Add an event to all loss estimators: each config's and the champion's loss on the logged `action`."""
+def observe_losses(
+    run: LoopRun, score: NDArray[np.float32], action: int, n: int, label: Label, kept: F32
+) -> None:
+    """Add an event to all loss estimators: each config's and the champion's loss on the logged `action`.
+
+    `kept` (float32) is its `keep_weight`.
+    """
     live, simple = run.live, run.task.shape == Shape.SIMPLE
     tests, statistics = live.tests, live.statistics
-    weight = np.float64(label.weight) if simple else 1.0
+    weight = np.float64(label.weight) if simple else np.float64(kept)
     rare = 1.0 if simple else rarity(live, action, n)
     champion = weight * _loss(run, score[action, 0], label.cost)
     if not math.isfinite(champion):

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.pass_kernels import draw_otherwise, explore_otherwise
+from onlineauto.engine.event.pass_kernels import account, draw_otherwise, explore_otherwise
 from onlineauto.engine.records.loop import EventMode
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers._kernels import rank
+from onlineauto.explorers.explore_kernels import note_cost, note_learnt, note_value
 from onlineauto.explorers.pmf_kernels import greedy
-from onlineauto.jit import F32, inline_kernel, short_loop
+from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 from onlineauto.learners.cost_kernels import DR
 
 if TYPE_CHECKING:
@@ -90,6 +91,23 @@ def explore(
         logs = learns or (task.quirks.draws_logged and task.slots and task.training and streamed)
         logged, keeps = int(label.action) if logs else -1, bool(task.quirks.draws_aside or streamed)
         draw_otherwise(context, order, score, logged, results.name[event], results.named[event], keeps)
+
+
+@kernel
+def leave_out(run: LoopRun, results: Results, event: int, label: Label) -> None:
+    """Account for an event that is not learnt because of its cost, see `keep_weight`; it is not predicted."""
+    row, exploration = results.rows[event], run.task.exploration
+    row.n_actions = row.n_features = row.shown_features = 0
+    row.loss = row.prediction = _ZERO
+    row.labelled = label.probability > _ZERO
+    if row.labelled:
+        row.known_action, row.known_cost = label.action, label.cost
+        row.known_probability = label.probability
+    note_cost(exploration, label.cost - label.initial)
+    if exploration.sees_errors:
+        note_value(exploration, np.float64(label.cost))
+    note_learnt(exploration)
+    account(run.model, label.weight, bool(row.labelled), False)
 
 
 @inline_kernel

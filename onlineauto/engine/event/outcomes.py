@@ -104,7 +104,7 @@ class Outcomes:
         InputError
             There is not exactly one event.
         """
-        simple = self.slots is None and len(self.action) == 0
+        simple = self.slots is None and len(self.action) == 0 and self.rows["known_action"][0] < 0
         return self.prediction if simple else self.by_action()
 
     @property

@@ -13,8 +13,9 @@ import numpy as np
 
 from onlineauto.engine.ensemble.combiner_kernels import ensemble_column
 from onlineauto.engine.event.event_kernels import learns_from, open_event
+from onlineauto.engine.event.keep_kernels import keep_weight, weigh
 from onlineauto.engine.event.origin_kernels import finds_origin
-from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
+from onlineauto.engine.event.outcome_kernels import explore, leave_out, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
 from onlineauto.engine.outliers.outlier_kernels import (
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.records.loop import Context, Results
     from onlineauto.features.records import Stream
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
 
 
 @entry_kernel
@@ -67,6 +71,14 @@ def run_events(
             known = outlier_of_event(stream, results.rows, event)
             if known != Outlier.NONE:
                 results.rows[event].outlier = known
+        weight = keep_weight(run, label) if learns else _ONE
+        if weight == _ZERO:
+            leave_out(run, results, event, label)
+            forget(run.scratch, 0, actions.n_shared)
+            cursor[Cursor.EVENT] += 1
+            if searching:
+                call_at(units.after_event, (context, stream, cursor, actions, label, weight))
+            continue
         if counted and cursor[Cursor.STEP] == 0 and not is_far(results.rows[event].outlier):
             outlier = find_outlier(context, stream, event, label)
             if outlier != Outlier.NONE or results.rows[event].outlier != Outlier.BEGINS_AGAIN:
@@ -86,9 +98,11 @@ def run_events(
         row, exploration = results.rows[event], run.task.exploration
         if exploration.policies > 0:
             rows = results.rows[event : event + 1]
-            call_at(units.policies, (context, stream, rows, actions, label, learns, learns))
+            call_at(
+                units.policies, (context, stream, rows, actions, weigh(run, label, weight), learns, learns)
+            )
         else:
-            learnt = label_to_learn(run, actions, label)
+            learnt = weigh(run, label_to_learn(run, actions, label), weight)
             visit_actions(context, run, row, actions, learnt, learns, buffers)
             if run.live.ensemble.on:
                 call_at(units.score_ensemble, (context, stream, actions, learnt, learns))
@@ -106,7 +120,7 @@ def run_events(
             if learns:
                 note_cost(exploration, label.cost - label.initial)
                 if exploration.sees_errors:
-                    note_error(exploration, label.cost, buffers.score[label.action, column])
+                    note_error(exploration, label.cost, buffers.score[label.action, column], weight)
                 note_learnt(exploration)
         row.labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
@@ -118,8 +132,8 @@ def run_events(
         cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
         if searching and learns:
             if run.live.ensemble.on:  # before this reward widens the range of rewards
-                call_at(units.learn_ensemble, (context, stream, cursor, actions, label))
-            call_at(units.after_event, (context, stream, cursor, actions, label))
+                call_at(units.learn_ensemble, (context, stream, cursor, actions, label, weight))
+            call_at(units.after_event, (context, stream, cursor, actions, label, weight))
             if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
                 return
     cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END

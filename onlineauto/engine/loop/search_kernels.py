@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onlineauto.engine.ensemble.combiner_kernels import count_event_left_out
 from onlineauto.engine.event.live_config_kernels import (
     compares_rewards,
+    count_left_out,
     meets_namespace,
     note_logged,
     observe_losses,
@@ -20,7 +22,7 @@ from onlineauto.engine.event.live_config_kernels import (
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.loop import Cursor, LoopSignal
 from onlineauto.engine.records.task import Shape
-from onlineauto.jit import entry_kernel
+from onlineauto.jit import F32, entry_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,15 +47,28 @@ def before_event(
 
 @entry_kernel
 def after_event(
-    context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
+    context: Context,
+    stream: Stream,
+    cursor: NDArray[np.int64],
+    actions: Actions,
+    label: Label,
+    weight: F32,
 ) -> None:
-    """Compare the live configs on a learnt event; set the cursor's signal if a verdict is proved."""
+    """Compare the live configs on an event; set the cursor's signal if a verdict is proved.
+
+    `weight` (float32) is the event's `keep_weight`; an event with 0 is counted only.
+    """
     run, score = run_on(context, stream), context.buffers.score
     compared = compares_rewards(run.live)
+    if weight == 0.0:
+        if run.live.ensemble.on:
+            count_event_left_out(run, label)
+        count_left_out(run, actions.n, label, compared)
+        return
     if run.task.shape != Shape.SIMPLE:
-        observe_rewards(run, score, actions.n, label, compared)
+        observe_rewards(run, score, actions.n, label, compared, weight)
     if run.live.tests.paired:
-        observe_losses(run, score, max(int(label.action), 0), actions.n, label)
+        observe_losses(run, score, max(int(label.action), 0), actions.n, label, weight)
         if label.action >= 0 and run.task.shape != Shape.SIMPLE:
             note_logged(run.live, int(label.action), label, compared)
     signal, slot = verdict(run.live)

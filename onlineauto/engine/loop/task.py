@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
+_KEPT_SEED = 0x6B656570
+"""Separates the choice of kept events from the draws of explorers, which have the same seed."""
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
 _SHAPES = {
     "simple": Shape.SIMPLE,
@@ -75,6 +77,8 @@ def make_task(
         link=_LINKS[loss.link],
         binary=loss.binary,
         training=not run.testonly,
+        kept=float(cb.keep_unrewarded),
+        kept_seed=np.uint64(run.random_seed ^ _KEPT_SEED),
         finds_origin=_finds_origin(configuration, kind=kind, semantics=semantics),
         quirks=semantics.quirks,
         mask=np.uint64(shape.cells - 1),

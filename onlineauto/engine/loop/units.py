@@ -62,10 +62,10 @@ def make_units(
         bounds=_address(exploration.bounds, bound_costs, *on, _ACTIONS, _ZERO),
         ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
         before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),
-        after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
+        after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL, _ZERO),
         score_ensemble=_address(context.live.ensemble.on, score_ensemble, *on, _ACTIONS, _LABEL, True),
         learn_ensemble=_address(
-            context.live.ensemble.on and decides, learn_ensemble, *on, _CURSOR, _ACTIONS, _LABEL
+            context.live.ensemble.on and decides, learn_ensemble, *on, _CURSOR, _ACTIONS, _LABEL, _ZERO
         ),
         learn_regression=_address(
             bool(learning), learn_regression, regression, _LESSON, np.zeros(1, np.float32), 0, 0.0, 0.0

@@ -234,6 +234,31 @@ def check_automl(configuration: Configuration) -> None:
         raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
 
 
+def check_kept(configuration: Configuration) -> None:
+    """Reject ``--keep_unrewarded`` without a bandit, and with tests that do not weight events."""
+    if configuration[CbOptions].keep_unrewarded == 1.0:
+        return
+    given, automl = configuration.supplied, configuration[AutomlOptions]
+    paired = automl.automl is None or automl.is_paired(control_of(configuration).paired)
+    reasons = (
+        (
+            given.isdisjoint(set(_BANDITS) - {"ccb_explore_adf"}),
+            "is for bandits without slots, such as --cb_adf",
+        ),
+        (not paired, "and --estimator robust exclude each other: its bounds do not weight events"),
+        ("epsilon_decay" in given, "and --epsilon_decay exclude each other: its bounds do not weight events"),
+    )
+    for holds, reason in reasons:
+        if holds:
+            raise OptionError(f"--keep_unrewarded {reason}")
+    low, high = automl.rewards()
+    if low < high and not low <= 0 <= high:
+        raise OptionError(
+            "--keep_unrewarded needs a --cost_range that contains 0, the cost of unrewarded events, not "
+            f"{automl.cost_range}"
+        )
+
+
 def check_rewards(configuration: Configuration) -> None:
     """Reject a ``--cost_range`` that is not two numbers, the lower one first."""
     automl = configuration[AutomlOptions]
@@ -312,6 +337,7 @@ CHECKS: Final = (
     check_cost_range,
     check_automl,
     check_rewards,
+    check_kept,
     check_audit,
     check_progress,
 )

@@ -69,6 +69,8 @@ class Task(NamedTuple):
     link: int
     binary: bool
     training: bool
+    kept: float  # probability with which an event of cost 0 is learnt
+    kept_seed: np.uint64  # seed of the choice of these events
     finds_origin: bool  # see `onlineauto.engine.event.origin_kernels`
     quirks: Quirks
     mask: np.uint64  # selects the low bits of a hash, which number the cell

@@ -19,6 +19,7 @@ import msgspec
 from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.learners.options import CbOptions
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
 from onlineauto.service.join.replay import Skipped, replay, skipped_at
 from onlineauto.service.learning.experiment import CONTROL, Experiment
@@ -298,7 +299,8 @@ class LogLearner:
     def take(self, block: Block, outcomes: Outcomes) -> None:  # noqa: ARG002 - as `RunSink` has it
         """Record the outcomes of a block that the run has learnt."""
         self.learnt += len(outcomes)
-        self.values.take(outcomes, explored=self._explored)
+        kept = self._run.workspace.configuration[CbOptions].keep_unrewarded
+        self.values.take(outcomes, explored=self._explored, kept=kept)
 
     def state(self) -> dict[str, Any]:
         """Return the part of a snapshot besides the model and its run."""

@@ -94,21 +94,27 @@ class Values:
         self._evidence = {name: make_evidence(np.inf, -np.inf, floor=None) for name in POLICIES}
         self._stride, self._recent = 64, (0, 0.0)
 
-    def take(self, outcomes: Outcomes, *, explored: bool) -> None:
-        """Add the outcomes of learnt decisions; `explored` is False if the baseline decided."""
+    def take(self, outcomes: Outcomes, *, explored: bool, kept: float = 1.0) -> None:
+        """Add the outcomes of learnt decisions; `explored` is False if the baseline decided.
+
+        Of decisions without reward, the share `kept` was predicted (``--keep_unrewarded``). These count
+        1/kept, and the others like decisions for an action that no other policy chooses.
+        """
         known, start = outcomes.labelled, outcomes.action_start
-        first = start[:-1][known]
         sizes = np.diff(start)[known]
+        first = np.where(sizes > 0, start[:-1][known], len(outcomes.score))
         reward = -outcomes.known_cost[known].astype(float)
-        pmf = _by_action(outcomes)
-        logged = first + outcomes.known_action[known]
+        pmf = np.append(_by_action(outcomes), 0.0)
+        logged = first + np.where(sizes > 0, outcomes.known_action[known], 0)
+        times = np.where((sizes > 0) & (reward == 0.0), 1.0 / kept, 1.0)
         if not explored:
-            self._agree(pmf[logged], reward)
+            self._agree(times * pmf[logged], reward)
             return
         baseline = np.zeros(len(pmf))
         baseline[first] = 1.0
-        uniform = np.repeat(1.0 / np.maximum(np.diff(start), 1), np.diff(start))
-        probability = outcomes.known_probability[known].astype(float)
+        baseline[-1] = 0.0
+        uniform = np.append(np.repeat(1.0 / np.maximum(np.diff(start), 1), np.diff(start)), 0.0)
+        probability = outcomes.known_probability[known].astype(float) / times
         events = Logged(
             weight=np.ones(len(logged)),
             reward=reward,

@@ -31,6 +31,7 @@ from onlineauto.service.log.group_commit import GroupCommit
 from onlineauto.service.log.record import LogRecord, read_record, sealed, stamp
 from onlineauto.service.loop.slots import DeferredSlots
 from onlineauto.service.loop.steady_clock import SteadyClock
+from onlineauto.service.loop.telemetry import record_spans
 from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
 from onlineauto.service.ranking.choice import certain_choice, choose, seed_of
 from onlineauto.service.ranking.path import path_at
@@ -111,6 +112,7 @@ class Front:
         self._commit = GroupCommit(log, deliver=deliver)
         self.canary: Published | None = None
         self.deferred_slots = DeferredSlots(join)
+        record_spans(self)
 
     def rank(self, question: Question, done: Done) -> Ranked:
         """Decide, and return the answer; it may be sent once `done` is called.

@@ -211,8 +211,10 @@ def learn_baseline(
             end += single
         error = _learn_cells(state, cells, end, lesson)
         if math.isfinite(error):
-            state.costs[_Cost.ERROR] += (error * error - state.costs[_Cost.ERROR]) / n_seen
-    add_value(state.costs[:1], state.costs[1:2], 0, lesson.cost, n_seen)
+            state.costs[_Cost.ERROR] += (error * error - state.costs[_Cost.ERROR]) / max(
+                n_seen / lesson.weight, 1.0
+            )
+    add_value(state.costs[:1], state.costs[1:2], 0, lesson.cost, max(n_seen / lesson.weight, 1.0))
 
 
 @entry_kernel

@@ -223,7 +223,7 @@ def learn_crosses(
             if end > 0:
                 learn_products(state, order, cells, n * end, lesson.cost, lesson.weight)
     n_seen = np.float64(members.inputs.seen[MOST_ACTIONS] + 1)
-    state.mean[0] += (lesson.cost - state.mean[0]) / min(n_seen, LATEST)
+    state.mean[0] += (lesson.cost - state.mean[0]) / max(min(n_seen, LATEST) / lesson.weight, 1.0)
 
 
 @entry_kernel

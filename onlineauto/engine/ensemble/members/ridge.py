@@ -94,7 +94,7 @@ def learn_ridge(
     """Learn an event."""
     members, mean = context.live.ensemble.members, state.mean[0]
     n_seen = members.inputs.seen
-    state.mean[0] += (lesson.cost - mean) / (n_seen[MOST_ACTIONS] + 1)
+    state.mean[0] += (lesson.cost - mean) / max((n_seen[MOST_ACTIONS] + 1) / lesson.weight, 1.0)
     if lesson.known >= 0 and works(members, lesson.score):
         n = _take(state, context.buffers, scratch)
         less = Lesson(

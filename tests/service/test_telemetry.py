@@ -1,0 +1,93 @@
+"""OpenTelemetry: spans of a loop, its log records, and no cost without it."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec import Raw
+
+from onlineauto.errors import OptionError
+from onlineauto.service.loop.front import ignore_completion
+from onlineauto.service.loop.loop import Loop
+from onlineauto.service.loop.telemetry import ENDPOINTS, LogHandler
+from onlineauto.service.ranking.question import Question
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
+    """In-memory exporters of spans and of log records, behind providers that the program has configured."""
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry import _logs, trace
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    spans, records = InMemorySpanExporter(), InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+    tracers, loggers = TracerProvider(), LoggerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(spans))
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(records))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: tracers)
+    monkeypatch.setattr(trace, "get_tracer", tracers.get_tracer)
+    monkeypatch.setattr(_logs, "get_logger_provider", lambda: loggers)
+    monkeypatch.setattr(_logs, "get_logger", loggers.get_logger)
+    yield spans, records
+    log = logging.getLogger("onlineauto")
+    for handler in [each for each in log.handlers if isinstance(each, LogHandler)]:
+        log.removeHandler(handler)
+
+
+def question(event_id: str) -> Question:
+    return Question(event_id, [{"user": Raw(b'"ann"')}], ["a", "b"], [[{"x": Raw(b"1")}], [{"y": Raw(b"1")}]])
+
+
+def test_ranks_rewards_and_learning_have_spans_and_warnings_are_exported(
+    tmp_path: Path, exported: tuple[Any, Any]
+) -> None:
+    spans, records = exported
+    loop = Loop(tmp_path, REGISTRY.parse("--cb_explore_adf"))
+    loop.rank(question("e1"), ignore_completion)
+    loop.reward("e1", 1.0, ignore_completion)
+    with pytest.raises(Exception, match="finite"):
+        loop.reward("e1", float("inf"), ignore_completion)
+    loop.leave()
+    while loop.learn():
+        pass
+    loop.close()
+    logging.getLogger("onlineauto.service").warning("a test", extra={"event": "tested"})
+    found = [(span.name, dict(span.attributes)) for span in spans.get_finished_spans()]
+    assert found[0] == ("onlineauto.rank", {"onlineauto.decisions": 1, "onlineauto.rejected": 0})
+    assert found[1] == ("onlineauto.reward", {})
+    assert found[2] == ("onlineauto.reward", {"error.type": "RefusedError"})
+    learning = [attributes for name, attributes in found if name == "onlineauto.learn"]
+    assert sum(each["onlineauto.records"] for each in learning) >= 2
+    last = records.get_finished_logs()[-1].log_record
+    assert (last.body, last.severity_text, last.attributes["event"]) == ("a test", "WARNING", "tested")
+
+
+def test_without_configuration_nothing_is_imported(tmp_path: Path) -> None:
+    code = (
+        "import sys; from onlineauto.service.loop.loop import Loop; "
+        "from onlineauto.workspace.options import REGISTRY; "
+        f"loop = Loop({str(tmp_path)!r}, REGISTRY.parse('--cb_explore_adf')); "
+        "assert 'rank_all' not in vars(loop); loop.close(); "
+        "assert not any(name.startswith('opentelemetry') for name in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENDPOINTS[0], "http://127.0.0.1:9")
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(OptionError, match=r"OTEL_EXPORTER_OTLP_ENDPOINT .*onlineauto\[otel\]"):
+        Loop(tmp_path, REGISTRY.parse("--cb_explore_adf"))
