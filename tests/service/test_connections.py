@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from onlineauto.service.http.direct.connections import ConnectionLimits, Connections, most_connections
+from onlineauto.service.http.protocol.connections import ConnectionLimits, Connections, most_connections
 from tests.service.serving import Service
 from tests.waiting import PATIENCE, until
 
@@ -200,7 +200,7 @@ def test_one_more_closes_the_connection_that_waits_longest() -> None:
 
 def test_descriptors_are_left_for_everything_else() -> None:
     code = (
-        "import resource, sys; from onlineauto.service.http.direct.connections import most_connections; "
+        "import resource, sys; from onlineauto.service.http.protocol.connections import most_connections; "
         "print(most_connections(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     )
     for limit, most in ((1024, 640), (256, 64)):
