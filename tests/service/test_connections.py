@@ -184,6 +184,9 @@ def test_one_more_closes_the_connection_that_waits_longest() -> None:
             del message
             self.dropped.append(status)
 
+        def shutdown(self) -> None:
+            raise AssertionError
+
     connections = Connections(ConnectionLimits(most=2))
     answered, idle, late, last = (Fake(waiting=each) for each in (False, True, True, True))
     for each in (answered, idle, late):

@@ -260,7 +260,7 @@ def test_a_canary_survives_a_restart_and_ends_when_it_is_used_for_all(
     assert client.post("/v1/models/canary", json={"name": name, "share": 0.5}).status_code == 200
     client.__exit__(None, None, None)
     again = serve()
-    loop = again.loop
+    loop: Any = again.loop
     assert loop.canary.name == name
     assert again.post("/v1/models/use", json={"name": name}).status_code == 200
     assert (loop.canary, again.get("/v1/status").json()["settings"]["canary"]) == (None, "")
