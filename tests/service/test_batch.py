@@ -29,7 +29,7 @@ def taught(client: InProcessClient) -> None:
     until(lambda: client.loop.learner.learnt == 40 and client.loop.published.name == client.loop.learner.name)
 
 
-@pytest.mark.parametrize("count", [5, 100])  # below and above the size from which they are one block
+@pytest.mark.parametrize("count", [5, 160])  # below and above the size from which they are one block
 def test_a_batch_makes_the_decisions_of_single_ranks(
     serve: Callable[..., InProcessClient], count: int
 ) -> None:
@@ -53,7 +53,7 @@ def test_a_batch_makes_the_decisions_of_single_ranks(
     until(lambda: client.loop.learner.learnt == 41)
 
 
-@pytest.mark.parametrize("count", [4, 96])
+@pytest.mark.parametrize("count", [4, 160])
 def test_each_decision_of_a_batch_fails_alone(serve: Callable[..., InProcessClient], count: int) -> None:
     client = serve()
     decisions = [asked(f"e{number}", number) for number in range(count)]

@@ -59,7 +59,7 @@ _LONGEST: Final = 366 * _DAY
 """Seconds without a record for which a process trusts its clock."""
 _LEAD: Final = 60.0
 """A change of the machine's clock by this number of seconds is logged."""
-_BLOCK: Final = 48
+_BLOCK: Final = 128
 """Number of ranks from which one block takes less time than single events."""
 WAITING: Final = "decisions wait for their rewards"
 """Names what there is too much of, in the error that rejects a rank."""
