@@ -292,7 +292,6 @@ def _log_as_json(*, quiet: bool) -> None:
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in ("onlineauto", "uvicorn"):
-        log = logging.getLogger(name)
-        log.addHandler(handler)
-        log.setLevel(logging.WARNING if quiet else logging.INFO)
+    log = logging.getLogger("onlineauto")
+    log.addHandler(handler)
+    log.setLevel(logging.WARNING if quiet else logging.INFO)

@@ -6,6 +6,8 @@ from copy import copy, deepcopy
 from threading import local
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+import numpy as np
+
 from onlineauto.engine.ensemble.ensemble import to_predict
 from onlineauto.engine.loop.block_predictor import BlockPredictor, no_screen
 from onlineauto.engine.loop.working_memory import Predicting
@@ -17,9 +19,8 @@ from onlineauto.learners.model import copy_model
 from onlineauto.workspace.modes import semantics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
@@ -72,6 +73,23 @@ class ParsingPredictor(BlockPredictor):
             self._readers = event_readers(self._configuration)
             reader = self._readers.reader_of(event)
         return self.predict(reader.parse_one(event), model).one_prediction()
+
+    def predict_texts(self, texts: Sequence[bytes], model: Predicting) -> list[NDArray[np.float32]] | None:
+        """Return the predictions of events, each a line of text; None if a line is not exactly one event."""
+        reader = self._readers.text
+        blocks = reader.parse(b"".join(texts))
+        reader.take_problems()
+        found: list[NDArray[np.float32]] = []
+        if sum(map(len, blocks)) == len(texts):
+            for block in blocks:
+                outcomes = self.predict(block, model)
+                start = outcomes.action_start
+                pmf = np.empty(len(outcomes.score), np.float32)
+                pmf[np.repeat(start[:-1], np.diff(start)) + outcomes.action] = outcomes.score
+                found += np.split(pmf, start[1:-1])
+        if len(reader.namespaces) > model.layout.n_namespaces + _MOST_NAMES:
+            self._readers = event_readers(self._configuration)
+        return found or None
 
     def scored(self, event: OneEventLike, model: Predicting) -> Scored:
         """Return an event, a text or a mapping, with the scores of its actions.
@@ -168,6 +186,13 @@ class Predictor:
             The argument is not exactly one event.
         """
         return self._thread_state().predict_event(event, self._model)
+
+    def predict_texts(self, texts: Sequence[bytes]) -> list[NDArray[np.float32]] | None:
+        """Predict events with actions, each a line of text, in less time than `predict` takes for each.
+
+        Returns None if a line is not exactly one event; `predict` then raises an error for that line.
+        """
+        return self._thread_state().predict_texts(texts, self._model)
 
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
         """Return the result of `use` for an event with the scores of its actions; see `interop.explain`.

@@ -43,7 +43,7 @@ from onlineauto.workspace.save_load import check_options, load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
@@ -456,6 +456,17 @@ class Workspace(Locked):
             if self.semantics.notices_predicted:
                 return self.predict_block(self._readers.reader_of(event).parse_one(event)).one_prediction()
             return self._asked.predict_event(event, self._runner.predicting())
+
+    def predict_each(self, events: Sequence[OneEventLike]) -> list[NDArray[np.float32] | InputError]:
+        """Predict each event like `predict`; an error is returned in place of the prediction of its event."""
+        with self._lock:
+            return [self._predict_or_error(event) for event in events]
+
+    def _predict_or_error(self, event: OneEventLike) -> NDArray[np.float32] | InputError:
+        try:
+            return self.predict(event)
+        except InputError as error:
+            return error
 
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
         """Return the result of `use` for an event with the scores of its actions; see `interop.explain`.

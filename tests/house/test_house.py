@@ -285,7 +285,7 @@ def test_what_is_required_is_used_and_what_is_used_is_required() -> None:
     optional = set().union(*(modules_of(extras[name]) for name in EXTRAS_IN_USE))
     brought = {*sys.stdlib_module_names, "compression", "_typeshed"}  # by later Pythons, and by type checkers
     used = set().union(*(imported(parsed(path)) for path in FILES)) - brought - {"onlineauto"}
-    assert used == (declared | optional) - {"httptools", "uvloop"}  # which uvicorn imports, if they are there
+    assert used == (declared | optional)
 
 
 @pytest.mark.parametrize("folder", ["records", "ensemble"])

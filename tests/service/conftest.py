@@ -11,10 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from starlette.testclient import TestClient
-
     from onlineauto.service.http.tokens import Tokens
     from onlineauto.service.ranking.question import Limits
+    from tests.service.in_process import InProcessClient
 
 
 @pytest.fixture
@@ -28,19 +27,20 @@ def log(tmp_path: Path) -> SegmentLog:
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., TestClient]]:
+def serve(tmp_path: Path) -> Iterator[Callable[..., InProcessClient]]:
     """Return a function that starts a service in this process, over one folder, and returns its client."""
-    from starlette.testclient import TestClient
-
     from onlineauto.service.http.app import application
     from onlineauto.service.http.waiting import Waiting
     from onlineauto.service.loop.loop import Every, Loop
     from onlineauto.workspace.options import REGISTRY
+    from tests.service.in_process import InProcessClient
 
     configuration = REGISTRY.parse("--cb_explore_adf --automl 4 --bit_precision 12 --epsilon 0.2")
-    clients: list[TestClient] = []
+    clients: list[InProcessClient] = []
 
-    def make(*, tokens: Tokens | None = None, limits: Limits | None = None, **settings: Any) -> TestClient:
+    def make(
+        *, tokens: Tokens | None = None, limits: Limits | None = None, **settings: Any
+    ) -> InProcessClient:
         waiting = Waiting()
         loop = Loop(
             tmp_path / "loop",
@@ -50,8 +50,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., TestClient]]:
             every=Every(publish=0.0),
             deliver=waiting.deliver,
         )
-        client = TestClient(application(loop, waiting, tokens=tokens))
-        client.app_state["loop"] = loop
+        client = InProcessClient(application(loop, waiting, tokens=tokens), loop)
         clients.append(client)
         return client.__enter__()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from onlineauto.service.http.direct.connections import ConnectionLimits, Connections, most_connections
+from onlineauto.service.http.protocol.connections import ConnectionLimits, Connections, most_connections
 from tests.service.serving import Service
 from tests.waiting import PATIENCE, until
 
@@ -184,6 +184,9 @@ def test_one_more_closes_the_connection_that_waits_longest() -> None:
             del message
             self.dropped.append(status)
 
+        def shutdown(self) -> None:
+            raise AssertionError
+
     connections = Connections(ConnectionLimits(most=2))
     answered, idle, late, last = (Fake(waiting=each) for each in (False, True, True, True))
     for each in (answered, idle, late):
@@ -200,7 +203,7 @@ def test_one_more_closes_the_connection_that_waits_longest() -> None:
 
 def test_descriptors_are_left_for_everything_else() -> None:
     code = (
-        "import resource, sys; from onlineauto.service.http.direct.connections import most_connections; "
+        "import resource, sys; from onlineauto.service.http.protocol.connections import most_connections; "
         "print(most_connections(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     )
     for limit, most in ((1024, 640), (256, 64)):

@@ -25,7 +25,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.testclient import TestClient
+    from tests.service.in_process import InProcessClient
 
 ACTIONS = {"bad": {"topic": {"bad": 1}}, "good": {"topic": {"good": 1}}}
 
@@ -140,7 +140,7 @@ def test_an_experiment_is_restored_and_begins_again_with_other_arms() -> None:
     assert Experiment(JoinSettings()).state() == {}
 
 
-def visit(client: TestClient, number: int, reward: Callable[..., float], **more: Any) -> str:
+def visit(client: InProcessClient, number: int, reward: Callable[..., float], **more: Any) -> str:
     """Rank for a user, reward the decision, and return the action."""
     body = {"event_id": f"e{number}", "actions": ACTIONS, "unit": f"user{number % 700}", **more}
     action = str(client.post("/v1/rank", json=body).json()["action"])
@@ -149,7 +149,7 @@ def visit(client: TestClient, number: int, reward: Callable[..., float], **more:
     return action
 
 
-def test_the_control_arm_gets_the_baseline_and_is_not_learnt(serve: Callable[..., TestClient]) -> None:
+def test_the_control_arm_gets_the_baseline_and_is_not_learnt(serve: Callable[..., InProcessClient]) -> None:
     client = serve(control=0.25, guardrails=["basket"])
     settings = JoinSettings(control=0.25)
     for number in range(1200):
@@ -176,7 +176,7 @@ def test_the_control_arm_gets_the_baseline_and_is_not_learnt(serve: Callable[...
     assert report["sample_ratio"]["matches"]
     basket = next(each for each in report["guardrails"] if each["quantity"] == "basket")
     assert basket["mean"] + basket["mean_against"] > 0.0
-    loop: Any = client.app_state["loop"]
+    loop = client.loop
     lines = list(join_log_lines(loop.log))
     assert len(lines) == 1200 - in_control
     client.__exit__(None, None, None)
@@ -186,7 +186,7 @@ def test_the_control_arm_gets_the_baseline_and_is_not_learnt(serve: Callable[...
     until(lambda: again.get("/v1/experiment").json() == report)
 
 
-def test_a_broken_guardrail_rolls_back_once(serve: Callable[..., TestClient]) -> None:
+def test_a_broken_guardrail_rolls_back_once(serve: Callable[..., InProcessClient]) -> None:
     client = serve(control=0.3, guardrails=["reward:rollback"])
     arms, number = JoinSettings(control=0.3), 0
     while client.get("/v1/status").json()["settings"]["mode"] == "online":
@@ -202,23 +202,23 @@ def test_a_broken_guardrail_rolls_back_once(serve: Callable[..., TestClient]) ->
     assert client.patch("/v1/settings", json={"mode": "online"}).status_code == 200
     for more in range(20_000, 20_020):
         visit(client, more, lambda _: 1.0)
-    loop: Any = client.app_state["loop"]
+    loop = client.loop
     until(lambda: loop.learner.position >= loop.log.durable)
     client.__exit__(None, None, None)
     (loop.folder / "snapshot.oam").unlink()
     again = serve()  # the alarm of the log is history: nothing is rolled back again
-    other: Any = again.app_state["loop"]
+    other = again.loop
     until(lambda: other.learner.position >= other.log.durable)
     visit(again, 30_000, lambda _: 1.0)
     assert again.get("/v1/status").json()["settings"]["mode"] == "online"
 
 
-def test_a_bad_canary_is_rolled_back_within_some_decisions(serve: Callable[..., TestClient]) -> None:
+def test_a_bad_canary_is_rolled_back_within_some_decisions(serve: Callable[..., InProcessClient]) -> None:
     client = serve(guardrails=["reward:rollback"])
     for number in range(300):
         visit(client, number, lambda action: float(action == "good"))
     learnt(client, 300)
-    loop: Any = client.app_state["loop"]
+    loop = client.loop
     liked = b'"_label_cost":-1.0'
     swapped = [
         line.replace(liked, b"?").replace(b'"_label_cost":0.0', liked) for line in join_log_lines(loop.log)
@@ -251,7 +251,7 @@ def test_a_bad_canary_is_rolled_back_within_some_decisions(serve: Callable[..., 
 
 
 def test_a_canary_survives_a_restart_and_ends_when_it_is_used_for_all(
-    serve: Callable[..., TestClient],
+    serve: Callable[..., InProcessClient],
 ) -> None:
     client = serve()
     visit(client, 1, lambda _: 1.0)
@@ -260,7 +260,7 @@ def test_a_canary_survives_a_restart_and_ends_when_it_is_used_for_all(
     assert client.post("/v1/models/canary", json={"name": name, "share": 0.5}).status_code == 200
     client.__exit__(None, None, None)
     again = serve()
-    loop: Any = again.app_state["loop"]
+    loop: Any = again.loop
     assert loop.canary.name == name
     assert again.post("/v1/models/use", json={"name": name}).status_code == 200
     assert (loop.canary, again.get("/v1/status").json()["settings"]["canary"]) == (None, "")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -202,3 +203,22 @@ def test_a_log_with_erased_events_is_learnt(log: SegmentLog, tmp_path: Path) -> 
         pass
     assert (learner.learnt, learner.faulty) == (400, 0)
     learner.close(snapshot=False)
+
+
+def test_lines_that_follow_one_another_are_read_at_once(
+    log: SegmentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, reads = list(log.lines(0)), list[int]()
+    real = os.pread
+
+    def counted(descriptor: int, size: int, position: int) -> bytes:
+        reads.append(position)
+        return real(descriptor, size, position)
+
+    monkeypatch.setattr(os, "pread", counted)
+    assert all(log.line_at(at, len(line)) == line for at, line in lines)
+    assert len(reads) <= 1 + len(list(log.folder.iterdir()))
+    for at, line in reversed(lines):
+        assert log.line_at(at, len(line)) == line
+    log.append([b'{"new":1}\n'])
+    assert log.line_at(log.durable, 10) == b'{"new":1}\n'

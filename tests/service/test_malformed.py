@@ -9,20 +9,19 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from starlette.testclient import TestClient
 
 from onlineauto.service.http.app import application
+from onlineauto.service.http.protocol.http_protocol import HttpProtocol
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.ranking.question import Limits
 from onlineauto.workspace.options import REGISTRY
+from tests.service.in_process import InProcessClient
 from tests.service.memory import resident_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from starlette.types import Message
 
     from onlineauto.service.http.app import Application
 
@@ -107,17 +106,16 @@ def mutated(draw: Random) -> bytes:
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[TestClient]:
+def client(tmp_path: Path) -> Iterator[InProcessClient]:
     waiting = Waiting()
     limits = Limits(pending=500, namespaces=64)
     settings = {"reward_wait": 0.5}
     loop = Loop(tmp_path / "loop", CONFIGURATION, settings=settings, limits=limits, deliver=waiting.deliver)
-    with TestClient(application(loop, waiting), raise_server_exceptions=True) as made:
-        made.app_state["loop"] = loop
+    with InProcessClient(application(loop, waiting), loop) as made:
         yield made
 
 
-def pelted(client: TestClient, count: int, seed: int) -> dict[int, int]:
+def pelted(client: InProcessClient, count: int, seed: int) -> dict[int, int]:
     draw, statuses = Random(seed), dict[int, int]()
     for _ in range(count):
         path, body = draw.choice(PATHS), mutated(draw)
@@ -130,38 +128,41 @@ def pelted(client: TestClient, count: int, seed: int) -> dict[int, int]:
     return statuses
 
 
+class Sent(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def write(self, data: Any) -> None:
+        self.written.put_nowait(bytes(data))
+
+    def is_closing(self) -> bool:
+        return False
+
+
 async def pelted_directly(app: Application, count: int, seed: int) -> dict[int, int]:
-    """Send bodies to the application itself, which is faster than a client."""
+    """Pass bodies to the protocol itself, which is faster than a client."""
     draw, statuses = Random(seed), dict[int, int]()
+    protocol, sent = HttpProtocol(app), Sent()
+    protocol.connection_made(sent)
     for number in range(count):
         path, body = draw.choice(PATHS), mutated(draw)
-        scope: dict[str, Any] = {
-            "type": "http",
-            "method": "PATCH" if path == "/v1/settings" else "POST",
-            "path": path.replace("%00", "\0"),
-            "headers": [],
-            "query_string": b"",
-            "root_path": "",
-        }
-        sent: list[Message] = []
-
-        async def receive(body: bytes = body) -> Message:
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        async def send(message: Message, sent: list[Message] = sent) -> None:
-            sent.append(message)
-
-        await asyncio.wait_for(app(scope, receive, send), 30)
-        status = sent[0]["status"]
+        method = "PATCH" if path == "/v1/settings" else "POST"
+        head = f"{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
+        protocol.data_received(head.encode() + body)
+        answer = await asyncio.wait_for(sent.written.get(), 30)
+        status = int(answer[9:12])
         statuses[status] = statuses.get(status, 0) + 1
-        assert status < 500, (path, body, sent)
+        assert status < 500, (path, body, answer)
         if number % 64 == 0:
             await asyncio.sleep(0)
     return statuses
 
 
-def in_order(client: TestClient) -> None:
-    loop: Any = client.app_state["loop"]
+def in_order(client: InProcessClient) -> None:
+    loop = client.loop
     answer = client.post("/v1/rank", json={"actions": {"a": {"x": 1}, "b": {}}, "event_id": "fine"})
     assert answer.status_code in (200, 429)
     assert loop.failed is None
@@ -169,19 +170,17 @@ def in_order(client: TestClient) -> None:
     assert client.get("/readyz").text == "ready\n"
 
 
-def test_malformed_bodies_are_refused(client: TestClient) -> None:
+def test_malformed_bodies_are_refused(client: InProcessClient) -> None:
     statuses = pelted(client, 3000, seed=1)
     assert statuses.get(400, 0) > 500
     in_order(client)
 
 
 @pytest.mark.fuzz
-def test_a_million_malformed_bodies_are_refused(client: TestClient) -> None:
+def test_a_million_malformed_bodies_are_refused(client: InProcessClient) -> None:
     count, seed = int(os.environ.get("BODIES", "1000000")), int(os.environ.get("BODIES_SEED", "2"))
-    app: Any = client.app
-    assert client.portal is not None
     before = resident_bytes()
-    statuses = client.portal.call(pelted_directly, app, count, seed)
+    statuses = client.call(pelted_directly, client.app, count, seed)
     assert statuses[400] > count // 5
     assert resident_bytes() - before < 100 << 20
     in_order(client)
@@ -202,13 +201,13 @@ def test_a_million_malformed_bodies_are_refused(client: TestClient) -> None:
         b'{"actions":[{"a":1,"a":{"b":2}}],"actions":[{}]}',
     ],
 )
-def test_odd_bodies_have_an_answer(client: TestClient, body: bytes) -> None:
+def test_odd_bodies_have_an_answer(client: InProcessClient, body: bytes) -> None:
     assert client.post("/v1/rank", content=body).status_code in (200, 400)
     in_order(client)
 
 
-def test_memory_is_flat_under_a_flood_of_ids_and_names(client: TestClient) -> None:
-    loop: Any = client.app_state["loop"]
+def test_memory_is_flat_under_a_flood_of_ids_and_names(client: InProcessClient) -> None:
+    loop = client.loop
     for number in range(1500):
         client.post("/v1/rank", json={"actions": [{f"hostile{number}": {"a": 1}}], "event_id": f"e{number}"})
         client.post("/v1/reward", json={"event_id": f"nobody{number}", "reward": 1})

@@ -16,7 +16,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.testclient import TestClient
+    from tests.service.in_process import InProcessClient
 
 ACTIONS = [{"id": name, "features": [{"topic": {name: 1}}]} for name in ("art", "news", "sport", "music")]
 ASKED: dict[str, Any] = {
@@ -30,7 +30,9 @@ ASKED: dict[str, Any] = {
 PATH = "/personalizer/v1.1-preview.3/multislot"
 
 
-def test_slots_show_different_actions_and_have_their_own_rewards(serve: Callable[..., TestClient]) -> None:
+def test_slots_show_different_actions_and_have_their_own_rewards(
+    serve: Callable[..., InProcessClient],
+) -> None:
     client = serve()
     for number in range(40):
         answer = client.post(f"{PATH}/rank", json={**ASKED, "eventId": f"e{number}"})
@@ -46,7 +48,7 @@ def test_slots_show_different_actions_and_have_their_own_rewards(serve: Callable
         assert sent.status_code == 204
         assert client.post(f"{PATH}/events/e{number}/activate").status_code == 204
     assert learnt(client, 80)["joined"] == 80
-    loop: Any = client.app_state["loop"]
+    loop = client.loop
     lines = list(join_log_lines(loop.log))
     costs = {line.split(b'"EventId":"')[1].split(b'"')[0]: line.split(b",")[0] for line in lines}
     assert costs[b"e3#top"] == b'{"_label_cost":-1.0'
@@ -56,7 +58,7 @@ def test_slots_show_different_actions_and_have_their_own_rewards(serve: Callable
             assert is_drawn(line, app="default")
 
 
-def test_the_model_learns_what_each_slot_is_for(serve: Callable[..., TestClient]) -> None:
+def test_the_model_learns_what_each_slot_is_for(serve: Callable[..., InProcessClient]) -> None:
     client = serve()
     good = {"top": "news", "side": "music"}
     shown = []
@@ -79,7 +81,7 @@ def test_the_model_learns_what_each_slot_is_for(serve: Callable[..., TestClient]
     assert sum(shown[-200:]) / 200 > 0.7 > sum(shown[:40]) / 40
 
 
-def test_the_baseline_of_each_slot_decides_in_apprentice_mode(serve: Callable[..., TestClient]) -> None:
+def test_the_baseline_of_each_slot_decides_in_apprentice_mode(serve: Callable[..., InProcessClient]) -> None:
     client = serve(mode="apprentice")
     body = client.post(f"{PATH}/rank", json=ASKED).json()
     assert [each["rewardActionId"] for each in body["slots"]] == ["news", "art"]
@@ -114,7 +116,7 @@ def test_the_baseline_of_each_slot_decides_in_apprentice_mode(serve: Callable[..
     ],
 )
 def test_slots_that_cannot_be_filled_are_refused_and_nothing_is_logged(
-    serve: Callable[..., TestClient],
+    serve: Callable[..., InProcessClient],
     change: dict[str, Any],
     status: int,
     message: str,
@@ -127,7 +129,7 @@ def test_slots_that_cannot_be_filled_are_refused_and_nothing_is_logged(
 
 @pytest.mark.parametrize("path", [f"{PATH}/events/e/activate", "/v1/activate/e"])
 def test_deferred_slots_are_learnt_once_their_event_is_activated(
-    serve: Callable[..., TestClient], path: str
+    serve: Callable[..., InProcessClient], path: str
 ) -> None:
     client = serve()
     assert (
@@ -143,28 +145,28 @@ def test_deferred_slots_are_learnt_once_their_event_is_activated(
     assert learnt(again, 2)["joined"] == 2
 
 
-def test_deferred_slots_that_have_ended_are_forgotten(serve: Callable[..., TestClient]) -> None:
+def test_deferred_slots_that_have_ended_are_forgotten(serve: Callable[..., InProcessClient]) -> None:
     client = serve()
-    loop: Any = client.app_state["loop"]
+    loop = client.loop
     for number in range(1200):
         loop.deferred_slots.add(f"e{number}#top")
     assert len(loop.deferred_slots.of("e5")) + len(loop.deferred_slots.of("e1199")) == 1
 
 
-def test_slots_that_have_no_room_are_refused_together(serve: Callable[..., TestClient]) -> None:
+def test_slots_that_have_no_room_are_refused_together(serve: Callable[..., InProcessClient]) -> None:
     client = serve(limits=Limits(pending=3, only=("user", "topic", "place")), tokens=Tokens())
     assert client.post(f"{PATH}/rank", json=ASKED).status_code == 201
     full = client.post(f"{PATH}/rank", json=ASKED)
     assert (full.status_code, client.get("/v1/status").json()["ranked"]) == (429, 2)
 
 
-def test_slots_are_learnt_again_from_the_log(serve: Callable[..., TestClient]) -> None:
+def test_slots_are_learnt_again_from_the_log(serve: Callable[..., InProcessClient]) -> None:
     client = serve()
     for number in range(30):
         client.post(f"{PATH}/rank", json={**ASKED, "eventId": f"e{number}"})
         client.post("/v1/reward", json={"event_id": f"e{number}", "slot": "top", "reward": 1.0})
     learnt(client, 30)
-    loop: Any = client.app_state["loop"]
+    loop = client.loop
     until(lambda: loop.learner.position >= loop.log.durable)
     before = loop.learner.workspace.predict(
         b'{"c":{"user":{"age":30},"slot":{"top":1},"_multi":[{"topic":{"art":1}},{"topic":{"news":1}}]}}\n'
@@ -173,7 +175,7 @@ def test_slots_are_learnt_again_from_the_log(serve: Callable[..., TestClient]) -
     (loop.folder / "snapshot.oam").unlink()
     again = serve()
     learnt(again, 30)
-    other: Any = again.app_state["loop"]
+    other = again.loop
     after = other.learner.workspace.predict(
         b'{"c":{"user":{"age":30},"slot":{"top":1},"_multi":[{"topic":{"art":1}},{"topic":{"news":1}}]}}\n'
     )

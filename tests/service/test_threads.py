@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from starlette.testclient import TestClient
 
 from onlineauto.service.http.app import application
 from onlineauto.service.http.waiting import Waiting
@@ -24,6 +23,7 @@ from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.ranking.answer import is_drawn, read_answer
 from onlineauto.service.ranking.question import Question
 from onlineauto.service.refused import RefusedError
+from tests.service.in_process import InProcessClient
 from tests.service.serving import ROOT
 from tests.service.traffic import CONFIGURATION
 from tests.waiting import PATIENCE, until
@@ -275,7 +275,7 @@ def test_a_service_that_ends_does_not_wait_for_the_compiler(
     monkeypatch.setattr(LogLearner, "step", compile_something)
     monkeypatch.setattr("onlineauto.service.http.app.is_compiling", lambda: True)
     app = application(loop, waiting)
-    with TestClient(app) as client:
+    with InProcessClient(app, loop) as client:
         assert client.post("/v1/rank", json={"actions": {"a": {}}, "event_id": "e"}).status_code == 200
         assert learning.wait(PATIENCE)
         begin = time.monotonic()

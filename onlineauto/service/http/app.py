@@ -1,36 +1,36 @@
-"""``application``: a loop as an ASGI application, with the threads for learning and for ticks."""
+"""``application``: the endpoints of a loop, with the threads for learning and for ticks."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypedDict
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
-from starlette.applications import Starlette
-from starlette.routing import Route
+from httptools import HttpParserInvalidURLError, parse_url
 
 from onlineauto.jit import is_compiling
-from onlineauto.service.http.direct.direct_endpoint import DirectEndpoint, RequestBatch
-from onlineauto.service.http.endpoint import Endpoint, RequestGuard, no_such_endpoint
+from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard
 from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
 from onlineauto.service.http.handlers import Handlers
 from onlineauto.service.http.metrics import ServiceMetrics
-from onlineauto.service.http.personalizer import canonical_path
+from onlineauto.service.http.personalizer import canonical_path, what_instead
+from onlineauto.service.http.reply import problem
 from onlineauto.service.http.routes import ROUTES
 from onlineauto.service.http.status import follower_status, status_of
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.learning.learner import MOST_RECORDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping
+    from contextlib import AbstractAsyncContextManager
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from onlineauto.service.http.direct.connections import Connections
+    from onlineauto.service.http.protocol.connections import Connections
+    from onlineauto.service.http.reply import Reply
     from onlineauto.service.http.waiting import Waiting
     from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.front import Front
@@ -96,27 +96,26 @@ def _application(
     work: Callable[[threading.Event], None],
 ) -> Application:
     """Return the application with all endpoints that `handlers` has; `work` runs in a thread."""
-    routes, direct, batch = [], {}, RequestBatch(front.together)
-    connections = handlers.metrics.connections
+    batch = RequestBatch(front.together)
+    endpoints: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
-        if not hasattr(handlers, route.name):
-            continue
-        size = _BINARY_BYTES if route.body is bytes else front.limits.body_bytes
-        about: _About = {"name": route.name, "scope": route.scope, "body_bytes": size}
-        endpoint = Endpoint(guard, getattr(handlers, route.name), **about)
-        if (begin := getattr(handlers, f"begin_{route.name}", None)) is not None:
-            direct[route.path] = DirectEndpoint(guard, begin, batch=batch, **about)
-        path = route.path.replace("{event_id}", "{event_id:path}")  # an id may have slashes
-        routes.append(Route(path, endpoint, methods=[route.method]))
+        if hasattr(handlers, route.name):
+            endpoints.setdefault(route.path, {})[route.method] = Endpoint(
+                guard,
+                getattr(handlers, route.name),
+                name=route.name,
+                scope=route.scope,
+                body_bytes=_BINARY_BYTES if route.body is bytes else route.bodies * front.limits.body_bytes,
+                batch=batch,
+            )
 
     @asynccontextmanager
-    async def running(app: Starlette) -> AsyncIterator[None]:
-        del app
+    async def running() -> AsyncIterator[None]:
         stop = threading.Event()
         working = threading.Thread(target=work, args=(stop,), name="onlineauto-work", daemon=True)
         waiting.start()
         working.start()
-        ticking = asyncio.create_task(_tick(front, connections))
+        ticking = asyncio.create_task(_tick(front, handlers.metrics.connections))
         try:
             yield
         finally:
@@ -128,61 +127,40 @@ def _application(
             handlers.abandoned = working.is_alive()  # in the compiler, which nothing interrupts
             await asyncio.to_thread(front.leave if handlers.abandoned else front.close)
 
-    missing = {404: no_such_endpoint, 405: no_such_endpoint}
-    return Application(
-        Starlette(routes=routes, lifespan=running, exception_handlers=missing),
-        routes,
-        handlers,
-        direct,
-        connections,
-    )
-
-
-class _About(TypedDict):
-    name: str
-    scope: str | None
-    body_bytes: int
+    return Application(endpoints, handlers, running)
 
 
 class Application:
-    """Starlette's application. Plain paths bypass it, because it costs more than their handlers.
+    """All endpoints, and the threads that run while connections are served.
 
     Parameters
     ----------
-    app : Starlette
-        All routes, and the code that runs at start and at shutdown.
-    routes : sequence of Route
-        Its routes.
+    endpoints : mapping of str to mapping of str to Endpoint
+        The endpoints by path and method; a path may have parts in braces.
     handlers : FrontHandlers
-        The handlers of the routes.
-    direct : mapping of str to DirectEndpoint
-        The endpoints that `DirectProtocol` calls without Starlette, by path.
+        Their handlers.
+    running : callable
+        Returns the context in which connections are served.
+
+    Attributes
+    ----------
     connections : Connections
-        The open connections, registered by `DirectProtocol`.
+        The open connections.
     """
 
     def __init__(
         self,
-        app: Starlette,
-        routes: Sequence[Route],
+        endpoints: Mapping[str, Mapping[str, Endpoint]],
         handlers: FrontHandlers,
-        direct: Mapping[str, DirectEndpoint],
-        connections: Connections,
+        running: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
-        self._app, self._handlers, self.connections = app, handlers, connections
-        self._lines: tuple[Sequence[tuple[bytes, bytes]], bytes] = [], b""
-        self._direct = {path: endpoint for path, endpoint in direct.items() if "{" not in path}
-        self._of_events = [
-            (before, after, endpoint)
-            for path, endpoint in direct.items()
-            for before, separator, after in (path.partition("{event_id}"),)
-            if separator
-        ]
-        self._plain: dict[tuple[str, str], ASGIApp] = {
-            (method, route.path): route.endpoint
-            for route in routes
-            if "{" not in route.path
-            for method in route.methods or ()
+        self._handlers, self.running, self.connections = handlers, running, handlers.metrics.connections
+        self._plain = {path: methods for path, methods in endpoints.items() if "{" not in path}
+        self._patterns = [(_pattern_of(path), methods) for path, methods in endpoints.items() if "{" in path]
+        self._direct = {
+            (method.encode(), path.encode()): endpoint
+            for path, methods in self._plain.items()
+            for method, endpoint in methods.items()
         }
 
     def stop(self) -> None:
@@ -194,32 +172,46 @@ class Application:
         """True if a thread still waits for the compiler, so that the process has to end without it."""
         return self._handlers.abandoned
 
-    def direct(self, path: str) -> tuple[DirectEndpoint | None, dict[str, str]]:
-        """Return the endpoint that answers a ``POST`` without a task, or None, and the parts of its path."""
-        found = self._direct.get(path)
-        if found is not None:
-            return found, {}
-        for before, after, endpoint in self._of_events:
-            if path.startswith(before) and path.endswith(after) and len(path) > len(before) + len(after):
-                return endpoint, {"event_id": path[len(before) : len(path) - len(after)]}
-        known = canonical_path(path)
-        return (None, {}) if known == path else self.direct(known)
+    def find(self, method: bytes, target: bytes) -> tuple[Endpoint | Reply, Mapping[str, str]]:
+        """Return the endpoint of a request, or the reply if there is none, and the parts of its path."""
+        direct = self._direct.get((method, target))
+        if direct is not None:
+            return direct, {}
+        given = _path_of(target)
+        path, verb = canonical_path(given), method.decode()
+        methods, parts = self._plain.get(path), dict[str, str]()
+        if methods is None:
+            found = ((pattern.fullmatch(path), methods) for pattern, methods in self._patterns)
+            match, methods = next((each for each in found if each[0] is not None), (None, {}))
+            parts = {} if match is None else match.groupdict()
+        endpoint = methods.get("GET" if verb == "HEAD" else verb)
+        return endpoint or _no_such_endpoint(verb, given, methods), parts
 
-    def lines_of(self, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
-        """Return the headers common to all answers as bytes; uvicorn builds a new list each second."""
-        if self._lines[0] is not headers:
-            self._lines = headers, b"".join(b"%b: %b\r\n" % each for each in headers)
-        return self._lines[1]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or run the application's start and shutdown."""
-        plain = None
-        if scope["type"] == "http":
-            known = canonical_path(scope["path"])
-            if known != scope["path"]:
-                scope = {**scope, "path": known, "raw_path": quote(known).encode()}
-            plain = self._plain.get((scope["method"], scope["path"]))
-        await (plain or self._app)(scope, receive, send)
+def _pattern_of(path: str) -> re.Pattern[str]:
+    """Return the expression that a path with parts in braces matches; the id of an event may have slashes."""
+    path = path.replace("{event_id}", "(?s:(?P<event_id>.+))")
+    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
+
+
+def _path_of(target: bytes) -> str:
+    """Return the decoded path of a request's target."""
+    with suppress(HttpParserInvalidURLError):
+        return unquote((parse_url(target).path or b"").decode("latin-1"))
+    return ""
+
+
+def _no_such_endpoint(method: str, path: str, methods: Mapping[str, Endpoint]) -> Reply:
+    """Return the answer to a request for which there is no endpoint."""
+    instead = what_instead(method, canonical_path(path))
+    if instead:
+        return problem(f"{method} {path} is not here: {instead}", 501)
+    message = f"there is no {method} {path}; /openapi.json lists the endpoints"
+    if not methods:
+        return problem(message, 404)
+    allowed = sorted({*methods, *(("HEAD",) if "GET" in methods else ())})
+    reply = problem(message, 405)
+    return reply._replace(headers=(*reply.headers, (b"allow", ", ".join(allowed).encode())))
 
 
 def _end(working: threading.Thread) -> None:

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
 
-from onlineauto.service.http.endpoint import json_answer
 from onlineauto.service.http.front_handlers import FrontHandlers
 from onlineauto.service.http.personalizer import (
     DateRange,
@@ -25,6 +23,7 @@ from onlineauto.service.http.personalizer import (
     date_of,
     policy_of,
 )
+from onlineauto.service.http.reply import Reply, content_type
 from onlineauto.service.http.status import status_of
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.http.wire import Canary, Evaluate, ModelChoice, Settings
@@ -33,19 +32,26 @@ from onlineauto.service.log.record import RecordsAnswer
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
-    from onlineauto.service.http.endpoint import AdmittedRequest
+    from onlineauto.service.http.endpoint import Request
     from onlineauto.service.http.metrics import ServiceMetrics
     from onlineauto.service.loop.loop import Loop
 
 _PAGE: Final = Path(__file__).with_name("page.html")
-_PAGE_HEADERS: Final = {
-    "Cache-Control": "no-cache",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'",
-    "X-Content-Type-Options": "nosniff",
-}
+_PAGE_HEADERS: Final = (
+    *content_type("text/html; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (
+        b"content-security-policy",
+        (
+            b"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+            b"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
+        ),
+    ),
+    (b"x-content-type-options", b"nosniff"),
+)
+_BYTES: Final = content_type("application/octet-stream")
 _WATCHERS: Final = 32
 _LAG: Final = 60.0
 
@@ -68,93 +74,93 @@ class Handlers(FrontHandlers):
         self._evaluating = asyncio.Lock()
         self._model: tuple[str, bytes] = ("", b"")
 
-    async def status(self, request: AdmittedRequest) -> Response:
+    async def status(self, request: Request) -> Reply:
         """Return the state of the service."""
         del request
-        return json_answer(status_of(self.loop, points=True))
+        return Reply.json(status_of(self.loop, points=True))
 
-    async def experiment(self, request: AdmittedRequest) -> Response:
+    async def experiment(self, request: Request) -> Reply:
         """Return the state of the experiment: the lift over the control arm, the guardrails, the alarms."""
         del request
-        return json_answer(self.loop.experiment)
+        return Reply.json(self.loop.experiment)
 
-    async def settings(self, request: AdmittedRequest) -> Response:
+    async def settings(self, request: Request) -> Reply:
         """Change the mode, and the settings of the join."""
         changes = msgspec.to_builtins(msgspec.json.decode(request.body, type=Settings))
         future, done = Waiting.future()
         changed = self.loop.change(changes, done)
         await future
-        return json_answer(changed)
+        return Reply.json(changed)
 
-    async def model(self, request: AdmittedRequest) -> Response:
+    async def model(self, request: Request) -> Reply:
         """Return the model that ranks, unless the client has it."""
         name = self.loop.learner.name
         if request.headers.get("if-none-match") == f'"{name}"':
-            return Response(status_code=304, headers={"ETag": f'"{name}"'})
+            return Reply(304, headers=_tag_of(name))
         if self._model[0] != name:
             self._model = await asyncio.to_thread(self.loop.model)
         name, content = self._model
-        return Response(content, headers={"ETag": f'"{name}"'}, media_type="application/octet-stream")
+        return Reply(200, content, _tag_of(name) + _BYTES)
 
-    async def put_model(self, request: AdmittedRequest) -> Response:
+    async def put_model(self, request: Request) -> Reply:
         """Add a model to the history, and switch to it."""
         name = f"put-{secrets.token_hex(6)}"
         await self._switch_to(name, request.body)
-        return json_answer(ModelChoice(name), 201)
+        return Reply.json(ModelChoice(name), 201)
 
-    async def configuration(self, request: AdmittedRequest) -> Response:
+    async def configuration(self, request: Request) -> Reply:
         """Return the settings, in Personalizer's format."""
         del request
-        return json_answer(configuration_of(self.loop))
+        return Reply.json(configuration_of(self.loop))
 
-    async def configure(self, request: AdmittedRequest) -> Response:
+    async def configure(self, request: Request) -> Reply:
         """Change the settings, in Personalizer's format."""
         changes = changes_in(msgspec.json.decode(request.body, type=ServiceConfiguration), self.loop)
         future, done = Waiting.future()
         self.loop.change(changes, done)
         await future
-        return json_answer(configuration_of(self.loop))
+        return Reply.json(configuration_of(self.loop))
 
-    async def policy(self, request: AdmittedRequest) -> Response:
+    async def policy(self, request: Request) -> Reply:
         """Return the options of the model, in Personalizer's format."""
         del request
-        return json_answer(policy_of(self.loop.app, self.loop.join.settings))
+        return Reply.json(policy_of(self.loop.app, self.loop.join.settings))
 
-    async def set_policy(self, request: AdmittedRequest) -> Response:
+    async def set_policy(self, request: Request) -> Reply:
         """Check that a policy of Personalizer has the options of the model."""
         check_policy(msgspec.json.decode(request.body, type=PolicyContract), self.loop.join.settings)
         return await self.policy(request)
 
-    async def export_model(self, request: AdmittedRequest) -> Response:
+    async def export_model(self, request: Request) -> Reply:
         """Return the model whole, so that another service with the same options can learn on from it."""
         del request
         _, content = await asyncio.to_thread(partial(self.loop.model, learns=True))
-        return Response(content, media_type="application/octet-stream")
+        return Reply(200, content, _BYTES)
 
-    async def import_model(self, request: AdmittedRequest) -> Response:
+    async def import_model(self, request: Request) -> Reply:
         """Switch to a model of `export_model`."""
         await self._switch_to(f"put-{secrets.token_hex(6)}", request.body)
-        return Response(status_code=204)
+        return Reply(204)
 
-    async def reset_model(self, request: AdmittedRequest) -> Response:
+    async def reset_model(self, request: Request) -> Reply:
         """Switch to a model that has learnt nothing."""
         content = await asyncio.to_thread(self.loop.empty_model)
         await self._switch_to(f"put-reset-{secrets.token_hex(6)}", content)
         del request
-        return Response(status_code=204)
+        return Reply(204)
 
-    async def model_properties(self, request: AdmittedRequest) -> Response:
+    async def model_properties(self, request: Request) -> Reply:
         """Return the times of the first record and of the latest model, in Personalizer's format."""
         del request
         first, _ = await asyncio.to_thread(self.loop.log_times)
         latest = max(self.loop.published.time, first)
-        return json_answer(ModelProperties(*map(date_of, (first, latest))))
+        return Reply.json(ModelProperties(*map(date_of, (first, latest))))
 
-    async def log_properties(self, request: AdmittedRequest) -> Response:
+    async def log_properties(self, request: Request) -> Reply:
         """Return the times of the first and the last record of the log, in Personalizer's format."""
         del request
         times = await asyncio.to_thread(self.loop.log_times)
-        return json_answer(LogProperties(DateRange(*map(date_of, times))))
+        return Reply.json(LogProperties(DateRange(*map(date_of, times))))
 
     async def _switch_to(self, name: str, content: bytes) -> None:
         """Add a model to the history, and switch to it."""
@@ -162,7 +168,7 @@ class Handlers(FrontHandlers):
         await asyncio.to_thread(self.loop.put_model, name, content, _from_thread(done))
         await future
 
-    async def records(self, request: AdmittedRequest) -> Response:
+    async def records(self, request: Request) -> Reply:
         """Take over records of the log of a rank server."""
         source, position = request.path["source"], request.path["position"]
         if not position.isascii() or not position.isdigit():
@@ -170,75 +176,74 @@ class Handlers(FrontHandlers):
         future, done = Waiting.future()
         wanted = self.loop.take_over(source, int(position), request.body, done)
         await future
-        return json_answer(RecordsAnswer(wanted))
+        return Reply.json(RecordsAnswer(wanted))
 
-    async def models(self, request: AdmittedRequest) -> Response:
+    async def models(self, request: Request) -> Reply:
         """List the models of the history."""
         del request
-        return json_answer(self.loop.learner.models.all())
+        return Reply.json(self.loop.learner.models.all())
 
-    async def keep_model(self, request: AdmittedRequest) -> Response:
+    async def keep_model(self, request: Request) -> Reply:
         """Write the current model into the history."""
         del request
-        return json_answer(ModelChoice(await asyncio.to_thread(self.loop.keep_model)), 201)
+        return Reply.json(ModelChoice(await asyncio.to_thread(self.loop.keep_model)), 201)
 
-    async def use_model(self, request: AdmittedRequest) -> Response:
+    async def use_model(self, request: Request) -> Reply:
         """Switch to a model of the history."""
         body = msgspec.json.decode(request.body, type=ModelChoice)
         future, done = Waiting.future()
         self.loop.use_model(body.name, done)
         await future
-        return json_answer(body)
+        return Reply.json(body)
 
-    async def start_canary(self, request: AdmittedRequest) -> Response:
+    async def start_canary(self, request: Request) -> Reply:
         """Let a model of the history decide for a share of the units; a share of 0 ends the canary."""
         body = msgspec.json.decode(request.body, type=Canary)
         future, done = Waiting.future()
         await asyncio.to_thread(self.loop.start_canary, body.name, body.share, _from_thread(done))
         await future
-        return json_answer(body)
+        return Reply.json(body)
 
-    async def evaluate(self, request: AdmittedRequest) -> Response:
+    async def evaluate(self, request: Request) -> Reply:
         """Estimate the values of policies over the whole log."""
         policies = msgspec.json.decode(request.body, type=Evaluate).policies
         if self._evaluating.locked():
             raise RefusedError("another evaluation runs", status=429, retry_after=10.0)
         async with self._evaluating:
             log, app = self.loop.log, self.loop.learner
-            return json_answer(
+            return Reply.json(
                 await asyncio.to_thread(evaluate_policies, log, policies, app.workspace.configuration)
             )
 
-    async def explanation(self, request: AdmittedRequest) -> Response:
+    async def explanation(self, request: Request) -> Reply:
         """Explain the scores of the latest decision; see `onlineauto.interop.explanation`."""
         del request
-        return json_answer(await asyncio.to_thread(self.loop.explain))
+        return Reply.json(await asyncio.to_thread(self.loop.explain))
 
-    async def ready(self, request: AdmittedRequest) -> Response:
+    async def ready(self, request: Request) -> Reply:
         """Report whether ranks can be answered, and whether learning continues."""
         del request
         loop = self.loop
         if not loop.caught_up:
-            return Response("no: the log is being learnt\n", 503, media_type="text/plain")
+            return Reply.text("no: the log is being learnt\n", 503)
         lag = loop.lag_seconds()
         lags = f"the learner is {lag:.0f} seconds behind the log" if lag > _LAG else ""
         return self._readiness(loop.trouble or lags)
 
-    async def page(self, request: AdmittedRequest) -> Response:
+    async def page(self, request: Request) -> Reply:
         """Return the live page."""
         del request
-        return Response(_PAGE.read_bytes(), headers=_PAGE_HEADERS, media_type="text/html")
+        return Reply(200, _PAGE.read_bytes(), _PAGE_HEADERS)
 
-    async def watch(self, request: AdmittedRequest) -> Response:
+    async def watch(self, request: Request) -> Reply:
         """Send the status every second, as server-sent events."""
         del request
         if self._watchers >= _WATCHERS:
             raise RefusedError(f"{_WATCHERS} pages watch already", status=429, retry_after=30.0)
-        return StreamingResponse(
-            self._statuses(), headers={"Cache-Control": "no-store"}, media_type="text/event-stream"
-        )
+        headers = (*content_type("text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"))
+        return Reply(200, headers=headers, stream=self._statuses())
 
-    async def _statuses(self) -> AsyncIterator[bytes]:
+    async def _statuses(self) -> AsyncGenerator[bytes, None]:
         self._watchers += 1
         try:
             while not self.stopping:
@@ -246,6 +251,10 @@ class Handlers(FrontHandlers):
                 await asyncio.sleep(1.0)
         finally:
             self._watchers -= 1
+
+
+def _tag_of(name: str) -> tuple[tuple[bytes, bytes], ...]:
+    return ((b"etag", f'"{name}"'.encode()),)
 
 
 def _from_thread(done: Any) -> Any:

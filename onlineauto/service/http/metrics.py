@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from onlineauto.service.http.direct.connections import Connections
+from onlineauto.service.http.protocol.connections import Connections
 from onlineauto.service.http.status import Status
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from onlineauto.service.http.personalizer import (
 from onlineauto.service.http.status import Status
 from onlineauto.service.http.wire import (
     Answer,
+    BatchAnswer,
     Canary,
     Evaluate,
     MetricValue,
@@ -24,6 +25,7 @@ from onlineauto.service.http.wire import (
     PersonalizerSlotsRank,
     PersonalizerSlotsReward,
     Rank,
+    RankBatch,
     Reward,
     Settings,
     SlotsAnswer,
@@ -53,6 +55,8 @@ class Endpoints(NamedTuple):
         The status of success.
     kind : str
         The media type of the answer, if it is not JSON.
+    bodies : int
+        The maximum size of the body, as a multiple of that of one rank.
     """
 
     method: str
@@ -63,6 +67,7 @@ class Endpoints(NamedTuple):
     answer: Any = None
     status: int = 200
     kind: str = ""
+    bodies: int = 1
 
 
 _OWN: Final = "/personalizer/v1.0"
@@ -111,6 +116,7 @@ ROUTES: Final = (
     Endpoints("GET", f"{_OWN}/model/properties", "model_properties", "read", None, ModelProperties),
     Endpoints("GET", f"{_OWN}/logs/properties", "log_properties", "read", None, LogProperties),
     Endpoints("POST", "/v1/rank", "rank", "rank", Rank, Answer),
+    Endpoints("POST", "/v1/rank:batch", "rank_batch", "rank", RankBatch, BatchAnswer, bodies=16),
     Endpoints("POST", "/v1/rank/slots", "slots", "rank", SlotsRank, SlotsAnswer),
     Endpoints("POST", "/v1/reward", "reward", "reward", Reward, None, 204),
     Endpoints("POST", "/v1/metric", "metric", "reward", MetricValue, None, 204),

@@ -1,7 +1,8 @@
-"""``serve``: the application under uvicorn, until a signal ends it."""
+"""``serve``: the application over a socket, until a signal ends it."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import ipaddress
 import logging
@@ -16,14 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import uvicorn
 
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.http.app import application, follower_application
-from onlineauto.service.http.direct.connections import BACKLOG, ConnectionLimits, most_connections
-from onlineauto.service.http.direct.protocol import DirectProtocol
 from onlineauto.service.http.memory import memory_bytes, return_memory
+from onlineauto.service.http.protocol.connections import ConnectionLimits, most_connections
+from onlineauto.service.http.protocol.serving import event_loop, serve_until
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.join.decision import BYTES_PER_DECISION
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("onlineauto.service")
 _SWITCH: Final = 0.0005
 """Seconds after which a Python thread yields to another one, so that a rank does not wait for the learner."""
-_GRACE: Final = 10
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _FEW: Final = 100_000
 _OWN: Final = ("localhost", "127.0.0.1", "::1")
 """Names of this machine, which a service without tokens accepts as host names."""
@@ -216,59 +216,32 @@ def _log_topic(serving: Serving, front: Loop | Follower) -> AbstractContextManag
     return LogTopic(serving.folder, front.log, serving.log_topic, settings)
 
 
-class _Server(uvicorn.Server):
-    """A server that ends its streams when a signal arrives, so that they do not delay its shutdown.
-
-    Parameters
-    ----------
-    config : uvicorn.Config
-        The configuration.
-    opened : callable
-        Called once connections are accepted.
-    """
-
-    def __init__(self, config: uvicorn.Config, opened: Callable[[], object]) -> None:
-        super().__init__(config)
-        self._opened = opened
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept connections."""
-        await super().startup(sockets)
-        if self.started:
-            self._opened()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the shutdown."""
-        self.config.app.stop()  # type: ignore[union-attr]
-        super().handle_exit(sig, frame)
-
-
 def _run(app: Application, opened: socket.socket, announce: Callable[[], object]) -> None:
     """Run an application until a signal arrives; `announce` is called once connections are accepted."""
-    config = uvicorn.Config(
-        app,
-        http=DirectProtocol,
-        ws="none",
-        interface="asgi3",
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_GRACE,
-        backlog=BACKLOG,
-    )
-    server = _Server(config, announce)
 
-    def ended(number: int, frame: FrameType | None) -> None:
-        """Exit at once if the server has not started; uvicorn raises the signal again once it has ended."""
+    def exit_early(number: int, frame: FrameType | None) -> None:
         del frame
-        if not server.started:
-            raise SystemExit(128 + number)
+        raise SystemExit(128 + number)
 
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, ended)
-    server.run(sockets=[opened])
+    async def main() -> None:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+        def end(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            app.stop()
+            loop.call_soon_threadsafe(ended.set)
+
+        def started() -> None:
+            for each in _SIGNALS:
+                signal.signal(each, end)
+            announce()
+
+        await serve_until(ended, app, opened, started)
+
+    for each in _SIGNALS:
+        signal.signal(each, exit_early)  # until connections are accepted
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        runner.run(main())
 
 
 def _is_own(host: str) -> bool:

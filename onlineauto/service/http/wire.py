@@ -194,6 +194,42 @@ class Answer(msgspec.Struct):
     model: str
 
 
+class RankBatch(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/rank:batch``: many ranks, each like the body of ``POST /v1/rank``."""
+
+    decisions: Annotated[list[Rank], msgspec.Meta(min_length=1)]
+
+
+class RawBatch(msgspec.Struct, forbid_unknown_fields=True):
+    """A `RankBatch` whose ranks are not decoded yet, because each fails alone."""
+
+    decisions: list[msgspec.Raw]
+
+
+class BatchDecision(msgspec.Struct, omit_defaults=True):
+    """The answer to one rank of a batch.
+
+    Attributes
+    ----------
+    status : int
+        The status that ``POST /v1/rank`` would have.
+    answer : Answer
+        The answer, with status 200.
+    error : mapping
+        The ``error`` of the body that ``POST /v1/rank`` would have, with any other status.
+    """
+
+    status: int
+    answer: Answer | None = None
+    error: dict[str, Any] | None = None
+
+
+class BatchAnswer(msgspec.Struct):
+    """The answer to ``POST /v1/rank:batch``: the answers to its ranks, in order."""
+
+    decisions: list[BatchDecision]
+
+
 class OwnSlot(msgspec.Struct, forbid_unknown_fields=True):
     """A slot of ``POST /v1/rank/slots``.
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(r"(\d{20})\.dsjson")
 _CHUNK: Final = 1 << 20
 _MOST_OPENED: Final = 16
+_NEAR: Final = 1 << 16
+"""Number of bytes before and behind a line that are read with it, because most decisions are joined roughly
+in the order of their lines."""
 """Maximum number of segments that are open for reading."""
 
 
@@ -83,6 +86,7 @@ class SegmentLog:
         self.folder, self.segment_bytes, self.torn = Path(folder), segment_bytes, 0
         self._file = -1
         self._is_torn = False
+        self._near = 0, b""
         self._opened: dict[int, int] = {}  # file descriptors of the segments that were read last
         self._reading = threading.Lock()
         try:
@@ -171,8 +175,17 @@ class SegmentLog:
                 position += len(text) + 1
 
     def line_at(self, position: int, size: int) -> bytes:
-        """Return the line of `size` bytes at a position."""
-        return self._read(position, size)
+        """Return the line of `size` bytes at a position; lines around it are then in memory."""
+        begin, near = self._near
+        at = position - begin
+        if at < 0:  # a line further back is an exception
+            return self._read(position, size)
+        if at + size > len(near):
+            start = self._starts[bisect_right(self._starts, position) - 1]
+            begin = max(start, position - _NEAR)
+            near = self._read(begin, max(min(self.durable, position + _NEAR), position + size) - begin)
+            self._near, at = (begin, near), position - begin
+        return near[at : at + size]
 
     def replace(self, lines: Mapping[int, bytes]) -> None:
         """Overwrite lines by lines of the same length, by position, in a log that no process appends to.
@@ -318,6 +331,7 @@ class SegmentLog:
 
     def _forget(self, start: int) -> None:
         """Close the file of a segment that was opened for reading."""
+        self._near = 0, b""
         with self._reading:
             if start in self._opened:
                 os.close(self._opened.pop(start))

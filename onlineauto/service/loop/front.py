@@ -60,6 +60,8 @@ _LONGEST: Final = 366 * _DAY
 """Seconds without a record for which a process trusts its clock."""
 _LEAD: Final = 60.0
 """A change of the machine's clock by this number of seconds is logged."""
+_BLOCK: Final = 128
+"""Number of ranks from which one block takes less time than single events."""
 WAITING: Final = "decisions wait for their rewards"
 """Names what there is too much of, in the error that rejects a rank."""
 
@@ -138,6 +140,7 @@ class Front:
         _step(self._read, turn)
         if settings.mode == "online" and (settings.control or settings.canary_share):
             _step(partial(self._assign, settings), turn)
+        _predict_many(turn)
         _step(_predict, turn)
         _step(self._choose, turn)
         with self._lock:
@@ -516,8 +519,21 @@ def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
                 one.error = error
 
 
+def _predict_many(turn: Sequence[_Ranking]) -> None:
+    """Compute the probabilities for all ranks of a turn in one block, if there are enough of one model."""
+    together = [one for one in turn if one.error is None and one.published is turn[0].published]
+    if len(together) < _BLOCK:
+        return
+    texts = [_HEAD + one.context + b"}\n" for one in together]
+    for one, pmf in zip(together, turn[0].published.predictor.predict_texts(texts) or (), strict=False):
+        if len(pmf) == len(one.question.ids):  # else `_predict` reports the error
+            one.pmf = pmf.tolist()
+
+
 def _predict(one: _Ranking) -> None:
-    """Compute the probabilities of the actions."""
+    """Compute the probabilities of the actions, unless they are known."""
+    if hasattr(one, "pmf"):
+        return
     try:
         one.pmf = one.published.predictor.predict(_HEAD + one.context + b"}\n").tolist()
     except InputError as error:

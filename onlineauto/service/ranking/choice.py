@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,8 +27,13 @@ def seed_of(app: str, event_id: str) -> int:
     >>> seed_of("default", "e1") == seed_of("default", "e1") != seed_of("other", "e1")
     True
     """
-    key = blake2b(event_id.encode(), digest_size=8, key=blake2b(app.encode(), digest_size=32).digest())
-    return int.from_bytes(key.digest()) >> (64 - _BITS)
+    digest = blake2b(event_id.encode(), digest_size=8, key=_key_of(app)).digest()
+    return int.from_bytes(digest) >> (64 - _BITS)
+
+
+@lru_cache(maxsize=4)
+def _key_of(app: str) -> bytes:
+    return blake2b(app.encode(), digest_size=32).digest()
 
 
 def uniform_of(seed: int) -> float:

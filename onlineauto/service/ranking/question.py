@@ -30,6 +30,8 @@ class Limits(msgspec.Struct, frozen=True):
         Size of the body of a request.
     actions : int
         Number of actions of a rank.
+    decisions : int
+        Number of ranks of a batch, which are answered together.
     slots : int
         Number of slots of a rank of slots. Each is logged with its context and its actions.
     members : int
@@ -52,6 +54,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     body_bytes: int = 1 << 16
     actions: int = 256
+    decisions: int = 256
     slots: int = 32
     features: int = 1024
     members: int = 64

@@ -45,7 +45,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True):
     header_bytes: int = 16_384
     headers: int = 100
     header_seconds: float = 10.0
-    body_seconds: float = 20.0
+    body_seconds: float = 10.0
     answer_seconds: float = 30.0
 
 
@@ -64,6 +64,9 @@ class Connection(Protocol):
 
     def drop(self, status: int, message: str) -> None:
         """Close it, with an answer unless `status` is 0."""
+
+    def shutdown(self) -> None:
+        """Close it once all received requests are answered."""
 
 
 class Connections:
@@ -115,6 +118,11 @@ class Connections:
         for each, reason in list(self._late(now)):
             answer = (408, f"{reason} did not come in time") if reason in ("head", "body") else (0, "")
             self._drop(each, reason, *answer)
+
+    def shutdown(self) -> None:
+        """Close each connection once its requests are answered."""
+        for each in list(self._open):
+            each.shutdown()
 
     def _late(self, now: float) -> Iterator[tuple[Connection, str]]:
         for each in self._open:

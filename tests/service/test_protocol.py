@@ -1,18 +1,16 @@
-"""Whole requests are answered without a task; in whatever pieces and forms they come, as uvicorn answers."""
+"""Requests are answered in whatever pieces and forms they come."""
 
 from __future__ import annotations
 
 import json
 import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from onlineauto.service.http.direct.whole_request import head_of
 from tests.service.serving import Service
 from tests.waiting import PATIENCE
 
@@ -66,16 +64,16 @@ def connected(service: Service) -> socket.socket:
     return socket.create_connection(("127.0.0.1", service.port))
 
 
-def test_the_same_answer_as_by_uvicorn(service: Service) -> None:
+def test_a_chunked_body_has_the_same_answer(service: Service) -> None:
     with connected(service) as connection:
         connection.sendall(request(rank("same")))
-        ((status, direct),) = answers(connection, 1)
+        ((status, plain),) = answers(connection, 1)
         chunked = b"Transfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n"
         body = rank("same")
         connection.sendall(HEAD + chunked + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
-        ((again, by_uvicorn),) = answers(connection, 1)
+        ((again, chunked_answer),) = answers(connection, 1)
     assert (status, again) == (200, 200)
-    assert direct == by_uvicorn
+    assert plain == chunked_answer
 
 
 def test_requests_in_one_piece_are_answered_in_order(service: Service) -> None:
@@ -133,7 +131,7 @@ def test_a_body_that_comes_late(service: Service) -> None:
     whole = request(rank("late"))
     with connected(service) as connection:
         connection.sendall(whole[:-20])
-        time.sleep(1.3)  # uvicorn has it by now
+        time.sleep(1.3)
         connection.sendall(whole[-20:])
         assert [status for status, _ in answers(connection, 1)] == [200]
         connection.sendall(request(rank("late-next")))
@@ -208,59 +206,96 @@ def test_a_service_that_stops_answers_what_it_took(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"GET /v1/rank HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"POST /v1/rank HTTP/1.0\r\nHost: a\r\n\r\n",
-        b"POST /v1/rank HTTP/1.1\r\nHost: a\r\n",
-        b"POST /v1/rank?x=1 HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"POST /v1/%72ank HTTP/1.1\r\nHost: a\r\n\r\n",
         HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         HEAD + b"Content-Length: 2\r\ncontent-length: 2\r\n\r\n{}",
         HEAD + b"Content-Length: +2\r\n\r\n{}",
         HEAD + b"Content-Length: 2, 2\r\n\r\n{}",
         HEAD + b"Content-Length : 2\r\n\r\n{}",
-        HEAD + b"Content-Length: 2\r\n folded\r\n\r\n{}",
-        HEAD + b"Content-Length: 2\n\r\n{}",
         HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}",
-        HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}",
-        HEAD + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}",
-        HEAD + b"Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\n{}",
-        HEAD + b"X: \x80\r\nContent-Length: 2\r\n\r\n{}",
+        HEAD + b"Transfer-Encoding: gzip\r\n\r\n{}",
+        b"POST /v1/rank\r\nHost: a\r\n\r\n",
+        b"NOT-A-METHOD / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"CONNECT elsewhere:80 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ],
 )
-def test_what_is_not_plain_is_left_to_uvicorn(data: bytes) -> None:
-    assert head_of(data) is None
-
-
-@given(st.binary(max_size=300), st.integers(0, 60), st.binary(max_size=5))
-def test_whatever_comes_is_read_as_httptools_reads_it(tail: bytes, at: int, put: bytes) -> None:
+def test_a_request_whose_end_is_unclear_closes_the_connection(service: Service, data: bytes) -> None:
     """Two readers of one connection that disagree on where a request ends would let one hide in another."""
-    import httptools
+    with connected(service) as connection:
+        connection.settimeout(PATIENCE)
+        connection.sendall(data + request(rank("hidden")))
+        answer = b""
+        with suppress(ConnectionResetError):
+            while more := connection.recv(65536):
+                answer += more
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
 
-    plain = request(rank("e"))
-    data = plain[:at] + put + plain[at:] + tail
-    head = head_of(data)
-    if head is None or head.end > len(data):
-        return
 
-    class Seen:
-        def __init__(self) -> None:
-            self.body, self.url, self.headers, self.done = b"", b"", list[tuple[bytes, bytes]](), 0
+def test_other_forms_of_a_request(service: Service) -> None:
+    body = rank("forms")
+    with connected(service) as connection:
+        for head in (
+            b"POST /v1/rank?x=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+            b"POST /v1/%72ank HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+            b"POST http://127.0.0.1/v1/rank HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+            HEAD + b"X: \x80\r\n",
+            HEAD + b"Connection: upgrade\r\nUpgrade: websocket\r\n",
+        ):
+            connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            assert answers(connection, 1)[0][0] == 200, head
 
-        def on_url(self, url: bytes) -> None:
-            self.url += url * (not self.done)
 
-        def on_header(self, name: bytes, value: bytes) -> None:
-            if not self.done:
-                self.headers.append((name.lower(), value))
+def test_a_client_that_expects_to_continue(service: Service) -> None:
+    body = rank("expects")
+    with connected(service) as connection:
+        connection.settimeout(PATIENCE)
+        connection.sendall(HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
+        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert answers(connection, 1)[0][0] == 200
+        connection.sendall(HEAD + b"Expect: 100-continue\r\nContent-Length: 99999\r\n\r\n")
+        assert answers(connection, 1)[0][0] == 413
+        assert connection.recv(1) == b""  # whether the body follows is not known
 
-        def on_body(self, body: bytes) -> None:
-            self.body += body * (not self.done)
 
-        def on_message_complete(self) -> None:
-            self.done += 1
+@pytest.mark.parametrize(
+    "more", [b"HTTP/1.0\r\nHost: 127.0.0.1\r\n", b"HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"]
+)
+def test_the_last_request_of_a_client_closes_the_connection(service: Service, more: bytes) -> None:
+    with connected(service) as connection:
+        connection.sendall(b"GET /healthz " + more + b"\r\n")
+        assert answers(connection, 1) == [(200, "ok\n")]
+        assert connection.recv(1) == b""
 
-    seen = Seen()
-    httptools.HttpRequestParser(seen).feed_data(data[: head.end])
-    assert seen.done == 1
-    assert (seen.url.decode(), seen.body) == (head.path, data[head.begin : head.end])
-    assert {name.decode(): value.decode().strip(" \t") for name, value in seen.headers} == head.headers
+
+def test_a_head_alone_has_no_body(service: Service) -> None:
+    with connected(service) as connection:
+        connection.settimeout(PATIENCE)
+        connection.sendall(b"HEAD /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        answer = connection.recv(1000)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert answer.endswith(b"content-length: 3\r\n\r\n")
+        connection.sendall(b"HEAD /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert connection.recv(1000).endswith(b"connection: close\r\n\r\n")
+
+
+def test_a_refused_request_is_answered_before_its_body(service: Service) -> None:
+    with connected(service) as connection:
+        connection.sendall(HEAD + b"Origin: http://elsewhere\r\nContent-Length: 40\r\n\r\n")
+        assert answers(connection, 1)[0][0] == 403
+        connection.sendall(b"x" * 40 + request(rank("after")))
+        assert answers(connection, 1)[0][0] == 200
+        connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        for _ in range(20):
+            connection.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
+        assert answers(connection, 1)[0][0] == 413
+        connection.sendall(b"0\r\n\r\n" + request(rank("after-chunks")))
+        assert answers(connection, 1)[0][0] == 200
+
+
+def test_events_are_sent_until_the_client_leaves(service: Service) -> None:
+    with httpx.stream("GET", f"{service.url}/v1/events") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        first = next(answer.iter_lines())
+    assert json.loads(first.removeprefix("data: "))["ready"]

@@ -1,0 +1,62 @@
+"""``rank_many``: many decisions at once, each of which fails alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from onlineauto.api.decisions.events import copy_context, list_features
+from onlineauto.errors import InputError, shown
+from onlineauto.formats.mappings.encoded_event import EncodedEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from onlineauto.api.decisions.choice import Choice
+    from onlineauto.api.decisions.decisions import Decisions
+    from onlineauto.api.decisions.events import Actions, Features
+    from onlineauto.workspace.workspace import Workspace
+
+ManyDecisions: TypeAlias = "Iterable[tuple[Features, Actions] | tuple[Features, Actions, str | None]]"
+"""Contexts and actions, as for `AutoML.rank`, with the ids of the decisions or without."""
+
+Question: TypeAlias = "tuple[EncodedEvent, Actions, str | None]"
+
+
+def encode_many(decisions: ManyDecisions) -> list[Question | InputError]:
+    """Return the encoded events with their actions and ids; an error in place of a malformed one."""
+    return [_encoded(each) for each in decisions]
+
+
+def decide_many(
+    found: Sequence[Question | InputError], decisions: Decisions, workspace: Workspace
+) -> list[Choice | InputError | OSError]:
+    """Predict events, draw their actions in order, and return the decisions, or the error of each."""
+    events = [each[0] for each in found if not isinstance(each, InputError)]
+    pmfs = iter(workspace.predict_each(events))
+    choices: list[Choice | InputError | OSError] = []
+    for each in found:
+        if isinstance(each, InputError):
+            choices.append(each)
+            continue
+        pmf = next(pmfs)
+        if isinstance(pmf, InputError):
+            choices.append(pmf)
+            continue
+        try:
+            choices.append(decisions.decide(each[0], each[1], pmf, each[2]))
+        except (InputError, OSError) as error:
+            choices.append(error)
+    return choices
+
+
+def _encoded(decision: object) -> Question | InputError:
+    if not isinstance(decision, tuple | list) or not 2 <= len(decision) <= 3:
+        return InputError(
+            f"a decision is (context, actions) or (context, actions, event_id), not {shown(decision)}"
+        )
+    context, actions, *event_id = decision
+    try:
+        event = EncodedEvent(copy_context(context), list_features(actions))
+    except InputError as error:
+        return error
+    return event, actions, event_id[0] if event_id else None

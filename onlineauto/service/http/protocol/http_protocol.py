@@ -1,0 +1,345 @@
+"""``HttpProtocol``: one connection of HTTP/1.1, parsed by httptools; requests go straight to their endpoints.
+
+Requests of a connection are answered in order, one at a time. A request is checked once its head is complete;
+one that is rejected is answered at once, and its body is read and discarded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from contextlib import aclosing
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from onlineauto.service.http.endpoint import Request
+from onlineauto.service.http.reply import Reply, problem, reply_to_error
+from onlineauto.service.refused import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from onlineauto.service.http.endpoint import Endpoint
+    from onlineauto.service.http.protocol.connections import ConnectionLimits, Connections
+
+_STATUS: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
+_BODILESS: Final = (204, 304)
+_CLOSE: Final = b"connection: close\r\n"
+_UNREADABLE: Final = (400, "the request is not HTTP")
+
+
+class HttpApplication(Protocol):
+    """What a connection needs of `Application`."""
+
+    connections: Connections
+
+    def find(self, method: bytes, target: bytes) -> tuple[Endpoint | Reply, Mapping[str, str]]:
+        """Return the endpoint of a request, or the reply if there is none, and the parts of its path."""
+
+
+class _HeadError(Exception):
+    """A head is rejected; the connection stores the reason."""
+
+
+class HttpProtocol(asyncio.Protocol):
+    """A connection.
+
+    Parameters
+    ----------
+    app : Application
+        Finds the endpoint of each request.
+    """
+
+    transport: asyncio.Transport
+
+    def __init__(self, app: HttpApplication) -> None:
+        self._app, self._loop = app, asyncio.get_running_loop()
+        self._parser = HttpRequestParser(self)
+        self.since = self._stalled = 0.0
+        self._target = b""
+        self._lines: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._in_head = self._in_request = self._is_upgrade = self._is_last = self._is_paused = False
+        self._head_bytes = self._body_bytes = 0
+        self._refusal = _UNREADABLE
+        self._reading: Request | None = None  # its head is complete, its body is not
+        self._queue: deque[Request] = deque()  # whole requests
+        self._current: Request | None = None  # is being answered
+        self._is_advancing = False
+        self._stream: asyncio.Task[None] | None = None
+
+    # -- the connection --------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Register the connection, if the limits allow one more."""
+        self.transport = cast("asyncio.Transport", transport)
+        self.since = self._loop.time()
+        self._app.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Drop what is unfinished, and remove the connection."""
+        del exc
+        self._app.connections.discard(self)
+        self._queue.clear()
+        if self._stream is not None:
+            self._stream.cancel()
+
+    def eof_received(self) -> bool:
+        """Keep a connection whose client sends no more open until its requests are answered."""
+        self._is_last = True
+        return not self.is_waiting
+
+    def pause_writing(self) -> None:
+        """Record when the transport's buffer filled up, because the client reads slowly."""
+        self._stalled = self._loop.time()
+
+    def resume_writing(self) -> None:
+        """Record that the client reads again, and answer its next request."""
+        self._stalled = 0.0
+        self._advance()
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if no answer is being computed or sent: the connection is idle or receives a request."""
+        return self._current is None and not self._queue
+
+    def waits_for(self, now: float, limits: ConnectionLimits) -> str:
+        """Return the name of the timeout that the connection has exceeded, or ""."""
+        if self._stalled and now - self._stalled > limits.answer_seconds:
+            return "answer"
+        if not self.is_waiting:
+            return ""
+        in_body = self._in_request and not self._in_head
+        if now - self.since <= (limits.body_seconds if in_body else limits.header_seconds):
+            return ""
+        return "body" if in_body else "head" if self._in_request else "idle"
+
+    def drop(self, status: int, message: str) -> None:
+        """Close the connection, with an answer unless `status` is 0."""
+        if self.transport.is_closing():
+            return
+        if status:
+            reply = problem(message, status, 1.0 if status == 503 else None)
+            self.transport.write(_head_of(reply, _CLOSE) + reply.body)
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+    def shutdown(self) -> None:
+        """Close the connection once all received requests are answered."""
+        self._is_last = True
+        if self.is_waiting and self._reading is None:
+            self.transport.close()
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Parse bytes, and answer the requests that they complete."""
+        if self.transport.is_closing():
+            return
+        if not self._in_request:
+            self._wait()  # for the rest of this request, from its first byte on
+        self._feed(data)
+        self._advance()
+        if self._queue and not self._is_paused and not self.transport.is_closing():
+            self._is_paused = True
+            self.transport.pause_reading()
+
+    def _feed(self, data: bytes) -> None:
+        """Parse bytes."""
+        continued = self._in_head
+        try:
+            self._parser.feed_data(data)
+            if continued and self._in_head:  # the parser does not report a header that does not end
+                self._head_bytes += len(data)
+                self._check_head(self._head_bytes)
+        except HttpParserUpgrade as offer:
+            self._read_without_upgrade(data[offer.args[0] :])
+        except (HttpParserError, _HeadError):
+            self.drop(*self._refusal)
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._in_request = self._in_head = True
+        self._target, self._lines, self._body = b"", [], []
+        self._head_bytes = self._body_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the request's target."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        self._lines.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Check a request by its head."""
+        parser = self._parser
+        if parser.should_upgrade():  # the parser would pass its body on as bytes of another protocol
+            self._is_upgrade = True
+            return
+        self._in_head = False
+        headers, size, is_clear = _headers_of(tuple(self._lines))
+        self._check_head(size)
+        if not is_clear:
+            self._refusal = (400, "a request has one Host header")
+            raise _HeadError
+        method = parser.get_method()
+        found, path = self._app.find(method, self._target)
+        request = self._reading = Request(headers, path, self._send)
+        request.has_body, request.closes = method != b"HEAD", not parser.should_keep_alive()
+        if isinstance(found, Reply):
+            request.refusal = found
+        else:
+            request.endpoint = found
+            try:
+                found.check(request)
+            except RefusedError as error:
+                request.refusal = reply_to_error(error, found.name)
+        if "expect" in headers:
+            if request.refusal is not None:
+                request.closes = True  # the body may not follow
+            elif self.is_waiting:
+                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body, unless its request is rejected."""
+        request = self._reading
+        if request is None or request.endpoint is None or request.refusal is not None:
+            return
+        self._body.append(body)
+        self._body_bytes += len(body)
+        if self._body_bytes > (most := request.endpoint.body_bytes):
+            self._body.clear()
+            request.refusal = problem(f"the body has more than {most} bytes", 413)
+
+    def on_message_complete(self) -> None:
+        """Queue a whole request."""
+        request, self._reading = self._reading, None
+        if request is None:  # with an offer of another protocol
+            return
+        self._in_request = False
+        request.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        if not request.is_ended:
+            self._queue.append(request)
+
+    def _check_head(self, size: int) -> None:
+        """Reject a head of `size` bytes if it is too large.
+
+        Raises
+        ------
+        _HeadError
+            The head is too large.
+        """
+        limits = self._app.connections.limits
+        if len(self._lines) > limits.headers or size > limits.header_bytes:
+            message = f"a request has at most {limits.headers} headers, of {limits.header_bytes} bytes in all"
+            self._refusal = (431, message)
+            raise _HeadError
+
+    def _read_without_upgrade(self, rest: bytes) -> None:
+        """Read the present request again without its offer of another protocol, which may be ignored.
+
+        Java's client offers HTTP/2 with each request. The parser would skip the body of such a request.
+        """
+        method = self._parser.get_method()
+        if not self._is_upgrade or method == b"CONNECT":
+            self.drop(*_UNREADABLE)
+            return
+        lines = [b"%b: %b\r\n" % each for each in self._lines if each[0].lower() != b"upgrade"]
+        head = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self._target, b"".join(lines))
+        self._is_upgrade, self._parser = False, HttpRequestParser(self)
+        self._feed(head + rest)
+
+    # -- answering -------------------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        """Answer the requests that were read, one at a time and in order."""
+        if self._is_advancing:
+            return
+        self._is_advancing = True
+        while self._current is None and not self._stalled and not self.transport.is_closing():
+            request = self._queue.popleft() if self._queue else self._reading
+            if request is None or request.is_ended or (request is self._reading and request.refusal is None):
+                break
+            self._current = request
+            if request.refusal is not None:
+                request.end(request.refusal)
+            elif request.endpoint is not None:
+                request.endpoint.take(request)
+        self._is_advancing = False
+        if self._is_paused and not self._queue and self._current is None and not self.transport.is_closing():
+            self._is_paused = False
+            self.transport.resume_reading()
+
+    def _send(self, reply: Reply) -> None:
+        """Write the answer to the present request, and continue with the next one."""
+        request = self._current
+        if request is None or self.transport.is_closing():
+            return
+        closes = request.closes or reply.stream is not None
+        closes = closes or (self._is_last and not self._queue and self._reading in (None, request))
+        head = _head_of(reply, _CLOSE if closes else b"")
+        self.transport.write(head + reply.body if request.has_body else head)
+        if reply.stream is not None and request.has_body:
+            self._stream = self._loop.create_task(self._copy(reply.stream))
+            return
+        self._current = None
+        if closes:
+            self.transport.close()
+            return
+        self._wait()
+        if self._queue or self._reading is not None or self._is_paused:
+            self._advance()
+
+    async def _copy(self, stream: AsyncGenerator[bytes, None]) -> None:
+        """Write the pieces of a stream until it ends; skip pieces while the client reads slowly."""
+        try:
+            async with aclosing(stream) as pieces:
+                async for piece in pieces:
+                    if not self._stalled:
+                        self.transport.write(piece)
+        finally:
+            self.transport.close()
+
+    def _wait(self) -> None:
+        """Record that the connection waits for its client from now on."""
+        self.since = self._loop.time()
+        self._app.connections.waits(self)
+
+
+def _head_of(reply: Reply, more: bytes) -> bytes:
+    """Return the head of a reply, with `more` headers."""
+    lines = _lines_of(reply.status, reply.headers)
+    if reply.status in _BODILESS or reply.stream is not None:
+        return b"%bdate: %b\r\n%b\r\n" % (lines, _date_of(int(time.time())), more)
+    date, size = _date_of(int(time.time())), len(reply.body)
+    return b"%bdate: %b\r\n%bcontent-length: %d\r\n\r\n" % (lines, date, more, size)
+
+
+@lru_cache(maxsize=64)
+def _lines_of(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """Return a status line, and headers."""
+    return _STATUS[status] + b"".join(b"%b: %b\r\n" % each for each in headers)
+
+
+@lru_cache(maxsize=2)
+def _date_of(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode()
+
+
+@lru_cache(maxsize=512)
+def _headers_of(lines: tuple[tuple[bytes, bytes], ...]) -> tuple[Mapping[str, str], int, bool]:
+    """Return headers by lower-case name, their size, and whether at most one of them is a host.
+
+    There is a cache, because a client writes the same head for each request.
+    """
+    both = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in lines]
+    headers = dict(reversed(both))  # of several headers with a name, the first one
+    size = sum(len(name) + len(value) for name, value in lines)
+    return headers, size, sum(name == "host" for name, _ in both) <= 1
