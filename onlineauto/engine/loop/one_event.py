@@ -33,6 +33,7 @@ _BRIEF = 1024
 """Number of features up to which the loop does not release the GIL: a switch would take longer."""
 _BRIEF_BYTES = 8 * _BRIEF
 """Maximum size of encoded events that are read and run in one call, which does not release the GIL either."""
+_RAN, _ENDED, _PREDICTED = map(int, EventReport)  # plain numbers, which Python finds sooner
 _NO_DATA = np.empty(0, np.uint8)
 
 
@@ -65,6 +66,7 @@ class OneEvent:
     __slots__ = (
         "_data",
         "_encode",
+        "_last",
         "_model",
         "_prediction",
         "_records",
@@ -134,6 +136,7 @@ class OneEvent:
             report=np.zeros(3, np.int64),
         )
         self._prediction, self._report = event.prediction, memoryview(event.report)  # type: ignore[arg-type]
+        self._last = event.prediction  # the part that the last event filled
         self._sizes = reader.sizes
         self._run = Bound(run_single, *sealed, event)
         self._run_brief = Bound(run_single, *sealed, event, brief=True)
@@ -152,7 +155,7 @@ class OneEvent:
         It is impossible if the event exceeds the capacity, or has a namespace that no earlier event had.
         """
         (self._run_brief if self._sizes[FEATURES] <= _BRIEF else self._run)()
-        return self._report[EventReport.RAN] == 1
+        return self._report[_RAN] == 1
 
     def read_and_run(self, event: object) -> bool:
         """Read an event and run the loop over it in one call of a kernel, if it is a small ordinary mapping.
@@ -164,16 +167,19 @@ class OneEvent:
             return False
         self._data[:end] = data
         run(end)
-        return self._report[EventReport.RAN] == 1
+        return self._report[_RAN] == 1
 
     @property
     def ended(self) -> bool:
         """True if the loop has finished the event, so that no decision is due."""
-        return self._report[EventReport.ENDED] == 1
+        return self._report[_ENDED] == 1
 
     def prediction(self) -> NDArray[np.float32]:
         """Return the loop's prediction: float32[n_actions], by action, or float32[1]."""
-        return self._prediction[: self._report[EventReport.PREDICTED]].copy()
+        n = self._report[_PREDICTED]
+        if len(self._last) != n:
+            self._last = self._prediction[:n]
+        return self._last.copy()
 
 
 def one_event(
