@@ -259,9 +259,10 @@ def _speed(*, dark: bool) -> Picture:
     recorded = msgspec.json.decode((DATA / "speed.json").read_bytes())
     note = "CPU microseconds for an event, between two points of a stream; less is faster"
     title = "What an event costs as the stream goes on"
-    picture = Picture(9, 5.5, title=title, note=note, dark=dark)
+    rows = -(-len(recorded) // 2)
+    picture = Picture(9, 0.7 + 2.8 * rows, title=title, note=note, dark=dark)
     with picture.drawing() as look:
-        grid = picture.figure.subplots(2, -(-len(recorded) // 2), squeeze=False).flat
+        grid = picture.figure.subplots(rows, 2, squeeze=False).flat
         for axes, (kind, curves) in zip(grid, recorded.items(), strict=False):
             for at, (side, name) in enumerate(_SIDES.items()):
                 axes.plot(
