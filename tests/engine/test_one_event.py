@@ -106,5 +106,6 @@ def test_an_encoded_event_is_read_and_run_in_one_call() -> None:
     assert kept.read_and_run(_wide(5))
     late = _wide(2)
     late["context"] |= {"late": "x"}
-    for event in (late, _wide(2000), _wide(2) | {"cost": "x"}):
+    many_lines = _wide(2) | {"actions": [{}] * 2_500}  # more lines than fit into the reader's records
+    for event in (late, _wide(2000), many_lines, _wide(2) | {"cost": "x"}):
         assert not kept.read_and_run(event)

@@ -142,7 +142,8 @@ class OneEvent:
         self._run_brief = Bound(run_single, *sealed, event, brief=True)
         self._run_encoded: Bound | None = None
         if encoded is not None:
-            self._encode, self._data = reader.encode, memoryview(encoded.data)[:_BRIEF_BYTES]
+            self._encode = reader.encode
+            self._data = memoryview(encoded.data)[: min(encoded.most_bytes, _BRIEF_BYTES)]
             self._run_encoded = Bound(read_single, 0, encoded.records, *sealed, event, varying=0, brief=True)
 
     def fits(self, model: Predicting, reader: ReadsOne) -> bool:
@@ -157,7 +158,7 @@ class OneEvent:
         (self._run_brief if self._sizes[FEATURES] <= _BRIEF else self._run)()
         return self._report[_RAN] == 1
 
-    def read_and_run(self, event: object) -> bool:
+    def read_and_run(self, event: Any) -> bool:
         """Read an event and run the loop over it in one call of a kernel, if it is a small ordinary mapping.
 
         Returns False if the event has not been run; then the reader has to read it.

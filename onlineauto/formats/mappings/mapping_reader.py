@@ -38,6 +38,7 @@ class EncodedReading(NamedTuple):
 
     kernel: int  # address of `read_event`
     data: NDArray[np.uint8]  # the encoded event, and as much free space after it
+    most_bytes: int  # maximum size of an event
     records: Sealed[Reader]
 
 
@@ -124,7 +125,8 @@ class MappingReader(RecordReader):
         buffer, sizes, records = self._buffer, self.sizes, Sealed(self.records)
         arguments = buffer, 0, records.record, sizes
         read = Bound(read_event, *arguments, varying=1, brief=self._most_bytes <= _BRIEF)
-        reading = EncodedReading(cast("Any", read_event).address(*arguments), buffer, records)
+        address = cast("Any", read_event).address(*arguments)
+        reading = EncodedReading(address, buffer, self._most_bytes, records)
         self._bound = bound = _Bound(memoryview(buffer), memoryview(sizes), read, reading)  # type: ignore[arg-type]
         return bound
 
