@@ -142,8 +142,8 @@ class OneEvent:
         self._run_brief = Bound(run_single, *sealed, event, brief=True)
         self._run_encoded: Bound | None = None
         if encoded is not None:
-            self._encode = reader.encode
-            self._data = memoryview(encoded.data)[: min(encoded.most_bytes, _BRIEF_BYTES)]
+            self._encode, data = encoded.encode, memoryview(encoded.data)  # type: ignore[arg-type]
+            self._data = data[: min(encoded.most_bytes, _BRIEF_BYTES)]
             self._run_encoded = Bound(read_single, 0, encoded.records, *sealed, event, varying=0, brief=True)
 
     def fits(self, model: Predicting, reader: ReadsOne) -> bool:

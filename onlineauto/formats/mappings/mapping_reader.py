@@ -20,6 +20,8 @@ from onlineauto.formats.records.record_reader import RecordReader
 from onlineauto.jit import Bound, Sealed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
@@ -36,6 +38,7 @@ _LEAST_FEATURE, _LEAST_LINE = 5, 2
 class EncodedReading(NamedTuple):
     """What a kernel needs to read encoded events into the records of a reader, until these grow."""
 
+    encode: Callable[[Any], bytes | None]
     kernel: int  # address of `read_event`
     data: NDArray[np.uint8]  # the encoded event, and as much free space after it
     most_bytes: int  # maximum size of an event
@@ -126,7 +129,7 @@ class MappingReader(RecordReader):
         arguments = buffer, 0, records.record, sizes
         read = Bound(read_event, *arguments, varying=1, brief=self._most_bytes <= _BRIEF)
         address = cast("Any", read_event).address(*arguments)
-        reading = EncodedReading(address, buffer, self._most_bytes, records)
+        reading = EncodedReading(self.encode, address, buffer, self._most_bytes, records)
         self._bound = bound = _Bound(memoryview(buffer), memoryview(sizes), read, reading)  # type: ignore[arg-type]
         return bound
 
