@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,9 @@ MEMBERS = {
     "stones-champion": "the champion alone",
 }
 """The same, of runs whose ensembles have more and fewer members."""
+
+_SIDES = {"VW -q ::": "VW -q ::", "stack": "the ensemble", "champion": "the champion alone"}
+"""By side of `tests.bench.speed_kinds`: what the picture calls it."""
 
 EXPLORERS: dict[str, dict[str, Any]] = {
     "greedy, epsilon 0.2": {"epsilon": 0.2},
@@ -92,6 +96,7 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     yield "abi", _flow(_ABI_BOXES, _ABI_ARROWS, "program", title=title, dark=dark)
     yield "cluster", _cluster(dark=dark)
     yield "elastic", _elastic(dark=dark)
+    yield "speed", _speed(dark=dark)
 
 
 def main(folder: Path) -> None:
@@ -249,6 +254,30 @@ def _drift(*, dark: bool) -> Picture:
         axes.set_xlabel("events")
         axes.set_ylabel("reward")
         axes.legend(loc="lower left", ncols=2)
+    return picture
+
+
+def _speed(*, dark: bool) -> Picture:
+    """Draw what an event costs as a stream goes on, for several kinds of streams."""
+    recorded = msgspec.json.decode((DATA / "speed.json").read_bytes())
+    note = "CPU microseconds for an event, between two points of a stream; less is faster"
+    title = "What an event costs as the stream goes on"
+    rows = -(-len(recorded) // 2)
+    picture = Picture(9, 0.7 + 2.8 * rows, title=title, note=note, dark=dark)
+    with picture.drawing() as look:
+        grid = picture.figure.subplots(rows, 2, squeeze=False).flat
+        for axes, (kind, curves) in zip(grid, recorded.items(), strict=False):
+            for at, (side, name) in enumerate(_SIDES.items()):
+                axes.plot(
+                    curves["ends"], curves["sides"][side], color=look.series[at],
+                    marker="o", markersize=4, label=name,
+                )  # fmt: skip
+            axes.set_xscale("log")
+            axes.set_xticks(curves["ends"], [f"{end:,}" for end in curves["ends"]], size=7)
+            axes.minorticks_off()
+            axes.set_ylim(bottom=0)
+            axes.set_title("\n".join(wrap(kind, 44)), size=8)
+        picture.figure.axes[0].legend(loc="upper right")
     return picture
 
 

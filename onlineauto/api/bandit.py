@@ -187,7 +187,8 @@ class AutoML(FromLogs):
         event = EncodedEvent(copy_context(context), list_features(actions))
         with self._lock:
             choice = self._decisions.decide(event, actions, self._workspace.predict(event), event_id)
-            self._learn_expired(_AT_ONCE)
+            if self._decisions.waiting.overdue:
+                self._learn_expired(_AT_ONCE)
         return choice
 
     def rank_many(self, decisions: ManyDecisions) -> list[Choice | InputError | OSError]:
@@ -297,15 +298,16 @@ class AutoML(FromLogs):
             chosen = index_of(action, actions if isinstance(actions, Mapping) else features)
             event = EncodedEvent(copy_context(event_id), features)
             with self._lock:
-                self._learn(event, chosen, likely, loss, where="event")
+                self._learn(event, chosen, likely, loss)
             return
         with self._lock:
-            waiting = self._decisions.waiting.find(event_id)
+            waiting = self._decisions.waiting
+            decision = waiting.find(event_id)
             self._decisions.log_reward(event_id, -loss)
-            where = f"event {event_id!r}"
-            self._learn(waiting.event, waiting.action, waiting.probability, loss, where=where)
-            self._decisions.waiting.end(event_id)
-            self._learn_expired(_AT_ONCE)
+            self._learn(decision.event, decision.action, decision.probability, loss, event_id=event_id)
+            waiting.end(event_id)
+            if waiting.overdue:
+                self._learn_expired(_AT_ONCE)
 
     @overload
     def predict(self, context: Features, actions: Actions) -> NDArray[np.float32]: ...
@@ -408,12 +410,13 @@ class AutoML(FromLogs):
         return found
 
     def _learn(
-        self, event: EncodedEvent, action: int, probability: float, cost: float, *, where: str = "event"
+        self, event: EncodedEvent, action: int, probability: float, cost: float, *, event_id: str = ""
     ) -> None:
         """Learn an event and count it; warn if the event is an outlier, which is not learnt."""
         before = self._outliers()
         pmf = self._workspace.learn(event.with_outcome(action, cost=cost, probability=probability))
         outlier = self._outlier(before)
+        where = f"event {event_id!r}" if outlier and event_id else "event"
         if outlier == Outlier.BEGINS_AGAIN:
             warnings.warn(f"{where}: {BEGAN_AGAIN}", UserWarning, stacklevel=3)
         if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
@@ -466,14 +469,12 @@ class AutoML(FromLogs):
 
     def _learn_expired(self, most: int) -> int:
         """End at most `most` expired decisions; return their number."""
-        for number in range(most):
-            late = self._decisions.waiting.pop_expired()
-            if late is None:
-                return number
-            cost = self._decisions.default_cost
-            if cost is not None:
-                self._learn(late.event, late.action, late.probability, cost)
-        return most
+        number, decisions = 0, self._decisions
+        while number < most and (late := decisions.waiting.pop_expired()) is not None:
+            number += 1
+            if decisions.default_cost is not None:
+                self._learn(late.event, late.action, late.probability, decisions.default_cost)
+        return number
 
     # -- models ----------------------------------------------------------------------------------------
 

@@ -135,7 +135,7 @@ class AutoModel:
 
     @property
     def _lock(self) -> Any:
-        return self._workspace.lock
+        return self._workspace._lock  # noqa: SLF001 - `lock`, without a second property
 
     # -- results ---------------------------------------------------------------------------------------
 
@@ -191,6 +191,8 @@ class AutoModel:
         if learning started again with it.
         """
         now = self._outliers()
+        if now == before:  # the usual case
+            return Outlier.NONE
         if begins := now[Outlier.BEGINS_AGAIN] > before[Outlier.BEGINS_AGAIN]:
             self._tally.begin_again()
         return next((code for code in WHAT if now[code] > before[code]), Outlier.BEGINS_AGAIN * begins)

@@ -7,7 +7,7 @@ in the library of kernels that a wheel may contain, then in the cache on the dis
 from __future__ import annotations
 
 from functools import cached_property, update_wrapper
-from struct import Struct, calcsize
+from struct import calcsize
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from onlineauto.jit.code import FRAME, Code, code_for
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FunctionType
 
-_NUMBER = Struct("=q")
 F = TypeVar("F", bound="Callable[..., Any]")
 P = ParamSpec("P")
 
@@ -94,7 +93,7 @@ class Bound:
     (2247989476, 3127628307)
     """
 
-    __slots__ = ("_arguments", "_call", "_code", "_frame", "_offset", "_returns")
+    __slots__ = ("_arguments", "_call", "_code", "_frame", "_number", "_returns")
 
     def __init__(
         self, kernel: Callable[..., Any], *arguments: Any, varying: int = -1, brief: bool = False
@@ -104,12 +103,14 @@ class Bound:
         self._code = cast("Kernel", kernel).code(packed)
         self._frame = self._code.frame(words)
         self._call, self._returns = self._code.caller(self._frame, brief=brief), self._code.returns
-        self._offset = FRAME + sum(calcsize("=" + each.format) for each in packed.kinds[: max(varying, 0)])
+        if varying >= 0:
+            offset = FRAME + sum(calcsize("=" + each.format) for each in packed.kinds[:varying])
+            self._number = memoryview(self._frame).cast("B")[offset : offset + 8].cast("q")
 
     def __call__(self, number: int | None = None) -> Any:
         """Call the kernel and return its result."""
         if number is not None:
-            _NUMBER.pack_into(self._frame, self._offset, number)
+            self._number[0] = number
         if self._call():
             self._code.fail()
         return self._code.result(self._frame) if self._returns else None

@@ -66,7 +66,7 @@ class ParsingPredictor(BlockPredictor):
             The argument is not exactly one event.
         """
         reader = self._readers.reader_of(event)
-        prediction = self.predict_one(reader, model) if reader.read(event) else None
+        prediction = self.predict_one(event, reader, model)
         if prediction is not None:
             return prediction
         if len(reader.namespaces) > model.layout.n_namespaces + _MOST_NAMES:

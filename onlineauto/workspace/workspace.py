@@ -438,7 +438,7 @@ class Workspace(Locked):
         """
         with self._lock:
             reader = self._readers.reader_of(event)
-            prediction = self._runner.learn_one(reader, self.diagnostics) if reader.read(event) else None
+            prediction = self._runner.learn_one(event, reader, self.diagnostics)
             if prediction is None:
                 prediction = self.learn_block(reader.parse_one(event)).one_prediction()
                 self.diagnostics.add(reader.take_problems())

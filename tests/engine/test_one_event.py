@@ -93,3 +93,19 @@ def test_json_without_features_outside_of_namespaces_takes_the_short_cut() -> No
         kept = model._runner._one
     assert kept is not None
     assert kept.run()
+
+
+def test_an_encoded_event_is_read_and_run_in_one_call() -> None:
+    """Events with a new namespace, or with more features than the arrays hold, are left to the reader."""
+    model = Workspace(cb_explore_adf=True, automl=3)
+    for _ in range(3):
+        model.learn(_wide(2))
+    kept = model._runner._one
+    assert kept is not None
+    assert kept.read_and_run(_wide(2))
+    assert kept.read_and_run(_wide(5))
+    late = _wide(2)
+    late["context"] |= {"late": "x"}
+    many_lines = _wide(2) | {"actions": [{}] * 2_500}  # more lines than fit into the reader's records
+    for event in (late, _wide(2000), many_lines, _wide(2) | {"cost": "x"}):
+        assert not kept.read_and_run(event)

@@ -115,8 +115,7 @@ class Decisions:
         elif event_id in self.waiting:
             raise InputError(f"event {event_id!r} waits for its reward: give another id")
         if self._log is not None:
-            context, features = event.values[:2]
-            self._log.decision(event_id, context, features, action, weights)
+            self._log.decision(event_id, event.context, event.actions, action, weights)
         self.waiting.add(event_id, event, action, weights[action])
         named = type(actions) is not list and isinstance(actions, Mapping)
         action_id = list(actions)[action] if named else action

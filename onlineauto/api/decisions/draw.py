@@ -12,11 +12,8 @@ def draw_index(probabilities: list[float], uniform: float) -> int:
     (1, 1)
     """
     left = uniform * sum(probabilities)
-    last = 0
     for action, probability in enumerate(probabilities):
-        if probability > 0:
-            left -= probability
-            last = action
-            if left < 0:
-                break
-    return last
+        left -= probability
+        if left < 0:  # never after a probability of 0, which leaves the rest as it was
+            return action
+    return max((action for action, each in enumerate(probabilities) if each > 0), default=0)

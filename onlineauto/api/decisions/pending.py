@@ -119,11 +119,12 @@ class Pending:
         InputError
             A decision with this id waits already.
         """
-        if event_id in self._waiting:
+        waiting = self._waiting
+        if event_id in waiting:
             raise InputError(f"event {event_id!r} waits for its reward already: each needs its own id")
-        deadline = self.clock() + self.time_to_live
-        self._waiting[event_id] = PendingDecision(event, action, probability, deadline)
-        self._ended.pop(event_id, None)
+        waiting[event_id] = PendingDecision(event, action, probability, self.clock() + self.time_to_live)
+        if event_id in self._ended:
+            del self._ended[event_id]
 
     def find(self, event_id: str) -> PendingDecision:
         """Return a waiting decision.
@@ -143,14 +144,19 @@ class Pending:
         del self._waiting[event_id]
         self._end(event_id, "learnt")
 
+    @property
+    def overdue(self) -> bool:
+        """True if the oldest decision has expired."""
+        for oldest in self._waiting.values():
+            return len(self._waiting) > self.limit or oldest.deadline <= self.clock()
+        return False
+
     def pop_expired(self) -> PendingDecision | None:
         """Remove an expired decision and return it; None if there is none."""
+        if not self.overdue:
+            return None
         waiting = self._waiting
-        if not waiting:
-            return None
         event_id = next(iter(waiting))
-        if len(waiting) <= self.limit and waiting[event_id].deadline > self.clock():
-            return None
         self.expired += 1
         self._end(event_id, "expired")
         return waiting.pop(event_id)

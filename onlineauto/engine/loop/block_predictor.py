@@ -110,12 +110,16 @@ class BlockPredictor:
         assert view is not None
         return context, view
 
-    def predict_one(self, reader: ReadsOne, model: Predicting) -> NDArray[np.float32] | None:
-        """Predict the event in the records of a reader; return its prediction.
+    def predict_one(self, event: Any, reader: ReadsOne, model: Predicting) -> NDArray[np.float32] | None:
+        """Read an event and return its prediction.
 
-        Returns None, and does nothing, if the event does not fit the bound arrays.
+        Returns None, and predicts nothing, if the event is unusual or does not fit the bound arrays.
         """
         one = self._one
+        if one is not None and one.fits(model, reader) and one.read_and_run(event):
+            return one.prediction()
+        if not reader.read(event):
+            return None
         if one is None or not one.fits(model, reader):
             self._one = one = self._bind(model, reader)
         return one.prediction() if one is not None and one.run() else None

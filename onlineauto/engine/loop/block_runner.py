@@ -198,11 +198,11 @@ class BlockRunner:
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
         return self._run(block, None, EventMode.PREDICT_AND_COUNT if searches else EventMode.PREDICT)
 
-    def learn_one(self, reader: ReadsOne, found: Diagnostics) -> NDArray[np.float32] | None:
-        """Predict and learn the event in the records of a reader; return its prediction.
+    def learn_one(self, event: Any, reader: ReadsOne, found: Diagnostics) -> NDArray[np.float32] | None:
+        """Read an event, predict and learn it, and return its prediction.
 
-        Returns None, and does nothing, if the event does not fit the bound arrays. A wide event is counted
-        and located.
+        Returns None, and learns nothing, if the event is unusual or does not fit the bound arrays. A wide
+        event is counted and located.
 
         Raises
         ------
@@ -210,10 +210,13 @@ class BlockRunner:
             The event is wide, and wide events stop a stream.
         """
         one, model, searching = self._one, self.predicting(), self._searching
-        if one is None or not one.fits(model, reader):
-            self._one = one = self._bind(model, reader)
-        if one is None or not one.run():
-            return None
+        if one is None or not one.fits(model, reader) or not one.read_and_run(event):
+            if not reader.read(event):
+                return None
+            if one is None or not one.fits(model, reader):
+                self._one = one = self._bind(model, reader)
+            if one is None or not one.run():
+                return None
         if one.ended:
             if one.searches and self._decides:
                 searching.n_events += 1

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.engine.loop.run_kernels import EventReport, Single, run_single
+from onlineauto.engine.loop.run_kernels import EventReport, Single, read_single, run_single
 from onlineauto.engine.records.loop import ROW, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.layout import most_spans
 from onlineauto.features.records import NO_SLOTS, Stream
+from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.records.reader_state_kernels import FEATURES, LINES, NAMES, SIZES, SPANS, WIDEST
 from onlineauto.jit import Bound, Sealed
 
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 
 _BRIEF = 1024
 """Number of features up to which the loop does not release the GIL: a switch would take longer."""
-_MOST_SEQUENCES, _LONGEST = 256, 4096
-"""Maximum number of remembered sequences of namespaces, and maximum bytes of each."""
+_BRIEF_BYTES = 8 * _BRIEF
+"""Maximum size of encoded events that are read and run in one call, which does not release the GIL either."""
+_RAN, _ENDED, _PREDICTED = map(int, EventReport)  # plain numbers, which Python finds sooner
+_NO_DATA = np.empty(0, np.uint8)
 
 
 class OneEvent:
@@ -61,15 +64,16 @@ class OneEvent:
     """
 
     __slots__ = (
-        "_known_sequences",
+        "_data",
+        "_encode",
+        "_last",
         "_model",
-        "_named",
         "_prediction",
         "_records",
         "_report",
         "_run",
         "_run_brief",
-        "_seen",
+        "_run_encoded",
         "_sizes",
         "cursor",
         "results",
@@ -87,9 +91,6 @@ class OneEvent:
     ) -> None:
         self._model, self._records = model, reader.records
         seen = layout.seen(reader.namespaces)
-        self._seen = None if seen is None or seen.all() else seen
-        self._named = reader.records.spans["namespace"]
-        self._known_sequences: set[bytes] = set()  # most events repeat the same namespaces
         self.searches = model.parts.live.searching
         records = reader.records
         task, buffers = context.value.task, context.value.buffers
@@ -119,20 +120,31 @@ class OneEvent:
         room[LINES], room[SPANS] = most, most_spans(len(context.value.scratch.groups))
         room[FEATURES] = features
         room[WIDEST] = _widest(layout, min(len(buffers.cell), layout.max_crossed // most))
+        sealed = context, Sealed(stream), Sealed(self.results)
+        encoded = reader.encoded() if isinstance(reader, MappingReader) else None
         event = Single(
+            loop=cast("Any", loop).address(*sealed, self.cursor, 1, mode),
+            mode=mode,
+            read=0 if encoded is None else encoded.kernel,
+            data=_NO_DATA if encoded is None else encoded.data,
             sizes=reader.sizes,
             most=room,
+            seen=np.zeros(0, bool) if seen is None or seen.all() else seen,
             cursor=self.cursor,
             row=self.results.rows.view(np.uint64),
             prediction=np.empty(most, np.float32),
             report=np.zeros(3, np.int64),
         )
         self._prediction, self._report = event.prediction, memoryview(event.report)  # type: ignore[arg-type]
-        arguments = context, Sealed(stream), Sealed(self.results)
-        address = cast("Any", loop).address(*arguments, self.cursor, 1, mode)
+        self._last = event.prediction  # the part that the last event filled
         self._sizes = reader.sizes
-        self._run = Bound(run_single, address, *arguments, event, mode)
-        self._run_brief = Bound(run_single, address, *arguments, event, mode, brief=True)
+        self._run = Bound(run_single, *sealed, event)
+        self._run_brief = Bound(run_single, *sealed, event, brief=True)
+        self._run_encoded: Bound | None = None
+        if encoded is not None:
+            self._encode, data = encoded.encode, memoryview(encoded.data)  # type: ignore[arg-type]
+            self._data = data[: min(encoded.most_bytes, _BRIEF_BYTES)]
+            self._run_encoded = Bound(read_single, 0, encoded.records, *sealed, event, varying=0, brief=True)
 
     def fits(self, model: Predicting, reader: ReadsOne) -> bool:
         """Return whether the loop is bound to this model, and to the records of this reader."""
@@ -143,31 +155,32 @@ class OneEvent:
 
         It is impossible if the event exceeds the capacity, or has a namespace that no earlier event had.
         """
-        if self._seen is not None and not self._has_seen():
-            return False
         (self._run_brief if self._sizes[FEATURES] <= _BRIEF else self._run)()
-        return self._report[EventReport.RAN] == 1
+        return self._report[_RAN] == 1
 
-    def _has_seen(self) -> bool:
-        """Return whether each namespace with features in this event had features in an earlier event."""
-        assert self._seen is not None
-        named = self._named[: self._sizes[SPANS]].tobytes()
-        if named in self._known_sequences:
-            return True
-        known = self._sizes[NAMES] <= len(self._seen)
-        fine = bool(known and self._seen[self._named[: self._sizes[SPANS]]].all())
-        if fine and len(named) <= _LONGEST and len(self._known_sequences) < _MOST_SEQUENCES:
-            self._known_sequences.add(named)
-        return fine
+    def read_and_run(self, event: Any) -> bool:
+        """Read an event and run the loop over it in one call of a kernel, if it is a small ordinary mapping.
+
+        Returns False if the event has not been run; then the reader has to read it.
+        """
+        run = self._run_encoded
+        if run is None or (data := self._encode(event)) is None or (end := len(data)) > len(self._data):
+            return False
+        self._data[:end] = data
+        run(end)
+        return self._report[_RAN] == 1
 
     @property
     def ended(self) -> bool:
         """True if the loop has finished the event, so that no decision is due."""
-        return self._report[EventReport.ENDED] == 1
+        return self._report[_ENDED] == 1
 
     def prediction(self) -> NDArray[np.float32]:
         """Return the loop's prediction: float32[n_actions], by action, or float32[1]."""
-        return self._prediction[: self._report[EventReport.PREDICTED]].copy()
+        n = self._report[_PREDICTED]
+        if len(self._last) != n:
+            self._last = self._prediction[:n]
+        return self._last.copy()
 
 
 def one_event(

@@ -29,7 +29,7 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_error, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
-from onlineauto.formats.records.reader_state_kernels import NAMES, SIZES
+from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, SIZES, SPANS
 from onlineauto.jit import call_at, entry_kernel
 from onlineauto.learners._kernels import clip
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.records.loop import Context, Results
     from onlineauto.features.records import Stream
+    from onlineauto.formats.records.reader_state_kernels import Reader
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -148,10 +149,15 @@ class EventReport(IntEnum):
 
 
 class Single(NamedTuple):
-    """A single event: its sizes, and the results of the loop."""
+    """A single event: the kernels that read and run it, its sizes, and the results of the loop."""
 
+    loop: int  # address of the loop
+    mode: int  # `EventMode`
+    read: int  # address of the kernel that reads encoded events, 0 if there is none
+    data: NDArray[np.uint8]  # the encoded event, and free space after it
     sizes: NDArray[np.int64]  # [SIZES]: sizes measured by the reader
     most: NDArray[np.int64]  # [SIZES]: maximum sizes; the entry NAMES is the number of known names
+    seen: NDArray[np.bool_]  # by namespace: whether it had features before; empty if all had
     cursor: NDArray[np.int64]
     row: NDArray[np.uint64]  # the event's row in the results, as words
     prediction: NDArray[np.float32]  # by action; for a single line the first entry
@@ -159,20 +165,36 @@ class Single(NamedTuple):
 
 
 @entry_kernel
-def run_single(
-    loop: int, context: Context, stream: Stream, results: Results, event: Single, mode: int
+def read_single(
+    end: int, reader: Reader, context: Context, stream: Stream, results: Results, event: Single
 ) -> None:
-    """Run the loop at an address over a single event and list its predictions, unless it is too large."""
+    """Read the first `end` bytes of the encoded event, then run the loop over the event if it was read."""
+    call_at(event.read, (event.data, end, reader, event.sizes))
+    event.report[EventReport.RAN] = 0
+    if event.sizes[FINE]:
+        run_single(context, stream, results, event)
+
+
+@entry_kernel
+def run_single(context: Context, stream: Stream, results: Results, event: Single) -> None:
+    """Run the loop over a single event and list its predictions.
+
+    Does nothing if the event is too large, or has a namespace that no earlier event had.
+    """
     report = event.report
     report[EventReport.RAN] = report[EventReport.ENDED] = 0
     for i in range(NAMES, SIZES):
         if event.sizes[i] > event.most[i]:
             return
+    if len(event.seen) > 0:
+        for i in range(event.sizes[SPANS]):
+            if not event.seen[stream.spans[i].namespace]:
+                return
     constant = stream.features[stream.constant]  # an earlier, larger event may have overwritten it
     constant.hash, constant.value = CONSTANT_HASH, np.float32(1)
     event.row[:] = 0
     event.cursor[:] = 0
-    call_at(loop, (context, stream, results, event.cursor, len(stream.holdout), mode))
+    call_at(event.loop, (context, stream, results, event.cursor, len(stream.holdout), event.mode))
     report[EventReport.RAN] = 1
     if event.cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
         return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from onlineauto.engine.stream.source import kind_of, open_lines
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.line_reader import LineReader
-    from onlineauto.formats.mappings.encoded_event import EncodedEvent
     from onlineauto.formats.records.reader_state_kernels import Reader
     from onlineauto.options import Configuration
 
@@ -61,6 +61,8 @@ class EventReaders(NamedTuple):
 
     def reader_of(self, event: OneEventLike) -> ReadsOne:
         """Return the reader for an event."""
+        if type(event) is EncodedEvent:  # the usual case of a service
+            return self.mapping
         return self.text if isinstance(event, _TEXTS) else self.mapping
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from marshal import dumps
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class EncodedEvent:
 
     Attributes
     ----------
-    values : tuple
-        The values of `KEYS`; Ellipsis for a missing value.
+    context, actions : dict, list
+        As above.
     data : bytes or None
         The encoded values; None if a value's type is not a built-in type of Python.
 
@@ -43,28 +44,42 @@ class EncodedEvent:
     1
     """
 
-    __slots__ = ("data", "values")
+    __slots__ = ("_outcome", "actions", "context", "data")
 
     def __init__(self, context: dict[str, Any], actions: list[Any]) -> None:
-        self.values: tuple[Any, ...] = (context, actions, *_NO_OUTCOME)
-        self.data = marshal_values(self.values)
+        self.context, self.actions = context, actions
+        self._outcome: tuple[Any, ...] = _NO_OUTCOME
+        self.data = marshal_values((context, actions, *_NO_OUTCOME))
 
     def with_outcome(self, chosen: int, *, cost: float, probability: float) -> EncodedEvent:
         """Return the event with the chosen action, its cost and its probability."""
         event = object.__new__(EncodedEvent)
-        outcome = (chosen, _MISSING, cost, probability, _MISSING, _MISSING, _MISSING)
-        event.values = (*self.values[:2], *outcome)
-        asked, known = self.data, marshal_values(outcome)
-        event.data = asked and known and asked[: -len(_NO_OUTCOME)] + known[_HEAD:]
+        event.context, event.actions = self.context, self.actions
+        event._outcome = outcome = (chosen, _MISSING, cost, probability, _MISSING, _MISSING, _MISSING)
+        asked = self.data
+        if asked is None:
+            event.data = None
+        elif (
+            type(chosen) is int and type(cost) is float and type(probability) is float and chosen < _MOST_INT
+        ):
+            event.data = asked[:_OF_OUTCOME] + _outcome(b"i", chosen, b".g", cost, b"g", probability, b"...")
+        else:
+            known = marshal_values(outcome)
+            event.data = known and asked[:_OF_OUTCOME] + known[_HEAD:]
         return event
 
     def mapping(self) -> dict[str, Any]:
         """Return the event as a mapping."""
-        return {key: value for key, value in zip(KEYS, self.values, strict=True) if value is not _MISSING}
+        values = self.context, self.actions, *self._outcome
+        return {key: value for key, value in zip(KEYS, values, strict=True) if value is not _MISSING}
 
 
+_MOST_INT = 2**31
+_outcome = Struct("<ci2sdcd3s").pack
+"""Return what `marshal` writes for outcomes of the usual types, in a third of the time."""
 _NO_OUTCOME: Final = (_MISSING,) * (len(KEYS) - 2)
 """The missing values of an event with only context and actions; each is encoded as one byte."""
+_OF_OUTCOME: Final = -len(_NO_OUTCOME)
 
 
 def values_of(event: Mapping[str, Any]) -> tuple[Any, ...]:

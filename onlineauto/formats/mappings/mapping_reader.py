@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,10 +17,15 @@ from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
 from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, ReaderRules
 from onlineauto.formats.records.record_reader import RecordReader
-from onlineauto.jit import Bound
+from onlineauto.jit import Bound, Sealed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
     from onlineauto.features.block import Block
+    from onlineauto.formats.records.reader_state_kernels import Reader
 
 _KEYS = frozenset(KEYS)
 _FIRST_BYTES = 1 << 12
@@ -30,12 +35,23 @@ _LEAST_FEATURE, _LEAST_LINE = 5, 2
 """Minimum size in bytes of a feature (an empty name in a list), and of a line (an empty dictionary)."""
 
 
+class EncodedReading(NamedTuple):
+    """What a kernel needs to read encoded events into the records of a reader, until these grow."""
+
+    encode: Callable[[Any], bytes | None]
+    kernel: int  # address of `read_event`
+    data: NDArray[np.uint8]  # the encoded event, and as much free space after it
+    most_bytes: int  # maximum size of an event
+    records: Sealed[Reader]
+
+
 class _Bound(NamedTuple):
     """The kernel that reads single events, bound to the records of a reader."""
 
     view: memoryview[int]
     sizes: memoryview[int]
     read: Bound
+    reading: EncodedReading
 
 
 class MappingReader(RecordReader):
@@ -76,18 +92,13 @@ class MappingReader(RecordReader):
 
     def read(self, event: Mapping[str, Any] | EncodedEvent) -> bool:
         """Read an event of ordinary values into the records and measure it; return False for other events."""
-        if type(event) is EncodedEvent and self._actions:
-            data = event.data
-        elif type(event) is dict and event.keys() <= _KEYS and ("actions" in event) == self._actions:
-            data = marshal_values(values_of(event))
-        else:
-            return False
+        data = self.encode(event)
         if data is None:
             return False
         end = len(data)
         if end > self._most_bytes:
             self._enlarge(2 * end)
-        view, sizes, read = self._bound or self._bind()
+        view, sizes, read, _ = self._bound or self._bind()
         view[:end] = data
         read(end)
         names = sizes[NAMES]
@@ -100,12 +111,26 @@ class MappingReader(RecordReader):
             self._bound = None
         return False
 
+    def encode(self, event: Mapping[str, Any] | EncodedEvent) -> bytes | None:
+        """Return an event, encoded by `marshal`; None if it is not of this reader's kind, or not ordinary."""
+        if type(event) is EncodedEvent and self._actions:
+            return event.data
+        if type(event) is dict and event.keys() <= _KEYS and ("actions" in event) == self._actions:
+            return marshal_values(values_of(event))
+        return None
+
+    def encoded(self) -> EncodedReading:
+        """Return what a kernel needs to read encoded events into the present records."""
+        return (self._bound or self._bind()).reading
+
     def _bind(self) -> _Bound:
         """Return the reading kernel, bound to the records."""
-        buffer, sizes = self._buffer, self.sizes
-        brief = self._most_bytes <= _BRIEF
-        read = Bound(read_event, buffer, 0, self.records, sizes, varying=1, brief=brief)
-        self._bound = bound = _Bound(memoryview(buffer), memoryview(sizes), read)  # type: ignore[arg-type]
+        buffer, sizes, records = self._buffer, self.sizes, Sealed(self.records)
+        arguments = buffer, 0, records.record, sizes
+        read = Bound(read_event, *arguments, varying=1, brief=self._most_bytes <= _BRIEF)
+        address = cast("Any", read_event).address(*arguments)
+        reading = EncodedReading(self.encode, address, buffer, self._most_bytes, records)
+        self._bound = bound = _Bound(memoryview(buffer), memoryview(sizes), read, reading)  # type: ignore[arg-type]
         return bound
 
     def make_block(self) -> Block:

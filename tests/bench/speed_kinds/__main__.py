@@ -9,7 +9,8 @@ A search costs most at first: it tries configs, and members that will rest later
 Every round runs each side once on each length of each kind, every second round in reverse order, after a
 round that does not count. Printed are medians in microseconds for an event and the ratio of Vowpal Wabbit's
 processor time to ours: for each kind, and the geometric mean and the worst over all kinds but the last two.
-The exit code is 1 if a target is missed.
+The exit code is 1 if a target is missed. With ``--curves FILE``, only the ensemble, the champion and
+``-q ::`` are measured, and the file gets their medians, for the picture of the documentation.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ SIDES: dict[str, list[str] | dict[str, Any]] = {
 
 _EVERYWHERE = ("VW -q ::", "VW --automl 4", "stack", "champion")
 _ONLY_ON = {"1 live": ("news",), "32 live": ("news",), "no search": ("300 namespaces",)}
+_CURVES = ("VW -q ::", "stack", "champion")
 _NOT_AVERAGED = ("wide", "300 namespaces")
 
 Part = dict[str, float]
@@ -59,9 +61,26 @@ def sides_of(kind: str) -> list[str]:
     return [*_EVERYWHERE, *(side for side, kinds in _ONLY_ON.items() if kind in kinds)]
 
 
-def measure(kinds: Sequence[str], *, rounds: int, lengths: Sequence[float]) -> Taken:
+def curves_of(taken: Mapping[str, Any], lengths: Sequence[float]) -> dict[str, Any]:
+    """Return the median CPU microseconds of each part of each stream, for ``docs/pictures/draw.py``.
+
+    By what the stream is: where its parts end, and by side the figure of each part.
+    """
+    middles = [_medians(taken, part) for part in range(len(lengths))]
+    return {
+        KINDS[kind].what: {
+            "ends": [max(1, round(KINDS[kind].events * length)) for length in lengths],
+            "sides": {side: [round(middle[kind][side]["cpu"], 1) for middle in middles] for side in sides},
+        }
+        for kind, sides in taken.items()
+    }
+
+
+def measure(
+    kinds: Sequence[str], *, rounds: int, lengths: Sequence[float], sides: Sequence[str] = tuple(SIDES)
+) -> Taken:
     """Run all sides on all kinds and lengths, in alternation."""
-    taken: Taken = {kind: {side: [] for side in sides_of(kind)} for kind in kinds}
+    taken: Taken = {kind: {side: [] for side in sides_of(kind) if side in sides} for kind in kinds}
     with (
         tempfile.TemporaryDirectory() as directory,
         Worker(WHEEL_WORKER) as wheel,
@@ -172,8 +191,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="where the parts of each stream end, in ascending order; 1 is its usual length",
     )
     parser.add_argument("--json", type=Path, help="file for all samples")
+    parser.add_argument("--curves", type=Path, help="measure three sides only, and write their curves here")
     options = parser.parse_args(argv)
-    taken = measure(options.kinds, rounds=options.rounds, lengths=options.lengths)
+    sides = _CURVES if options.curves else tuple(SIDES)
+    taken = measure(options.kinds, rounds=options.rounds, lengths=options.lengths, sides=sides)
+    if options.curves:
+        curves = json.dumps(curves_of(taken, options.lengths), indent=1)
+        options.curves.write_text(curves + "\n", encoding="utf-8")
+        return 0
     lines, met = report(taken, options.lengths)
     print("\n".join(lines))
     if options.json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto import read
-from tests.bench.speed_kinds.__main__ import report, sides_of
+from tests.bench.speed_kinds.__main__ import curves_of, report, sides_of
 from tests.bench.speed_kinds.streams import KINDS
 
 if TYPE_CHECKING:
@@ -48,3 +48,9 @@ def test_ratios_are_those_of_medians_and_the_worst_is_named() -> None:
 def test_each_kind_runs_what_its_targets_need() -> None:
     assert {"1 live", "32 live"} <= set(sides_of("news"))
     assert sides_of("300 namespaces") == ["stack", "champion", "no search"]
+
+
+def test_curves_have_the_median_of_each_part() -> None:
+    rounds = [[{"wall": 0.0, "cpu": cpu}, {"wall": 0.0, "cpu": cpu / 2}] for cpu in (9.0, 4.0, 6.0)]
+    curves = curves_of({"numbers": {"stack": rounds}}, [1.0, 10.0])
+    assert list(curves.values()) == [{"ends": [10_000, 100_000], "sides": {"stack": [6.0, 3.0]}}]

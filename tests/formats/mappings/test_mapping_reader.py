@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.features.event import events
-from onlineauto.formats.mappings.encoded_event import EncodedEvent
+from onlineauto.formats.mappings.encoded_event import EncodedEvent, marshal_values
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
@@ -179,3 +179,10 @@ def test_an_encoded_event_is_read_as_its_mapping(
 def test_an_encoded_event_has_actions() -> None:
     with pytest.raises(InputError, match="events of this workspace have none"):
         MappingReader(actions=False).parse_one(EncodedEvent({"a": 1}, [{"b": 1}]))
+
+
+@pytest.mark.parametrize(("chosen", "cost"), [(0, -1.0), (2**31 - 1, 1e30), (2**31, 0.5), (1, 3)])
+def test_an_outcome_is_encoded_as_marshal_encodes_it(chosen: int, cost: float) -> None:
+    context, actions = {"user": "tom"}, [{"x": 1}, {"y": 1}]
+    event = EncodedEvent(context, actions).with_outcome(chosen, cost=cost, probability=0.25)
+    assert event.data == marshal_values((context, actions, chosen, ..., cost, 0.25, ..., ..., ...))
