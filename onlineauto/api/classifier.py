@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import msgspec
@@ -15,13 +14,15 @@ from onlineauto.api.champion import champion_of
 from onlineauto.api.numbers import is_raw
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
+from onlineauto.engine.classes.class_ensemble import ClassEnsemble
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, kind_of, shown
+from onlineauto.features.options import FeatureOptions
 from onlineauto.features.stored import Stored
+from onlineauto.formats.mappings.named_block import named_block
+from onlineauto.formats.mappings.named_event import named_event
 from onlineauto.formats.mappings.values import plain, whole_number
 from onlineauto.workspace.options import REGISTRY
-from onlineauto.workspace.start.first_champion import begin_with as first_champion
-from onlineauto.workspace.start.first_champion import config_of_names
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class AutoMLClassifier(SingleLines):
         self._begin_with = tuple(begin_with) if searches else ()
         self._codes: dict[Hashable, int] = {}
         self._rest: list[Workspace] = []
+        self._ensemble = self._new_ensemble(searched=True)
 
     @property
     def labels(self) -> list[Any]:
@@ -137,7 +139,8 @@ class AutoMLClassifier(SingleLines):
         """The champion of each label that has its own model."""
         with self._lock:
             return {
-                label: champion_of(model) for label, model in zip(self._codes, self._models(), strict=False)
+                label: champion_of(model)
+                for label, model in zip(self._codes, [self._workspace, *self._rest], strict=False)
             }
 
     def predict(self, features: Any) -> Any:
@@ -201,14 +204,18 @@ class AutoMLClassifier(SingleLines):
                 if not self._codes:
                     return {}
                 event = {"context": self._encode(features)}
-                [row] = self._probabilities([model.predict(event) for model in self._models()]).tolist()
+                columns = [model.predict(event) for model in self._models()]
+                [row] = self._ensemble.run(
+                    named_block([named_event(event)], self._names), searched=self._searched(columns)
+                ).tolist()
                 return dict(zip(self._codes, row, strict=True))
         rows = list(rows_of(features))
         with self._lock:
             if not self._codes or not rows:
                 return np.empty((len(rows), len(self._codes)))
             block = self._block_of(rows)
-            return self._probabilities([model.predict_block(block).prediction for model in self._models()])
+            columns = [model.predict_block(block).prediction for model in self._models()]
+            return self._ensemble.run(block, searched=self._searched(columns))
 
     def predict_proba_each(self, rows: Any) -> NDArray[np.float64]:
         """Return the probabilities for many events: `predict_proba` under its earlier name."""
@@ -216,20 +223,28 @@ class AutoMLClassifier(SingleLines):
         return many
 
     def _models(self) -> list[Workspace]:
-        """Return the models; while there are two classes, the first model serves both."""
-        return [self._workspace, *self._rest]
+        """Return the models whose predictions the ensemble uses: up to two classes, the first model.
 
-    def _probabilities(self, columns: Sequence[NDArray[np.float32]]) -> NDArray[np.float64]:
-        """Return float64[n_events, n_labels] from the predictions of each model."""
+        Models saved before the ensemble have one for each class that they had then.
+        """
+        if self._rest:
+            return [self._workspace, *self._rest]
+        return [self._workspace] if len(self._codes) <= 2 else []
+
+    def _searched(self, columns: Sequence[NDArray[np.float32]]) -> NDArray[np.float64] | None:
+        """Return float64[n_events, n_labels] from the predictions of each model, None without a model."""
+        if not columns:
+            return None
         if len(self._codes) == 1:
             return np.ones((len(columns[0]), 1))
         each: NDArray[np.float64] = np.array(columns, np.float64).T
-        if len(self._codes) == 2:
+        if len(columns) == 1:
             return np.hstack([each, 1 - each])
-        each[:, 1] = 1 - each[:, 1]  # see `_add_class`
+        each[:, 1] = 1 - each[:, 1]  # the second model learns what is not of the second class
         each += _LEAST
         each /= each.sum(axis=1, keepdims=True)
-        return each
+        new = np.full((len(each), len(self._codes) - len(columns)), 1 / (1 + self.events))
+        return np.hstack([each, new])
 
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
         """Return a label; a scalar of another library is converted to the equal Python value.
@@ -263,20 +278,17 @@ class AutoMLClassifier(SingleLines):
         code = self._codes.get(label)
         if code is None:
             return super()._learn_one(event, label)
-        columns, before = [], self._outliers()
-        for number, model in enumerate(self._models()):
-            positive = code != 1 if number == 1 else code == number
-            columns.append(model.learn(event | {"label": 1 if positive else -1}))
+        before, columns = self._outliers(), []
+        for number, model in enumerate([self._workspace, *self._rest]):
+            columns.append(model.learn(event | {"label": _sign(code, number)}))
         outlier = self._outlier(before)
+        if outlier == Outlier.BEGINS_AGAIN:
+            self._ensemble.begin_again()
         if outlier in (Outlier.NONE, Outlier.BEGINS_AGAIN):
-            self._count(event["weight"], float(self._probabilities(columns)[0, code]))
+            block = named_block([named_event(event | {"label": 0})], self._names)
+            searched = self._searched(columns[: len(self._models())])
+            self._count(event["weight"], float(self._ensemble.run(block, [code], searched)[0, code]))
         return outlier
-
-    def _outliers(self) -> list[int]:
-        counts: list[int] = np.sum(
-            [model.learner.model.outliers for model in self._models()], axis=0
-        ).tolist()
-        return counts
 
     def _count(self, weight: float, probability: float) -> None:
         """Count an event and the predicted probability of its label."""
@@ -293,25 +305,14 @@ class AutoMLClassifier(SingleLines):
         return np.concatenate(outliers)
 
     def _add_class(self, label: Hashable) -> None:
-        """Add a class, and the models that it needs; a failure adds nothing.
+        """Add a class; a failure adds nothing.
 
-        While there are two classes, the first model's prediction determines both probabilities. When the
-        third class appears, the second class gets a copy of that model, which then learns what is *not* the
-        second class. Later classes get a new model, whose initial probability is that of one event among all
-        so far.
+        The third class ends the part of the search in predictions, which knows the first class only.
         """
         self._check_number(label, len(self._codes))
-        models = []
+        self._ensemble.add_class()
         if len(self._codes) == 2:
-            models.append(deepcopy(self._workspace))
-        if len(self._codes) >= 2:
-            configuration = self._workspace.configuration
-            supplied = {name: configuration.get(name) for name in configuration.supplied}
-            supplied["constant"] = -math.log(max(self.events, 1))
-            models.append(Workspace(configuration=REGISTRY.from_keywords(**supplied)))
-            if self._begin_with:
-                first_champion(models[-1], config_of_names(self._begin_with))
-        self._rest += models
+            self._ensemble.begin_mix(searched=False)
         self._codes[label] = len(self._codes)
 
     def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
@@ -322,19 +323,20 @@ class AutoMLClassifier(SingleLines):
         places = block.event_start[:-1]
         codes = np.array([self._codes[label] for label in labels])
         columns = []
-        for number, model in enumerate(self._models()):
-            positive = codes != 1 if number == 1 else codes == number
-            block.lines["label"][places] = np.where(positive, 1, -1)
+        for number, model in enumerate([self._workspace, *self._rest]):
+            block.lines["label"][places] = [_sign(code, number) for code in codes.tolist()]
             outcomes = model.learn_block(block)
             columns.append(outcomes.prediction)
             begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
             outliers = np.maximum(outliers, outcomes.outlier % int(Outlier.BEGINS_AGAIN))
             if len(begins):
                 begun = max(begun, int(begins[-1]))
-        probability, weights = (
-            self._probabilities(columns)[np.arange(len(codes)), codes],
-            block.weight[places],
-        )
+        if begun >= 0:
+            self._ensemble.begin_again()
+        learnt = np.where((outliers == 0) & (np.arange(len(codes)) >= begun), codes, -1)
+        searched = self._searched(columns[: len(self._models())])
+        probability = self._ensemble.run(block, learnt, searched)[np.arange(len(codes)), codes]
+        weights = block.weight[places]
         for at in np.flatnonzero(outliers == 0).tolist():
             if at == begun:
                 self._tally.begin_again()
@@ -345,9 +347,14 @@ class AutoMLClassifier(SingleLines):
 
     # -- models ----------------------------------------------------------------------------------------
 
+    def _new_ensemble(self, *, searched: bool) -> ClassEnsemble:
+        features = self._workspace.configuration[FeatureOptions]
+        return ClassEnsemble(hash_bits=features.bit_precision, searched=searched)
+
     def _extra_state(self) -> dict[str, Any]:
         labels, models = self.labels, [model.state(copy=False) for model in self._rest]
         content = super()._extra_state() | {"labels": labels, "models": models, "max_labels": self.max_labels}
+        content["ensemble"] = self._ensemble.state()
         if any(map(is_raw, self._begin_with)):
             raw = [each.encode("utf-8", "surrogateescape") for each in self._begin_with]
             return content | {"raw_begin_with": raw}
@@ -367,3 +374,14 @@ class AutoMLClassifier(SingleLines):
             configuration = REGISTRY.parse_kept(Stored(state)["options"].of(str))
             self._rest.append(Workspace(configuration=configuration))
             self._rest[-1].restore(state)
+        if "ensemble" in kept:
+            self._ensemble = ClassEnsemble.restored(Stored(kept)["ensemble"], len(self._codes))
+            return
+        self._ensemble = self._new_ensemble(searched=True)
+        for _ in self._codes:
+            self._ensemble.add_class()
+
+
+def _sign(code: int, number: int) -> int:
+    """Return the label of a class for a model; the second learns what is not of its class."""
+    return 1 if (code != 1 if number == 1 else code == number) else -1
