@@ -19,8 +19,7 @@ from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, kind_of, shown
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.stored import Stored
-from onlineauto.formats.mappings.named_block import named_block
-from onlineauto.formats.mappings.named_event import named_event
+from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.values import plain, whole_number
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
@@ -206,7 +205,7 @@ class AutoMLClassifier(SingleLines):
                 event = {"context": self._encode(features)}
                 columns = [model.predict(event) for model in self._models()]
                 [row] = self._ensemble.run(
-                    named_block([named_event(event)], self._names), searched=self._searched(columns)
+                    self._block_of_one(event), searched=self._searched(columns)
                 ).tolist()
                 return dict(zip(self._codes, row, strict=True))
         rows = list(rows_of(features))
@@ -221,6 +220,15 @@ class AutoMLClassifier(SingleLines):
         """Return the probabilities for many events: `predict_proba` under its earlier name."""
         many: NDArray[np.float64] = self.predict_proba(rows)
         return many
+
+    def _serve(self) -> None:
+        super()._serve()
+        features = self._workspace.configuration[FeatureOptions]
+        self._reader = MappingReader(actions=False, hash=features.hash, hash_seed=features.hash_seed)
+
+    def _block_of_one(self, event: dict[str, Any]) -> Block:
+        """Return the block of an event, faster than `named_block` does."""
+        return self._reader.make_block() if self._reader.read(event) else self._reader.parse_one(event)
 
     def _models(self) -> list[Workspace]:
         """Return the models whose predictions the ensemble uses: up to two classes, the first model.
@@ -285,7 +293,7 @@ class AutoMLClassifier(SingleLines):
         if outlier == Outlier.BEGINS_AGAIN:
             self._ensemble.begin_again()
         if outlier in (Outlier.NONE, Outlier.BEGINS_AGAIN):
-            block = named_block([named_event(event | {"label": 0})], self._names)
+            block = self._block_of_one(event | {"label": 0})
             searched = self._searched(columns[: len(self._models())])
             self._count(event["weight"], float(self._ensemble.run(block, [code], searched)[0, code]))
         return outlier

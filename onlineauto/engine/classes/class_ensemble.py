@@ -22,6 +22,7 @@ from onlineauto.engine.classes.class_kernels import (
     Targets,
     run_classes,
 )
+from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,12 @@ class ClassEnsemble:
             fisher=np.eye(n) * _PRIOR,
             bias=np.zeros((2, _FEW)),
         )
+        self._sealed: tuple[Sealed[Classes], Sealed[Scratch]] | None = None
         self.begin_mix(searched=searched)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes of a copy, without addresses."""
+        return vars(self) | {"_sealed": None}
 
     def begin_mix(self, *, searched: bool) -> None:
         """Begin the weights of the scores from scratch: with those of a search, or without it."""
@@ -97,7 +103,7 @@ class ClassEnsemble:
         capacity = len(classes.share)
         if k == capacity:
             self._classes = classes = _widened(classes, 2 * capacity)
-            self._scratch = _scratch(2 * capacity, len(self._scratch.row))
+            self._scratch, self._sealed = _scratch(2 * capacity, len(self._scratch.row)), None
         classes.logits[0, 0, k] = -math.log(1.0 + classes.tally[Tally.EVENTS])
         self.n_classes += 1
 
@@ -127,12 +133,15 @@ class ClassEnsemble:
         longest = int(np.diff(rows.start).max(initial=0))
         needed = 2 * (longest + 1) + MOST_CROSSED * MOST_CROSSED // 2
         if needed > len(self._scratch.row):
-            self._scratch = _scratch(len(self._classes.share), 2 * needed)
+            self._scratch, self._sealed = _scratch(len(self._classes.share), 2 * needed), None
         code = np.full(n, -1, np.int64) if codes is None else np.array(codes, np.int64)
         weight = block.lines["weight"][block.event_start[:-1]].astype(np.float64)
         logs = np.zeros((n, k)) if searched is None else np.log(np.maximum(searched, 1e-9))
         result = np.empty((n, k))
-        run_classes(self._classes, self._scratch, rows, Targets(code, weight), logs, result)
+        if self._sealed is None:  # packing these for each call would take longer than the kernel
+            self._sealed = Sealed(self._classes), Sealed(self._scratch)
+        classes, scratch = self._sealed
+        run_classes(classes.record, scratch.record, rows, Targets(code, weight), logs, result)
         return result
 
     def state(self) -> dict[str, Any]:
