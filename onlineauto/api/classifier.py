@@ -11,7 +11,6 @@ import numpy as np
 
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.champion import champion_of
-from onlineauto.api.numbers import is_raw
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
 from onlineauto.engine.classes.class_ensemble import ClassEnsemble
@@ -47,11 +46,11 @@ class AutoMLClassifier(SingleLines):
 
     Labels are texts, numbers and truth values, and new classes may appear at any time, up to `max_labels`.
     None and NaN are missing labels. Equal labels are one class, named by the first of them: True, 1 and 1.0
-    are equal, the text ``"1"`` is not. Two classes share one logistic model; three or more have one each,
-    against the rest. Every model searches for the features to cross and the learning rate, with several live
-    configs at the same time. Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
-
-    `champion` and `history` belong to the first label; `champions` has those of all labels.
+    are equal, the text ``"1"`` is not. An ensemble learns all classes at once: regressions on the features, on
+    waves of the numbers, and on pairs of words. Besides, a logistic model of the first class against the rest
+    searches for the features to cross and the learning rate, with several live configs at the same time; while
+    there are two classes, it is a member of the ensemble. `champion` and `history` belong to that search.
+    Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
 
     Examples
     --------
@@ -74,14 +73,13 @@ class AutoMLClassifier(SingleLines):
     seed : int
         Seed of all random numbers.
     begin_with : sequence of str
-        Initial interactions of each search, by the names of features: ``"hour*weather"``. By default there
+        Initial interactions of the search, by the names of features: ``"hour*weather"``. By default there
         are none. Without a search, these are the interactions.
     hash_bits : int
-        The weights of each model are a table of 2^hash_bits rows.
+        The weights of a class are a table of 2^hash_bits rows.
     max_labels : int
-        Maximum number of classes, since each has a model in memory: about 15 MB by default, and 1 MB with
-        ``hash_bits=14``. A label beyond is an error, and its event is not learnt. It is an attribute, too,
-        which may be set at any time.
+        Maximum number of classes, since each takes memory: up to 4 MB by default. A label beyond is an error,
+        and its event is not learnt. It is an attribute, too, which may be set at any time.
     **options
         Further options of a model, named as on the command line.
 
@@ -89,7 +87,7 @@ class AutoMLClassifier(SingleLines):
     ----------
     average_loss : float
         Average of -log(probability of the label), predicted before the label was learnt. The first event of
-        a label counts with the initial probability of its model.
+        a label counts with the initial probability of its class.
 
     Raises
     ------
@@ -122,8 +120,6 @@ class AutoMLClassifier(SingleLines):
         super().__init__(
             flags, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
         )
-        searches = self._workspace.configuration.get("automl") is not None
-        self._begin_with = tuple(begin_with) if searches else ()
         self._codes: dict[Hashable, int] = {}
         self._rest: list[Workspace] = []
         self._ensemble = self._new_ensemble(searched=True)
@@ -135,7 +131,7 @@ class AutoMLClassifier(SingleLines):
 
     @property
     def champions(self) -> dict[Any, Champion]:
-        """The champion of each label that has its own model."""
+        """The champion of the first label; models saved by earlier versions have more."""
         with self._lock:
             return {
                 label: champion_of(model)
@@ -279,7 +275,7 @@ class AutoMLClassifier(SingleLines):
             raise InputError(
                 f"the label {shown(label)} would be class {before + 1}, but max_labels is {self.max_labels}: "
                 "do not use ids or measurements as labels; merge rare labels into one, or give the model a "
-                "larger max_labels (a class takes about 15 MB, less with fewer hash_bits)"
+                "larger max_labels (a class takes up to 4 MB, less with fewer hash_bits)"
             )
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
@@ -363,18 +359,11 @@ class AutoMLClassifier(SingleLines):
         labels, models = self.labels, [model.state(copy=False) for model in self._rest]
         content = super()._extra_state() | {"labels": labels, "models": models, "max_labels": self.max_labels}
         content["ensemble"] = self._ensemble.state()
-        if any(map(is_raw, self._begin_with)):
-            raw = [each.encode("utf-8", "surrogateescape") for each in self._begin_with]
-            return content | {"raw_begin_with": raw}
-        return content | ({"begin_with": list(self._begin_with)} if self._begin_with else {})
+        return content
 
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)
         self._codes = {label: code for code, label in enumerate(kept["labels"])}
-        self._begin_with = tuple(msgspec.convert(kept.get("begin_with", []), list[str]))
-        if "raw_begin_with" in kept:
-            raw = msgspec.convert(kept["raw_begin_with"], list[bytes])
-            self._begin_with = tuple(each.decode("utf-8", "surrogateescape") for each in raw)
         # Files of earlier versions have no limit.
         self.max_labels = max(msgspec.convert(kept.get("max_labels", MAX_LABELS), int), len(self._codes))
         self._rest = []

@@ -22,7 +22,7 @@ from onlineauto.jit import inline_kernel, kernel, short_loop
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-INPUTS, NUMBERS, WAVES, SLOTS = 384, 64, 192, 4096
+INPUTS, NUMBERS, WAVES, SLOTS = 384, 64, 128, 4096
 """Maximum numbers of inputs of the linear regression and of numbers; the number of waves; and the size of the
 table of features."""
 MOST_CROSSED = 64
@@ -36,7 +36,10 @@ VARIANCE = 0.1
 """Variance of a regression's weight before the first event."""
 _ROUND, _RAISE = 64, 1e-5
 """Every `_ROUND` events, variances rise by this share of their distance from `VARIANCE`, to follow drift."""
+_OFTEN, EACH = 512, 4
+"""The covariances learn each of the first `_OFTEN` events, and later one event in `EACH`."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+_QUARTER = np.uint64(1) << np.uint64(62)
 
 
 class Score(IntEnum):
@@ -375,25 +378,31 @@ def _learn_squares(
     value: NDArray[np.float64],
     gain: NDArray[np.float64],
     error: NDArray[np.float64],
-    of: tuple[int, int, int, float],
+    of: tuple[int, int, int, int, float],
 ) -> None:
     """Learn an event by least squares, for all classes; `error` has what is to be added to each prediction.
 
-    `of` has the numbers of given inputs, of all inputs and of classes, and the weight of the event.
+    `of` has the numbers of given inputs, of all inputs and of classes; the number of events for which the
+    covariance learns this one, and the weight of the event.
     """
-    n, width, k, weight = of
+    n, width, k, times, weight = of
     gain[:width] = 0.0
     for i in range(n):
         for j in range(width):
             gain[j] += spread[known[i], j] * value[i]
-    variance = 1.0 / weight
+    own = 0.0
     for i in range(n):
-        variance += gain[known[i]] * value[i]
+        own += gain[known[i]] * value[i]
+    for i in range(width):
+        share = gain[i] / (1.0 / weight + own)
+        for c in range(k):
+            weights[i, c] += share * error[c]
+    if times == 0:
+        return
+    variance = 1.0 / (times * weight) + own
     for i in range(width):
         share = gain[i] / variance
         if share != 0.0:
-            for c in range(k):
-                weights[i, c] += share * error[c]
             for j in range(width):
                 spread[i, j] -= share * gain[j]
 
@@ -410,12 +419,15 @@ def _learn(classes: Classes, scratch: Scratch, code: int, weight: float, k: int)
     score, error, tally = scratch.score, scratch.error, classes.tally
     for c in range(k):
         error[c] = (1.0 if c == code else 0.0) - score[Score.LINEAR, c]
-    of = (scratch.count[KNOWN], tally[Tally.INPUTS], k, weight)
+    times, events = 1, tally[Tally.EVENTS]
+    if events >= _OFTEN:  # at irregular intervals, since events often recur in a cycle
+        times = EACH if (np.uint64(events) * _MIX) < _QUARTER else 0
+    of = (scratch.count[KNOWN], tally[Tally.INPUTS], k, times, weight)
     _learn_squares(classes.spread, classes.linear, scratch.known, scratch.of_known, scratch.gain, error, of)
     if tally[Tally.NUMBERS] > 0:
         for c in range(k):
             error[c] = (1.0 if c == code else 0.0) - score[Score.WAVES, c]
-        every = (WAVES, WAVES, k, weight)
+        every = (WAVES, WAVES, k, times, weight)
         _learn_squares(
             classes.wave_spread, classes.waves, scratch.every, scratch.wave, scratch.gain, error, every
         )
