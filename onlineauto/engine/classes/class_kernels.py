@@ -399,12 +399,11 @@ def _learn_squares(
             weights[i, c] += share * error[c]
     if times == 0:
         return
-    variance = 1.0 / (times * weight) + own
+    share = 1.0 / (1.0 / (times * weight) + own)
     for i in range(width):
-        share = gain[i] / variance
-        if share != 0.0:
+        if gain[i] != 0.0:
             for j in range(width):
-                spread[i, j] -= share * gain[j]
+                spread[i, j] -= gain[i] * gain[j] * share  # symmetric to the last bit: a file has one half
 
 
 @kernel
