@@ -316,7 +316,7 @@ class AutoMLClassifier(SingleLines):
         self._check_number(label, len(self._codes))
         self._ensemble.add_class()
         if len(self._codes) == 2:
-            self._ensemble.begin_mix(searched=False)
+            self._ensemble.end_search()
         self._codes[label] = len(self._codes)
 
     def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:

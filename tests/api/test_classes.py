@@ -68,10 +68,10 @@ def test_events_together_are_learnt_like_one_by_one() -> None:
     for features, label in events:
         one.learn(features, label)
     many = AutoMLClassifier(hash_bits=10).fit(events)
-    features = [features for features, _ in events[:20]]
-    assert many.predict_proba(features) == pytest.approx(one.predict_proba(features), abs=0.1)
-    each = np.array([list(many.predict_proba(row).values()) for row in features])
-    assert many.predict_proba(features) == pytest.approx(each, abs=1e-6)
+    asked = [features for features, _ in events[:20]]
+    assert many.predict_proba(asked) == pytest.approx(one.predict_proba(asked), abs=0.1)
+    each = np.array([list(many.predict_proba(row).values()) for row in asked])
+    assert many.predict_proba(asked) == pytest.approx(each, abs=1e-6)
 
 
 def test_a_weight_of_0_teaches_nothing() -> None:

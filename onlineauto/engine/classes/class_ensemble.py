@@ -76,18 +76,19 @@ class ClassEnsemble:
             bias=np.zeros((2, _FEW)),
         )
         self._sealed: tuple[Sealed[Classes], Sealed[Scratch]] | None = None
-        self.begin_mix(searched=searched)
+        self._classes.mix[Score.SEARCH] = 1.0
+        if not searched:
+            self.end_search()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without addresses."""
         return vars(self) | {"_sealed": None}
 
-    def begin_mix(self, *, searched: bool) -> None:
-        """Begin the weights of the scores from scratch: with those of a search, or without it."""
-        classes = self._classes
-        classes.mix[:], classes.bias[:] = 0.0, 0.0
-        classes.mix[[Score.SEARCH] if searched else [Score.SINGLE, Score.PAIRS]] = 1.0 if searched else 0.5
-        classes.fisher[:] = np.eye(len(Score)) * _PRIOR
+    def end_search(self) -> None:
+        """Let the logistic regressions replace the search in predictions."""
+        mix = self._classes.mix
+        mix[[Score.SINGLE, Score.PAIRS]] += mix[Score.SEARCH] / 2
+        mix[Score.SEARCH] = 0.0
 
     def begin_again(self) -> None:
         """Forget everything but the classes."""
@@ -271,7 +272,7 @@ def _scratch(capacity: int, rows: int) -> Scratch:
         own=np.zeros(capacity),
         matrix=np.zeros((n, n)),
         step=np.zeros(n),
-        count=np.zeros(3, np.int64),
+        sizes=np.zeros(3, np.int64),
     )
 
 

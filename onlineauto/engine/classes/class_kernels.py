@@ -32,6 +32,8 @@ _RATE = 0.3
 _KEEPS, _PRIOR = 0.9998, 5.0
 """Forgetting of the combiner's statistics, and their initial diagonal."""
 _LEAST, _TINY = 0.01, 1e-3
+_NEW = 4.0
+"""Events of a class after which the combiner learns from it with half the weight."""
 VARIANCE = 0.1
 """Variance of a regression's weight before the first event."""
 _ROUND, _RAISE = 64, 1e-5
@@ -126,7 +128,7 @@ class Scratch(NamedTuple):
     own: NDArray[np.float64]
     matrix: NDArray[np.float64]
     step: NDArray[np.float64]
-    count: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
 
 class Rows(NamedTuple):
@@ -146,7 +148,7 @@ class Targets(NamedTuple):
 
 
 SINGLE, PAIR, KNOWN = range(3)
-"""Entries of `Scratch.count`: numbers of rows of single features, of all rows, and of known inputs."""
+"""Entries of `Scratch.sizes`: numbers of rows of single features, of all rows, and of known inputs."""
 
 
 @inline_kernel
@@ -201,7 +203,7 @@ def _take(classes: Classes, scratch: Scratch, rows: Rows, event: int) -> None:
     scratch.number[:] = 0.0
     for i in range(rows.start[event], rows.start[event + 1]):
         short_loop()
-        key, value = np.uint64(rows.hash[i]) + np.uint64(1), np.float64(rows.value[i])
+        key, value = np.uint64(rows.hash[i]) + np.uint64(1), float(rows.value[i])
         if not math.isfinite(value):
             value = 0.0
         slot, number, at = _slot_of(classes, key), -1, -1
@@ -223,7 +225,7 @@ def _take(classes: Classes, scratch: Scratch, rows: Rows, event: int) -> None:
             n_known += 1
         scratch.row[n], scratch.value[n] = _row_of(key, np.uint64(1), n_rows), value
         n += 1
-    scratch.count[SINGLE], scratch.count[KNOWN] = n, n_known
+    scratch.sizes[SINGLE], scratch.sizes[KNOWN] = n, n_known
     for i in range(rows.start[event], rows.start[event + 1]):
         short_loop()
         key = np.uint64(rows.hash[i]) + np.uint64(1)
@@ -240,7 +242,7 @@ def _take(classes: Classes, scratch: Scratch, rows: Rows, event: int) -> None:
                 key = scratch.word[i] * _MIX + scratch.word[j]
                 scratch.row[n], scratch.value[n] = _row_of(key, np.uint64(3), n_rows), 1.0
                 n += 1
-    scratch.count[PAIR] = n
+    scratch.sizes[PAIR] = n
 
 
 @inline_kernel
@@ -275,7 +277,7 @@ def _sum_of(
 def _score(classes: Classes, scratch: Scratch, searched: NDArray[np.float64], k: int) -> None:
     """Fill the scores of all members, of an event that was taken."""
     score, wave, n_numbers = scratch.score, scratch.wave, classes.tally[Tally.NUMBERS]
-    n, n_known = scratch.count[PAIR], scratch.count[KNOWN]
+    n, n_known = scratch.sizes[PAIR], scratch.sizes[KNOWN]
     _sum_of(classes.linear, scratch.known, scratch.of_known, n_known, k, score[Score.LINEAR])
     score[Score.WAVES, :k] = 0.0
     if n_numbers > 0:
@@ -290,7 +292,7 @@ def _score(classes: Classes, scratch: Scratch, searched: NDArray[np.float64], k:
     score[Score.SINGLE, :k] = 0.0
     score[Score.PAIRS, :k] = 0.0
     for i in range(n):
-        kind = Score.SINGLE if i < scratch.count[SINGLE] else Score.PAIRS
+        kind = Score.SINGLE if i < scratch.sizes[SINGLE] else Score.PAIRS
         for c in range(k):
             score[kind, c] += classes.logits[scratch.row[i], 0, c] * scratch.value[i]
     total = 0.0
@@ -356,7 +358,7 @@ def _learn_mix(classes: Classes, scratch: Scratch, code: int, weight: float, k: 
 def _learn_logits(classes: Classes, scratch: Scratch, code: int, weight: float, k: int, kind: int) -> None:
     """Update the logistic regression of single features or of pairs, by AdaGrad."""
     begin, end = (
-        (0, scratch.count[SINGLE]) if kind == Score.SINGLE else (scratch.count[SINGLE], scratch.count[PAIR])
+        (0, scratch.sizes[SINGLE]) if kind == Score.SINGLE else (scratch.sizes[SINGLE], scratch.sizes[PAIR])
     )
     _softmax(scratch.score[kind], k, scratch.own)
     for c in range(k):
@@ -421,7 +423,7 @@ def _learn(classes: Classes, scratch: Scratch, code: int, weight: float, k: int)
     times, events = 1, tally[Tally.EVENTS]
     if events >= _OFTEN:  # at irregular intervals, since events often recur in a cycle
         times = EACH if (np.uint64(events) * _MIX) < _QUARTER else 0
-    of = (scratch.count[KNOWN], tally[Tally.INPUTS], k, times, weight)
+    of = (scratch.sizes[KNOWN], tally[Tally.INPUTS], k, times, weight)
     _learn_squares(classes.spread, classes.linear, scratch.known, scratch.of_known, scratch.gain, error, of)
     if tally[Tally.NUMBERS] > 0:
         for c in range(k):
@@ -432,7 +434,8 @@ def _learn(classes: Classes, scratch: Scratch, code: int, weight: float, k: int)
         )
     _learn_logits(classes, scratch, code, weight, k, Score.SINGLE)
     _learn_logits(classes, scratch, code, weight, k, Score.PAIRS)
-    _learn_mix(classes, scratch, code, weight, k)
+    before = classes.share[code]  # the first events of a class surprise every member
+    _learn_mix(classes, scratch, code, weight * before / (before + _NEW), k)
     classes.share[code] += weight
     tally[Tally.EVENTS] += 1
     if tally[Tally.EVENTS] % _ROUND == 0:
