@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import msgspec
@@ -12,16 +11,16 @@ import numpy as np
 
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.champion import champion_of
-from onlineauto.api.numbers import is_raw
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
+from onlineauto.engine.classes.class_ensemble import ClassEnsemble
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, kind_of, shown
+from onlineauto.features.options import FeatureOptions
 from onlineauto.features.stored import Stored
+from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.values import plain, whole_number
 from onlineauto.workspace.options import REGISTRY
-from onlineauto.workspace.start.first_champion import begin_with as first_champion
-from onlineauto.workspace.start.first_champion import config_of_names
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -47,11 +46,11 @@ class AutoMLClassifier(SingleLines):
 
     Labels are texts, numbers and truth values, and new classes may appear at any time, up to `max_labels`.
     None and NaN are missing labels. Equal labels are one class, named by the first of them: True, 1 and 1.0
-    are equal, the text ``"1"`` is not. Two classes share one logistic model; three or more have one each,
-    against the rest. Every model searches for the features to cross and the learning rate, with several live
-    configs at the same time. Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
-
-    `champion` and `history` belong to the first label; `champions` has those of all labels.
+    are equal, the text ``"1"`` is not. An ensemble learns all classes at once: regressions on the features,
+    on waves of the numbers, and on pairs of words. Besides, a logistic model of the first class against the
+    rest searches for the features to cross and the learning rate, with several live configs at once. While
+    there are two classes, it is a member of the ensemble. `champion` and `history` belong to that search.
+    Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
 
     Examples
     --------
@@ -74,14 +73,13 @@ class AutoMLClassifier(SingleLines):
     seed : int
         Seed of all random numbers.
     begin_with : sequence of str
-        Initial interactions of each search, by the names of features: ``"hour*weather"``. By default there
+        Initial interactions of the search, by the names of features: ``"hour*weather"``. By default there
         are none. Without a search, these are the interactions.
     hash_bits : int
-        The weights of each model are a table of 2^hash_bits rows.
+        The weights of a class are a table of 2^hash_bits rows.
     max_labels : int
-        Maximum number of classes, since each has a model in memory: about 15 MB by default, and 1 MB with
-        ``hash_bits=14``. A label beyond is an error, and its event is not learnt. It is an attribute, too,
-        which may be set at any time.
+        Maximum number of classes, since each takes memory: up to 4 MB by default. A label beyond is an error,
+        and its event is not learnt. It is an attribute, too, which may be set at any time.
     **options
         Further options of a model, named as on the command line.
 
@@ -89,7 +87,7 @@ class AutoMLClassifier(SingleLines):
     ----------
     average_loss : float
         Average of -log(probability of the label), predicted before the label was learnt. The first event of
-        a label counts with the initial probability of its model.
+        a label counts with the initial probability of its class.
 
     Raises
     ------
@@ -122,10 +120,9 @@ class AutoMLClassifier(SingleLines):
         super().__init__(
             flags, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
         )
-        searches = self._workspace.configuration.get("automl") is not None
-        self._begin_with = tuple(begin_with) if searches else ()
         self._codes: dict[Hashable, int] = {}
         self._rest: list[Workspace] = []
+        self._ensemble = self._new_ensemble(searched=True)
 
     @property
     def labels(self) -> list[Any]:
@@ -134,10 +131,11 @@ class AutoMLClassifier(SingleLines):
 
     @property
     def champions(self) -> dict[Any, Champion]:
-        """The champion of each label that has its own model."""
+        """The champion of the first label; models saved by earlier versions have more."""
         with self._lock:
             return {
-                label: champion_of(model) for label, model in zip(self._codes, self._models(), strict=False)
+                label: champion_of(model)
+                for label, model in zip(self._codes, [self._workspace, *self._rest], strict=False)
             }
 
     def predict(self, features: Any) -> Any:
@@ -201,35 +199,56 @@ class AutoMLClassifier(SingleLines):
                 if not self._codes:
                     return {}
                 event = {"context": self._encode(features)}
-                [row] = self._probabilities([model.predict(event) for model in self._models()]).tolist()
+                columns = [model.predict(event) for model in self._models()]
+                [row] = self._ensemble.run(
+                    self._block_of_one(event), searched=self._searched(columns)
+                ).tolist()
                 return dict(zip(self._codes, row, strict=True))
         rows = list(rows_of(features))
         with self._lock:
             if not self._codes or not rows:
                 return np.empty((len(rows), len(self._codes)))
             block = self._block_of(rows)
-            return self._probabilities([model.predict_block(block).prediction for model in self._models()])
+            columns = [model.predict_block(block).prediction for model in self._models()]
+            return self._ensemble.run(block, searched=self._searched(columns))
 
     def predict_proba_each(self, rows: Any) -> NDArray[np.float64]:
         """Return the probabilities for many events: `predict_proba` under its earlier name."""
         many: NDArray[np.float64] = self.predict_proba(rows)
         return many
 
-    def _models(self) -> list[Workspace]:
-        """Return the models; while there are two classes, the first model serves both."""
-        return [self._workspace, *self._rest]
+    def _serve(self) -> None:
+        super()._serve()
+        features = self._workspace.configuration[FeatureOptions]
+        self._reader = MappingReader(actions=False, hash=features.hash, hash_seed=features.hash_seed)
 
-    def _probabilities(self, columns: Sequence[NDArray[np.float32]]) -> NDArray[np.float64]:
-        """Return float64[n_events, n_labels] from the predictions of each model."""
+    def _block_of_one(self, event: dict[str, Any]) -> Block:
+        """Return the block of an event, faster than `named_block` does."""
+        return self._reader.make_block() if self._reader.read(event) else self._reader.parse_one(event)
+
+    def _models(self) -> list[Workspace]:
+        """Return the models whose predictions the ensemble uses: up to two classes, the first model.
+
+        Models saved before the ensemble have one for each class that they had then.
+        """
+        if self._rest:
+            return [self._workspace, *self._rest]
+        return [self._workspace] if len(self._codes) <= 2 else []
+
+    def _searched(self, columns: Sequence[NDArray[np.float32]]) -> NDArray[np.float64] | None:
+        """Return float64[n_events, n_labels] from the predictions of each model, None without a model."""
+        if not columns:
+            return None
         if len(self._codes) == 1:
             return np.ones((len(columns[0]), 1))
         each: NDArray[np.float64] = np.array(columns, np.float64).T
-        if len(self._codes) == 2:
+        if len(columns) == 1:
             return np.hstack([each, 1 - each])
-        each[:, 1] = 1 - each[:, 1]  # see `_add_class`
+        each[:, 1] = 1 - each[:, 1]  # the second model learns what is not of the second class
         each += _LEAST
         each /= each.sum(axis=1, keepdims=True)
-        return each
+        new = np.full((len(each), len(self._codes) - len(columns)), 1 / (1 + self.events))
+        return np.hstack([each, new])
 
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
         """Return a label; a scalar of another library is converted to the equal Python value.
@@ -256,27 +275,24 @@ class AutoMLClassifier(SingleLines):
             raise InputError(
                 f"the label {shown(label)} would be class {before + 1}, but max_labels is {self.max_labels}: "
                 "do not use ids or measurements as labels; merge rare labels into one, or give the model a "
-                "larger max_labels (a class takes about 15 MB, less with fewer hash_bits)"
+                "larger max_labels (a class takes up to 4 MB, less with fewer hash_bits)"
             )
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
         code = self._codes.get(label)
         if code is None:
             return super()._learn_one(event, label)
-        columns, before = [], self._outliers()
-        for number, model in enumerate(self._models()):
-            positive = code != 1 if number == 1 else code == number
-            columns.append(model.learn(event | {"label": 1 if positive else -1}))
+        before, columns = self._outliers(), []
+        for number, model in enumerate([self._workspace, *self._rest]):
+            columns.append(model.learn(event | {"label": _sign(code, number)}))
         outlier = self._outlier(before)
+        if outlier == Outlier.BEGINS_AGAIN:
+            self._ensemble.begin_again()
         if outlier in (Outlier.NONE, Outlier.BEGINS_AGAIN):
-            self._count(event["weight"], float(self._probabilities(columns)[0, code]))
+            block = self._block_of_one(event | {"label": 0})
+            searched = self._searched(columns[: len(self._models())])
+            self._count(event["weight"], float(self._ensemble.run(block, [code], searched)[0, code]))
         return outlier
-
-    def _outliers(self) -> list[int]:
-        counts: list[int] = np.sum(
-            [model.learner.model.outliers for model in self._models()], axis=0
-        ).tolist()
-        return counts
 
     def _count(self, weight: float, probability: float) -> None:
         """Count an event and the predicted probability of its label."""
@@ -293,25 +309,14 @@ class AutoMLClassifier(SingleLines):
         return np.concatenate(outliers)
 
     def _add_class(self, label: Hashable) -> None:
-        """Add a class, and the models that it needs; a failure adds nothing.
+        """Add a class; a failure adds nothing.
 
-        While there are two classes, the first model's prediction determines both probabilities. When the
-        third class appears, the second class gets a copy of that model, which then learns what is *not* the
-        second class. Later classes get a new model, whose initial probability is that of one event among all
-        so far.
+        The third class ends the part of the search in predictions, which knows the first class only.
         """
         self._check_number(label, len(self._codes))
-        models = []
+        self._ensemble.add_class()
         if len(self._codes) == 2:
-            models.append(deepcopy(self._workspace))
-        if len(self._codes) >= 2:
-            configuration = self._workspace.configuration
-            supplied = {name: configuration.get(name) for name in configuration.supplied}
-            supplied["constant"] = -math.log(max(self.events, 1))
-            models.append(Workspace(configuration=REGISTRY.from_keywords(**supplied)))
-            if self._begin_with:
-                first_champion(models[-1], config_of_names(self._begin_with))
-        self._rest += models
+            self._ensemble.end_search()
         self._codes[label] = len(self._codes)
 
     def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
@@ -322,19 +327,20 @@ class AutoMLClassifier(SingleLines):
         places = block.event_start[:-1]
         codes = np.array([self._codes[label] for label in labels])
         columns = []
-        for number, model in enumerate(self._models()):
-            positive = codes != 1 if number == 1 else codes == number
-            block.lines["label"][places] = np.where(positive, 1, -1)
+        for number, model in enumerate([self._workspace, *self._rest]):
+            block.lines["label"][places] = [_sign(code, number) for code in codes.tolist()]
             outcomes = model.learn_block(block)
             columns.append(outcomes.prediction)
             begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
             outliers = np.maximum(outliers, outcomes.outlier % int(Outlier.BEGINS_AGAIN))
             if len(begins):
                 begun = max(begun, int(begins[-1]))
-        probability, weights = (
-            self._probabilities(columns)[np.arange(len(codes)), codes],
-            block.weight[places],
-        )
+        if begun >= 0:
+            self._ensemble.begin_again()
+        learnt = np.where((outliers == 0) & (np.arange(len(codes)) >= begun), codes, -1)
+        searched = self._searched(columns[: len(self._models())])
+        probability = self._ensemble.run(block, learnt, searched)[np.arange(len(codes)), codes]
+        weights = block.weight[places]
         for at in np.flatnonzero(outliers == 0).tolist():
             if at == begun:
                 self._tally.begin_again()
@@ -345,21 +351,19 @@ class AutoMLClassifier(SingleLines):
 
     # -- models ----------------------------------------------------------------------------------------
 
+    def _new_ensemble(self, *, searched: bool) -> ClassEnsemble:
+        features = self._workspace.configuration[FeatureOptions]
+        return ClassEnsemble(hash_bits=features.bit_precision, searched=searched)
+
     def _extra_state(self) -> dict[str, Any]:
         labels, models = self.labels, [model.state(copy=False) for model in self._rest]
         content = super()._extra_state() | {"labels": labels, "models": models, "max_labels": self.max_labels}
-        if any(map(is_raw, self._begin_with)):
-            raw = [each.encode("utf-8", "surrogateescape") for each in self._begin_with]
-            return content | {"raw_begin_with": raw}
-        return content | ({"begin_with": list(self._begin_with)} if self._begin_with else {})
+        content["ensemble"] = self._ensemble.state()
+        return content
 
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)
         self._codes = {label: code for code, label in enumerate(kept["labels"])}
-        self._begin_with = tuple(msgspec.convert(kept.get("begin_with", []), list[str]))
-        if "raw_begin_with" in kept:
-            raw = msgspec.convert(kept["raw_begin_with"], list[bytes])
-            self._begin_with = tuple(each.decode("utf-8", "surrogateescape") for each in raw)
         # Files of earlier versions have no limit.
         self.max_labels = max(msgspec.convert(kept.get("max_labels", MAX_LABELS), int), len(self._codes))
         self._rest = []
@@ -367,3 +371,14 @@ class AutoMLClassifier(SingleLines):
             configuration = REGISTRY.parse_kept(Stored(state)["options"].of(str))
             self._rest.append(Workspace(configuration=configuration))
             self._rest[-1].restore(state)
+        if "ensemble" in kept:
+            self._ensemble = ClassEnsemble.restored(Stored(kept)["ensemble"], len(self._codes))
+            return
+        self._ensemble = self._new_ensemble(searched=True)
+        for _ in self._codes:
+            self._ensemble.add_class()
+
+
+def _sign(code: int, number: int) -> int:
+    """Return the label of a class for a model; the second learns what is not of its class."""
+    return 1 if (code != 1 if number == 1 else code == number) else -1

@@ -187,16 +187,6 @@ def test_all_models_have_the_same_parameters(make: Any, tmp_path: Path) -> None:
     assert make.load(tmp_path / "m.oam").champion.interactions == ("a*b",)
 
 
-def test_a_later_class_begins_with_the_same_interactions(tmp_path: Path) -> None:
-    model = AutoMLClassifier(begin_with=["a*b"], live_configs=2)
-    for label in range(3):
-        model.learn({"a": "x", "b": "y"}, label)
-    model.save(tmp_path / "m.oam")
-    model = AutoMLClassifier.load(tmp_path / "m.oam")
-    model.learn({"a": "x", "b": "y"}, 3)
-    assert [each.interactions for each in model.champions.values()] == [("a*b",)] * 4
-
-
 @pytest.mark.parametrize("make", [AutoML, AutoMLRegressor, AutoMLClassifier, Workspace])
 def test_a_missing_folder_is_named(make: Any, tmp_path: Path) -> None:
     model, folder = make(), tmp_path / "missing"

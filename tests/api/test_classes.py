@@ -1,0 +1,130 @@
+"""The ensemble of AutoMLClassifier, which learns all classes at once."""
+
+import gzip
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onlineauto import AutoMLClassifier
+from onlineauto.engine.classes.class_ensemble import ClassEnsemble, rows_of
+from onlineauto.engine.classes.class_kernels import VARIANCE
+from onlineauto.features.stored import Stored
+from onlineauto.interop.dicts import from_dicts
+
+OLD = Path(__file__).parents[1] / "data" / "classifier.model.gz"
+
+
+def crossed(n: int, seed: int = 0) -> list[tuple[dict[str, Any], int]]:
+    """Return events whose class is decided by two words together, and a number of no use."""
+    draw, events = random.Random(seed), []
+    for _ in range(n):
+        one, other = draw.randrange(3), draw.randrange(3)
+        events.append(({"a": "xyz"[one], "b": "pqr"[other], "noise": draw.random()}, (one + other) % 3))
+    return events
+
+
+def reloaded(model: AutoMLClassifier) -> AutoMLClassifier:
+    file = io.BytesIO()
+    model.save(file)
+    return AutoMLClassifier.load(file.getvalue())
+
+
+def test_pairs_of_words_decide_the_class() -> None:
+    model, right = AutoMLClassifier(), 0
+    for number, (features, label) in enumerate(crossed(800)):
+        right += number >= 400 and model.predict(features) == label
+        model.learn(features, label)
+    assert right > 380
+
+
+def test_waves_separate_rings() -> None:
+    draw, model, right = random.Random(1), AutoMLClassifier(live_configs=None), 0
+    for number in range(1200):
+        x, y = draw.gauss(0, 1), draw.gauss(0, 1)
+        label = int(x * x + y * y > 0.6) + int(x * x + y * y > 2)
+        right += number >= 800 and model.predict({"x": x, "y": y}) == label
+        model.learn({"x": x, "y": y}, label)
+    assert right > 330
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_loaded_model_continues_exactly(n_classes: int) -> None:
+    events = [(features, label % n_classes) for features, label in crossed(300)]
+    model = AutoMLClassifier(hash_bits=10).fit(events[:200])
+    loaded = reloaded(model)
+    for features, label in events[200:]:
+        assert loaded.predict_proba(features) == model.predict_proba(features)
+        model.learn(features, label)
+        loaded.learn(features, label)
+    assert loaded.average_loss == model.average_loss
+
+
+def test_events_together_are_learnt_like_one_by_one() -> None:
+    events, one = crossed(400), AutoMLClassifier(hash_bits=10)
+    for features, label in events:
+        one.learn(features, label)
+    many = AutoMLClassifier(hash_bits=10).fit(events)
+    asked = [features for features, _ in events[:20]]
+    assert many.predict_proba(asked) == pytest.approx(one.predict_proba(asked), abs=0.1)
+    each = np.array([list(many.predict_proba(row).values()) for row in asked])
+    assert many.predict_proba(asked) == pytest.approx(each, abs=1e-6)
+
+
+def test_a_weight_of_0_teaches_nothing() -> None:
+    model = AutoMLClassifier().fit(crossed(50))
+    before = model.predict_proba({"a": "x", "b": "p"})
+    model.learn({"a": "x", "b": "p"}, 2, weight=0)
+    assert model.predict_proba({"a": "x", "b": "p"}) == pytest.approx(before)
+
+
+def test_the_linear_member_is_the_solution_of_least_squares() -> None:
+    draw = random.Random(4)
+    rows = [{"a": {"u": 1, draw.choice("xyz"): 1}, "b": draw.choice("pq")} for _ in range(300)]
+    codes = [draw.randrange(3) for _ in rows]
+    [block] = from_dicts([{"context": row, "label": 0} for row in rows])
+    ensemble = ClassEnsemble(hash_bits=8, searched=False)
+    for _ in range(3):
+        ensemble.add_class()
+    ensemble.run(block, codes)
+    state, features = ensemble.state(), rows_of(block)
+    inputs = {key: at for at, key in enumerate(state["keys"].tolist(), 1)}
+    matrix = np.zeros((len(rows), len(inputs) + 1))
+    matrix[:, 0] = 1.0
+    for event in range(len(rows)):
+        for at in range(features.start[event], features.start[event + 1]):
+            matrix[event, inputs[int(features.hash[at]) + 1]] = features.value[at]
+    information = matrix.T @ matrix + np.eye(matrix.shape[1]) / VARIANCE
+    weights = np.linalg.solve(information, matrix.T @ np.eye(3)[codes])
+    assert state["linear"] == pytest.approx(weights, abs=1e-3)
+
+
+def test_a_forged_covariance_is_refused() -> None:
+    ensemble = ClassEnsemble(hash_bits=4, searched=True)
+    ensemble.add_class()
+    state = ensemble.state()
+    assert ClassEnsemble.restored(Stored(state), 1).state().keys() == state.keys()
+    with pytest.raises(ValueError, match="variances are above 0"):
+        ClassEnsemble.restored(Stored(state | {"spread": -state["spread"]}), 1)
+    with pytest.raises(ValueError, match="later onlineauto"):
+        ClassEnsemble.restored(Stored(state | {"version": 2}), 1)
+
+
+def test_a_model_saved_before_the_ensemble_predicts_the_same_and_goes_on() -> None:
+    model = AutoMLClassifier.load(gzip.decompress(OLD.read_bytes()))
+    found = model.predict_proba({"colour": "r", "size": 3})
+    expected = {"go": 0.193877, "wait": 0.019109, "off": 0.015183, "stop": 0.771831}
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert model.labels == ["go", "wait", "off", "stop"]
+    assert len(model.champions) == 4
+    for number in range(60):
+        model.learn(
+            {"colour": "rgbwx"[number % 5], "size": 3}, ["stop", "go", "wait", "off", "new"][number % 5]
+        )
+    model = reloaded(model)
+    assert model.predict({"colour": "x", "size": 3}) == "new"
+    assert model.predict({"colour": "r", "size": 3}) == "stop"
+    assert len(model.champions) == 4
