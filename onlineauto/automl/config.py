@@ -63,7 +63,7 @@ class Config:
     def with_setting(self, name: str, value: float | str) -> Config:
         """Return this config with a hyperparameter set to a value.
 
-        >>> Config().setting("learning_rate", 0.1).settings
+        >>> Config().with_setting("learning_rate", 0.1).settings
         (('learning_rate', 0.1),)
         """
         return replace(self, settings=tuple(sorted({**dict(self.settings), name: value}.items())))
