@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from onlineauto.cli import importing
+from onlineauto.cli import without_garbage_collection
 
 __all__ = ["main"]
 
 
 def main() -> int:
     """Import the command line, and run it."""
-    with importing():
+    with without_garbage_collection():
         from onlineauto.cli.main import main as run
 
     return run()

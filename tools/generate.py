@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from os import PathLike
 
 Word: TypeAlias = "str | float | PathLike[str]"
-"""A word; a number or a path is written as one."""
+"""A word of the command line; numbers and paths are converted to words."""
 
 
 class LearnerOptions(TypedDict, total=False):
-    """Options of `AutoML` and its kin that are not parameters of their own."""
+    """Options that `AutoML` and the other models accept as ``**options``."""
 '''
 _ALL_OPTIONS: Final = '''
 

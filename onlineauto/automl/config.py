@@ -56,26 +56,26 @@ class Config:
         """Return a config of elements in any order."""
         return Config(tuple(sorted(set(elements))), kind)
 
-    def crossing(self, elements: Iterable[Interaction]) -> Config:
+    def with_elements(self, elements: Iterable[Interaction]) -> Config:
         """Return this config with other elements, in any order."""
         return replace(self, elements=Config.of(elements, self.kind).elements)
 
-    def setting(self, name: str, value: float | str) -> Config:
+    def with_setting(self, name: str, value: float | str) -> Config:
         """Return this config with a hyperparameter set to a value.
 
-        >>> Config().setting("learning_rate", 0.1).settings
+        >>> Config().with_setting("learning_rate", 0.1).settings
         (('learning_rate', 0.1),)
         """
         return replace(self, settings=tuple(sorted({**dict(self.settings), name: value}.items())))
 
-    def toggled(self, interaction: Interaction) -> Config:
+    def toggle(self, interaction: Interaction) -> Config:
         """Return this config without `interaction` if it is an element, else with it.
 
         Interactions with the slots of conditional contextual bandits (byte 139) never become elements.
 
-        >>> Config(((b"a", b"b"),)).toggled((b"a", b"a")).elements
+        >>> Config(((b"a", b"b"),)).toggle((b"a", b"a")).elements
         ((b'a', b'a'), (b'a', b'b'))
-        >>> Config(((b"a", b"b"),)).toggled((b"a", b"b")).elements
+        >>> Config(((b"a", b"b"),)).toggle((b"a", b"b")).elements
         ()
         """
         if interaction in self.elements:

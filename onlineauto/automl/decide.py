@@ -25,7 +25,7 @@ from onlineauto.automl.decisions import (
 from onlineauto.automl.member_budget import rest_members
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import propose, renew, space_of, with_next_review
-from onlineauto.automl.queue import any_waits
+from onlineauto.automl.queue import has_waiting
 from onlineauto.automl.schedule import make_late_live, remove, schedule
 from onlineauto.automl.search import Candidate, ConfigState, LiveConfig, Search
 
@@ -90,12 +90,12 @@ def decide(
 
 def can_fill(rules: SearchRules, search: Search) -> bool:
     """Return whether a config waits and more configs can be live, so that `LeaseDue` has an effect."""
-    return len(search.slots) < rules.max_live and any_waits(search)
+    return len(search.slots) < rules.max_live and has_waiting(search)
 
 
 def can_replace(rules: SearchRules, search: Search) -> bool:
     """Return whether a config waits to replace one that is proved worse."""
-    return rules.control.proves_worse and any_waits(search)
+    return rules.control.proves_worse and has_waiting(search)
 
 
 def interactions_for(

@@ -58,17 +58,17 @@ def rest_members(
     before = [state.name for state in search.members if not state.works]
     new = MemberStatus("", now if known else 0, pause=PATIENCE)
     states = [known[name] if name in known else replace(new, name=name) for name in terms]
-    states, worths = _without_worthless(states, terms, statistics, now)
+    states, worths = _rest_worthless(states, terms, statistics, now)
     rates = {
         state.name: worths.get(state.name, 0.0) / terms[state.name].price for state in states if state.works
     }
-    chosen = _within_budget(states, terms, rates, budget=rules.member_budget, now=now)
+    chosen = _select_within_budget(states, terms, rates, budget=rules.member_budget, now=now)
     members = tuple(_next_status(state, state.name in chosen, rates, now) for state in states)
     after = [state.name for state in members if not state.works]
     return replace(search, members=members), (RestMembers(tuple(after)),) if after != before else ()
 
 
-def _without_worthless(
+def _rest_worthless(
     states: list[MemberStatus], terms: Mapping[str, MemberTerms], statistics: Statistics, now: int
 ) -> tuple[list[MemberStatus], Mapping[str, float]]:
     """Rest the members that were worthless for a long time; return also the worths of the others."""
@@ -90,7 +90,7 @@ def _without_worthless(
         states = [rests if state is least else state for state in states]
 
 
-def _within_budget(
+def _select_within_budget(
     states: list[MemberStatus],
     terms: Mapping[str, MemberTerms],
     rates: Mapping[str, float],
@@ -100,7 +100,7 @@ def _within_budget(
 ) -> set[str]:
     """Return the members that work: in their order of precedence, while the budget allows their price."""
     chosen: set[str] = set()
-    turns = {name: (turn, value) for turn, value, name in _in_precedence(states, terms, rates, now)}
+    turns = {name: (turn, value) for turn, value, name in _order_of_precedence(states, terms, rates, now)}
     turns = {name: max(turn, turns.get(terms[name].upon, turn)) for name, turn in turns.items()}
     paths = {name: f"{terms[name].upon}/{name}" if terms[name].upon else name for name in turns}
     for name in sorted(turns, key=lambda name: (turns[name], paths[name])):
@@ -110,7 +110,7 @@ def _within_budget(
     return chosen
 
 
-def _in_precedence(
+def _order_of_precedence(
     states: list[MemberStatus], terms: Mapping[str, MemberTerms], rates: Mapping[str, float], now: int
 ) -> Iterator[tuple[int, float, str]]:
     """Yield the members that may work: on trial, to be tried, then by their worth for their price."""

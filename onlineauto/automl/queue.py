@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.search import Search, SearchRules
 
 
-def any_waits(search: Search) -> bool:
+def has_waiting(search: Search) -> bool:
     """Return whether there is a config that could become live."""
     return any(map(search.waits, range(search.n_valid)))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.decisions import Extend, Remove, Rotate
-from onlineauto.automl.queue import any_waits
+from onlineauto.automl.queue import has_waiting
 from onlineauto.automl.search import ConfigState, LiveConfig
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _is_worse(rules: SearchRules, search: Search, live: int, statistics: Statist
 
     The paired test does not need this check, because it sends `ProvedWorse`.
     """
-    if not rules.control.proves_worse or rules.paired or live == 0 or not any_waits(search):
+    if not rules.control.proves_worse or rules.paired or live == 0 or not has_waiting(search):
         return False
     return statistics.upper(live) < statistics.champion_lower(live)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def importing() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Disable garbage collection until the imports are done; later collections skip what they created."""
     enabled, before = gc.isenabled(), len(sys.modules)
     gc.disable()

@@ -16,7 +16,7 @@ import numpy as np
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import count_of
 from onlineauto.cli.help import Page, help_text
-from onlineauto.cli.hints import nothing_read
+from onlineauto.cli.hints import no_events_error
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import MISSING, Evaluation
@@ -46,8 +46,8 @@ class EvaluateOptions:
 
     policy: tuple[str, ...] = option(
         (),
-        "A policy to evaluate: a model file, used as it is; or flags in quotes, of one that learns as it "
-        "goes (with -i FILE -t it does not).",
+        "A policy to evaluate: a model file, which does not learn; or flags in quotes, of a model that "
+        "learns from the log (with -i FILE -t it does not).",
         vw=False,
         metavar="POLICY",
     )
@@ -209,7 +209,7 @@ def _no_result_reason(evaluation: Evaluation, configuration: Configuration) -> s
     """Return the reason why nothing could be evaluated."""
     problems = evaluation.diagnostics
     if problems.total:
-        return nothing_read(problems, configuration, kind="cb_adf", unlabelled=False)
+        return no_events_error(problems, configuration, kind="cb_adf", unlabelled=False)
     return "the log has no event with a logged action and its cost, so nothing can be evaluated"
 
 

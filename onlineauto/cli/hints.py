@@ -1,4 +1,4 @@
-"""``nothing_read``: the likely reason why a run read nothing, in a line, with the flag that would help."""
+"""``no_events_error``: the likely reason why a run read nothing, in a line, with the flag that would help."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ _HINTS: Final = (
 """The hints in the order of the search."""
 
 
-def nothing_read(problems: Diagnostics, configuration: Configuration, *, kind: str, unlabelled: bool) -> str:
+def no_events_error(
+    problems: Diagnostics, configuration: Configuration, *, kind: str, unlabelled: bool
+) -> str:
     """Return the error of a run that had problems with its input and learnt nothing.
 
     Parameters
@@ -120,7 +122,7 @@ def nothing_read(problems: Diagnostics, configuration: Configuration, *, kind: s
     >>> from onlineauto import Workspace
     >>> options, bad = REGISTRY.parse(""), Workspace()
     >>> _ = list(bad.stream(b"shared |a x"))
-    >>> print(nothing_read(bad.diagnostics, options, kind="simple", unlabelled=False))
+    >>> print(no_events_error(bad.diagnostics, options, kind="simple", unlabelled=False))
     no event could be read; 'shared' lines are of a contextual bandit: add --cb_explore_adf
     """
     problem = "nothing could be learnt: no label could be read" if unlabelled else "no event could be read"

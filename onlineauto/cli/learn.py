@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from onlineauto.cli.caching import NO_PACKAGE, cache_path, use_cache
 from onlineauto.cli.compiling import show_compiling
-from onlineauto.cli.hints import nothing_read
+from onlineauto.cli.hints import no_events_error
 from onlineauto.cli.report import RunReport
 from onlineauto.cli.saving import MODEL_FILES, Saving, open_workspace
 from onlineauto.cli.showing import Showing
@@ -142,7 +142,7 @@ def _check_something_was_read(run: Run) -> None:
         )
     if problems.total and (not events or nothing):
         raise InputError(
-            nothing_read(problems, workspace.configuration, kind=workspace.kind, unlabelled=events > 0)
+            no_events_error(problems, workspace.configuration, kind=workspace.kind, unlabelled=events > 0)
         )
 
 

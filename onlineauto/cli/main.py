@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli import importing
+from onlineauto.cli import without_garbage_collection
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.workspace.options import REGISTRY
@@ -131,7 +131,7 @@ def _run(argv: list[str]) -> int:
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
     if verb != "merge" and configuration[ModelOptions].base is not None:
         raise OptionError("--base is for merge: onlineauto merge A B --base BASE -f OUT")
-    with importing():
+    with without_garbage_collection():
         module = import_module(_CONFIGURED_MODULES[verb])
     return int(module.run(configuration))
 

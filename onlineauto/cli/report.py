@@ -81,11 +81,11 @@ class RunReport:
         self._search = configuration[AutomlOptions]
         if options.journal is not None and self._search.automl is not None:
             command, began = configuration.command(kept=True), "journal" in self._written
-            with self._writing("journal"):
+            with self._name_file_in_errors("journal"):
                 self._journal = Journal(self._open("journal"), command=command, began=began)
             files.callback(workspace.observe(self._append).remove)
         self._predictions = {
-            name: self._predicting(name, raw=raw)
+            name: self._open_predictions(name, raw=raw)
             for name, raw in (("predictions", False), ("raw_predictions", True))
             if getattr(options, name) is not None
         }
@@ -101,7 +101,7 @@ class RunReport:
         for line in header(configuration, kind=workspace.kind, learnt_weight=learnt_weight, cache=cache):
             self.write_line(line)
 
-    def _predicting(self, name: str, *, raw: bool) -> Predictions | ParquetPredictions:
+    def _open_predictions(self, name: str, *, raw: bool) -> Predictions | ParquetPredictions:
         """Return a writer of predictions to the file of option `name`."""
         path, rank_all = getattr(self._options, name), self._configuration[CbOptions].rank_all
         kind = self._workspace.kind
@@ -146,7 +146,7 @@ class RunReport:
         if self._metrics is not None:
             self._metrics.update(block, outcomes)
         for name, predictions in self._predictions.items():
-            with self._writing(name):
+            with self._name_file_in_errors(name):
                 predictions.write(block, outcomes)
 
     def finish(self, *, ending: str = "finished run") -> None:
@@ -172,11 +172,11 @@ class RunReport:
         if warning := self._workspace.searching.replay_warning:
             self.write_line(f"onlineauto: warning: {warning}")
         if self._journal is not None:
-            with self._writing("journal"):
+            with self._name_file_in_errors("journal"):
                 self._journal.end(events=self._workspace.searching.n_events)
         if self._metrics is not None and self._options.extra_metrics is not None:
             problems = self.diagnostics
-            with self._writing("extra_metrics"):
+            with self._name_file_in_errors("extra_metrics"):
                 self._metrics.write(
                     self._options.extra_metrics, diagnostics=_by_code(problems), log=problems.log
                 )
@@ -184,11 +184,11 @@ class RunReport:
     def _append(self, entry: Entry) -> None:
         """Write a decision to the journal."""
         if self._journal is not None:
-            with self._writing("journal"):
+            with self._name_file_in_errors("journal"):
                 self._journal.append(entry)
 
     @contextmanager
-    def _writing(self, name: str) -> Iterator[None]:
+    def _name_file_in_errors(self, name: str) -> Iterator[None]:
         """Add the file of option `name` to errors within the context."""
         try:
             yield

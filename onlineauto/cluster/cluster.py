@@ -16,7 +16,7 @@ from onlineauto.cluster.jobs.adapting import job_of
 from onlineauto.cluster.jobs.job import check_demand
 from onlineauto.cluster.jobs.stream_job import StreamJob
 from onlineauto.cluster.jobs.study_job import StudyJob
-from onlineauto.cluster.named import policy_named
+from onlineauto.cluster.named import make_policy
 from onlineauto.cluster.policies import ClusterPolicy, Situation, allocate
 from onlineauto.cluster.submitted import Submitted
 from onlineauto.errors import OptionError
@@ -110,7 +110,7 @@ class Cluster:
         most: Any = places
         if type(most) is not int or not 1 <= most <= _MOST_PLACES:
             raise OptionError(f"places = {places!r}: give a whole number from 1 to {_MOST_PLACES:,}")
-        self.policy = policy if isinstance(policy, ClusterPolicy) else policy_named(policy)
+        self.policy = policy if isinstance(policy, ClusterPolicy) else make_policy(policy)
         self.slot, self.backend = float(slot), backend
         self._capacity = None if capacity is None else check_capacity(capacity)
         if self._capacity is None and backend == "local":

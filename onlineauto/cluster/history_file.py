@@ -58,9 +58,8 @@ class HistoryFile:
             content = Path(path).read_bytes()
             self._size = content.rfind(b"\n") + 1
             complete, incomplete = content[: self._size].strip(b"\n"), content[self._size :]
-            is_new = not complete and _BEGIN.startswith(
-                incomplete[: len(_BEGIN)]
-            )  # or broke off in its first line
+            # A file whose first line is incomplete counts as new, because it has no record yet.
+            is_new = not complete and _BEGIN.startswith(incomplete[: len(_BEGIN)])
             self.found = History(head) if is_new else History.parse(content, name=os.fspath(path))
             if self.found.head.capacity.keys() != head.capacity.keys():
                 requested, recorded = sorted(head.capacity), sorted(self.found.head.capacity)

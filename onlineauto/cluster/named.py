@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def policy_named(name: str, *, policy_file: str | os.PathLike[str] | None = None) -> ClusterPolicy:
+def make_policy(name: str, *, policy_file: str | os.PathLike[str] | None = None) -> ClusterPolicy:
     """Return the policy with a name.
 
     Parameters
@@ -35,7 +35,7 @@ def policy_named(name: str, *, policy_file: str | os.PathLike[str] | None = None
 
     Examples
     --------
-    >>> policy_named("learned")  # Fair decides until Learned is proved to be faster
+    >>> make_policy("learned")  # Fair decides until Learned is proved to be faster
     Guarded(Learned of 6 kinds, by=fair, trusted=False)
     """
     if name not in NAMED:

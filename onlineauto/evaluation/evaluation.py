@@ -289,16 +289,16 @@ class Evaluation:
         totals = evidence.totals
         n, weights = max(totals[EVENTS], 1.0), totals[WEIGHTS]
 
-        def bounded(total: float, way: int) -> Bounded:
+        def bound(total: float, way: int) -> Bounded:
             low, high = bounds_of(evidence, way, self._alpha)
             return Bounded(0.0 - float(total), -high, -low)
 
         return PolicyValue(
             policy=name,
             events=int(totals[EVENTS]),
-            ips=bounded(totals[REWARDS] / n, IPS),
-            snips=bounded(totals[REWARDS] / weights if weights else 0.0, SNIPS),
-            dr=bounded(totals[ESTIMATES] / n, DR),
+            ips=bound(totals[REWARDS] / n, IPS),
+            snips=bound(totals[REWARDS] / weights if weights else 0.0, SNIPS),
+            dr=bound(totals[ESTIMATES] / n, DR),
             effective_sample_size=float(weights * weights / totals[SQUARES]) if weights else 0.0,
             average_loss=self._losses[name] / self._weight if self._weight else 0.0,
         )

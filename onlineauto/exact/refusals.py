@@ -63,7 +63,7 @@ def check_exact(configuration: Configuration) -> None:
             raise OptionError(f"--{name} is not reproduced by --vw_exact: {reason}; leave --vw_exact out")
 
 
-def check_numbered(configuration: Configuration) -> None:
+def check_numbered_actions(configuration: Configuration) -> None:
     """Refuse numbers of ``--cb K`` models with which Vowpal Wabbit lets actions share weights."""
     kind = next((name for name in ("cb", "cb_explore") if name in configuration.supplied), None)
     if kind is None or not configuration[ExactOptions].vw_exact:
@@ -186,5 +186,5 @@ def check_decay(configuration: Configuration) -> None:
         raise OptionError("--cost_range has no effect with --vw_exact, which decides as Vowpal Wabbit does")
 
 
-CHECKS: Final = (check_exact, check_slots, check_numbered, check_search, check_decay, check_audit)
+CHECKS: Final = (check_exact, check_slots, check_numbered_actions, check_search, check_decay, check_audit)
 """The checks of options, in the order in which they run."""

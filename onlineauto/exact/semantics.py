@@ -11,7 +11,7 @@ from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.learners.table import TableShape
 
 
-def lanes_interleaved(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
+def interleaved_lanes(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
     """Return the shape of VW's table for ``-b`` bits: 2^n lanes, which share cells and penalties.
 
     Source: VW ``gd.cc`` (``--l1``, ``--l2``), ``learner.h`` (increments), ``cb_algs.cc`` (mask).
@@ -38,7 +38,7 @@ EXACT = Semantics(
     flags={"vw_exact": True},
     quirks=EVENT,
     run_events=run_events_as_vw,
-    table=lanes_interleaved,
+    table=interleaved_lanes,
     guarded=False,
     exploring=EXPLORING,
     fills_in_probabilities=False,

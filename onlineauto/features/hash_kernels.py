@@ -63,7 +63,7 @@ def few_bytes(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 
 @inline_kernel
-def not_digits(word: np.uint64) -> np.uint64:
+def mark_non_digits(word: np.uint64) -> np.uint64:
     """Return a word whose bytes have the highest bit set where the byte of `word` is not a digit."""
     apart = word ^ (_EACH * np.uint64(0x30))
     return (((apart & (_EACH * np.uint64(0x7F))) + _EACH * np.uint64(0x76)) | apart) & (
@@ -93,7 +93,7 @@ def is_hashed_as_it_is(word: np.uint64, n: int, hash_all: bool) -> bool:
     last = word >> np.uint64(8 * (n - 1))
     if word & _BYTE <= np.uint64(0x20) or last <= np.uint64(0x20):
         return False
-    return bool(not_digits(word) & _FIRST[np.uint64(n)])
+    return bool(mark_non_digits(word) & _FIRST[np.uint64(n)])
 
 
 @entry_kernel

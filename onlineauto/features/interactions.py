@@ -66,12 +66,12 @@ def parse_full_names(text: str) -> Product:
     return tuple(sorted(WILDCARD if name == b":" else Term(name, full=True) for name in names))
 
 
-def _as_written(term: Term) -> tuple[bytes, bool]:
+def _written_key(term: Term) -> tuple[bytes, bool]:
     """Return the key that sorts terms in VW's order: the wildcard sorts as its colon."""
     return term.name or b":", term.full
 
 
-def _must_be_sorted(names: Sequence[object]) -> bool:
+def _needs_sorting(names: Sequence[object]) -> bool:
     """Return whether some neighbours are equal and others are not.
 
     Such a product is sorted, so that equal factors are adjacent.
@@ -97,7 +97,7 @@ def unique_products(
         if not keep_duplicates and ordered in seen:
             continue
         seen.add(ordered)
-        result.append(ordered if _must_be_sorted(ordered) else names)
+        result.append(ordered if _needs_sorting(ordered) else names)
     return result
 
 
@@ -151,8 +151,8 @@ def compile_products(
     Source: VW ``interactions.h``, ``compile_interactions`` and ``sort_and_filter_duplicate_interactions``.
     """
     ordered = sorted(names)
-    listed = sorted(products, key=lambda terms: (len(terms), [_as_written(term) for term in terms]))
-    letters = unique_products(listed, keep_duplicates=keep_duplicates, key=_as_written)
+    listed = sorted(products, key=lambda terms: (len(terms), [_written_key(term) for term in terms]))
+    letters = unique_products(listed, keep_duplicates=keep_duplicates, key=_written_key)
     expanded = [
         names_ for terms in letters for names_ in _expand(terms, ordered, permutations=keep_duplicates)
     ]

@@ -87,10 +87,10 @@ class Stream(NamedTuple):
     lines: Records
     costs: Records
     spans: Records
-    features: Records  # the block's, the constant, those that identify slots, free space for one event
+    features: Records  # of the block; the constant; features that identify slots; free space for one event
     constant: int  # index of the constant among the features
     room: int  # index of the first feature of the free space
-    slots: NDArray[np.int64]  # [n, 4]: CCB slots, which the loop then processes; columns below
+    slots: NDArray[np.int64]  # [n, 4]: CCB slots, the units of the loop if there are any; columns below
 
 
 SHARED_LINE, FIRST_SLOT, SLOT_LINE, INDEX_FEATURE = range(4)

@@ -84,7 +84,7 @@ def explain(model: Workspace | Predictor, event: OneEventLike) -> Explanation:
     explorer = choose_explorer(configuration)
     if explorer.models(configuration):
         raise OptionError(f"explain needs one model, but --{explorer.name} has several")
-    return model.scored(event, lambda scored: _explained(scored, _names(event, configuration)))
+    return model.scored(event, lambda scored: _explain_scored(scored, _names(event, configuration)))
 
 
 def _names(event: OneEventLike, configuration: Configuration) -> LineNames:
@@ -136,7 +136,7 @@ def as_rewards(explanation: Explanation) -> Explanation:
     return explanation | {"actions": rows}
 
 
-def _explained(scored: Scored, names: LineNames) -> Explanation:
+def _explain_scored(scored: Scored, names: LineNames) -> Explanation:
     """Return the result of `explain` for a scored event."""
     context, outcomes = scored.context, scored.outcomes
     ensemble = context.live.ensemble
@@ -242,13 +242,13 @@ class _Terms:
                 if score.column >= self._first:
                     at = len(weights) - len(self._members) + score.column - self._first
                 mean = sum(self._cost(score._replace(action=each)) for each in range(n)) / n
-                level += float(weights[at]) * OF_LEVEL * (self._within(mean) - low)
+                level += float(weights[at]) * OF_LEVEL * (self._clip(mean) - low)
         return level
 
     def of(self, score: _Score, features: dict[str, float]) -> tuple[float, float]:
         """Add a score's terms to those of the features; return the parts of the score and of all terms."""
         cost = self._cost(score)
-        within = self._within(cost) if self._serves else cost
+        within = self._clip(cost) if self._serves else cost
         part = score.weight * (within - self.origin)
         listed = 0.0
         if abs(within - cost) <= _ROUNDING * max(1.0, abs(cost)):
@@ -263,7 +263,7 @@ class _Terms:
         cost = float(self._score[score.action, score.column])
         return cost + self.origin if score.column >= self._first else cost
 
-    def _within(self, cost: float) -> float:
+    def _clip(self, cost: float) -> float:
         """Return a cost, clipped as the ensemble clips the scores."""
         low, high = (float(each) for each in self._ensemble.range)
         return min(max(cost, low - (high - low)), high + (high - low)) if cost == cost else low - (high - low)

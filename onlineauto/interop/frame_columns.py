@@ -257,8 +257,8 @@ class Columns:
         for row in first:
             if values[row] in seen:
                 raise InputError(
-                    f"row {row}: event {shown(values[row])} comes again; "
-                    "rows of one event have to be together"
+                    f"row {row}: event {shown(values[row])} occurs again after another event; "
+                    "the rows of an event must be adjacent"
                 )
             seen.add(values[row])
         return np.array([*first, len(values)], np.int64)

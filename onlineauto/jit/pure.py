@@ -41,28 +41,28 @@ def run(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     _of_thread.runs = True
     try:
         with np.errstate(all="ignore"):
-            return function(*map(_seen, arguments))
+            return function(*map(_kernel_view, arguments))
     finally:
         _of_thread.runs = False
 
 
-def _seen(value: Any) -> Any:
+def _kernel_view(value: Any) -> Any:
     """Return an argument as a kernel sees it."""
     if isinstance(value, Sealed):
-        return _seen(value.value)
+        return _kernel_view(value.value)
     if isinstance(value, SealedRecords):
         _sealed.update(zip(value.addresses.tolist(), value.records, strict=True))
         return value.addresses
     if isinstance(value, np.ndarray):
         return value.view(np.recarray) if value.dtype.names else value
     if isinstance(value, tuple):
-        items = map(_seen, value)
+        items = map(_kernel_view, value)
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     return value
 
 
 def _call_at(address: int, arguments: tuple[Any, ...]) -> None:
-    known = [_seen(_sealed[int(each)]) if _is_record(each) else each for each in arguments]
+    known = [_kernel_view(_sealed[int(each)]) if _is_record(each) else each for each in arguments]
     _functions[int(address) - 1](*known)
 
 
@@ -87,14 +87,15 @@ def _row(table: Any, row: int, column: int) -> Any:
     return table.reshape(-1)[int(row) * table.shape[1] + int(column) :][:4]
 
 
-def _loaded(table: Any, row: int, column: int) -> Any:
-    there = _row(table, row, column)
-    return np.pad(there, (0, 4 - len(there)))  # machine code reads memory behind a short last row
+def _load(table: Any, row: int, column: int) -> Any:
+    # Machine code always reads four numbers, even past the end of the table.
+    numbers = _row(table, row, column)
+    return np.pad(numbers, (0, 4 - len(numbers)))
 
 
 def _store(table: Any, row: int, column: int, value: Any) -> None:
-    there = _row(table, row, column)
-    there[:] = value[: len(there)]
+    numbers = _row(table, row, column)
+    numbers[:] = value[: len(numbers)]
 
 
 _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
@@ -111,11 +112,11 @@ _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "four.splat": lambda x: np.full(4, x, np.float32),
     "four.four": lambda *parts: np.array(parts, np.float32),
     "four.flags": lambda *parts: np.array(parts, np.bool_),
-    "four.load_flags": _loaded,
+    "four.load_flags": _load,
     "four.flag": lambda where, i: where[i],
     "four.some": np.any,
     "four.element": lambda value, i: value[i],
-    "four.load": _loaded,
+    "four.load": _load,
     "four.load_from": lambda row, at: row[int(at) :][:4].copy(),
     "four.store": _store,
     "four.prefetch": lambda *_: None,
@@ -131,5 +132,5 @@ def operation(file: str, name: str, arguments: tuple[Any, ...]) -> Callable[...,
     """Return the Python function of an operation."""
     if name == "local_array":
         shape, dtype = arguments
-        return lambda: _seen(np.zeros(shape, dtype))
+        return lambda: _kernel_view(np.zeros(shape, dtype))
     return _OPERATIONS[name if file == "intrinsics" else f"{file}.{name}"]

@@ -140,7 +140,7 @@ class Registry:
         """
         supplied: dict[str, Any] = {}
         for keyword, value in keywords.items():
-            option = self._option_named(keyword)
+            option = self._find_option(keyword)
             if value is None:
                 continue
             if option.name in supplied:
@@ -154,7 +154,7 @@ class Registry:
         """Return the keyword-only signature of a callable that takes every option."""
         return Signature([_parameter(option) for option in self.options])
 
-    def _option_named(self, keyword: str) -> Option:
+    def _find_option(self, keyword: str) -> Option:
         flag = "-" + keyword if len(keyword) == 1 else "--" + keyword.replace("-", "_").rstrip("_")
         option = self._by_flag.get(flag) or self._by_keyword.get(keyword)
         if option is None:

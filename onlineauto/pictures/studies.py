@@ -69,7 +69,7 @@ def study_picture(
     picture = Picture(11, 8, title=title, note=note, dark=dark)
     with picture.drawing() as style:
         (resources, so_far), (configs, matters) = picture.figure.subplots(2, 2)
-        _draw_given(resources, valued, best["trial"], style)
+        _draw_reported(resources, valued, best["trial"], style)
         _draw_best(so_far, valued, sign, style)
         level, rows = values_at_common_resource(valued)
         _draw_configs(configs, rows, space, sign, style)
@@ -79,7 +79,7 @@ def study_picture(
     return picture
 
 
-def _draw_given(axes: Axes, reported: Sequence[Mapping[str, Any]], best: int, style: Look) -> None:
+def _draw_reported(axes: Axes, reported: Sequence[Mapping[str, Any]], best: int, style: Look) -> None:
     """Draw each reported value, and a line from rung to rung for each trial."""
     paths: dict[int, list[tuple[int, int]]] = {}
     for at, row in enumerate(reported, 1):

@@ -65,7 +65,7 @@ def values(
                 ends.hlines(row, each.low, each.high, color=colour, linewidth=6, alpha=0.35)
                 ends.vlines([each.low, each.high], row - 0.16, row + 0.16, color=colour, linewidth=1.2)
             ends.plot([each.value], [row], "o", color=colour, markersize=6)
-            known = list(_from_narrow(growth.get(policy, ())))
+            known = list(_after_first_narrowing(growth.get(policy, ())))
             if known:
                 events, low, high = zip(*known, strict=True)
                 course.fill_between(events, low, high, color=colour, alpha=0.16, linewidth=0)
@@ -86,7 +86,7 @@ def values(
     return picture
 
 
-def _from_narrow(points: Sequence[Point]) -> Iterator[Point]:
+def _after_first_narrowing(points: Sequence[Point]) -> Iterator[Point]:
     """Yield the points from the last one at which the interval was still as wide as all costs."""
     finite = [point for point in points if all(map(math.isfinite, point))]
     widest = max((high - low for _, low, high in finite), default=0.0)

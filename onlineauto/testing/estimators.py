@@ -58,7 +58,7 @@ def _log(
         yield _Event(True, logged, likely if logged else 1 - likely, float(reward))
 
 
-def _rising(rng: np.random.Generator, events: int) -> Iterator[_Event]:
+def _rising_rewards(rng: np.random.Generator, events: int) -> Iterator[_Event]:
     """Yield events with different actions only while rewards are high, so that averages mislead."""
     for t, event in enumerate(_log(rng, events, mean=0.9)):
         low = t < events // 2
@@ -68,7 +68,7 @@ def _rising(rng: np.random.Generator, events: int) -> Iterator[_Event]:
 _NULLS: dict[str, tuple[_Log, float]] = {
     "two equals": (_log, 0.5),
     "advantages that alternate": (partial(_log, gain=0.9, period=64), 0.5),
-    "rewards that rise": (_rising, 0.5),
+    "rewards that rise": (_rising_rewards, 0.5),
     "heavy tails": (partial(_log, likely=0.01, mean=0.2), 0.01),
 }
 """Logs on which the challenger is never better on average, each with its smallest propensity."""

@@ -159,7 +159,7 @@ def _are_same(one: list[Any], other: list[Any]) -> bool:
     return all(map(np.array_equal, one, other))
 
 
-def _with_score_alone(workspace: Workspace, name: str) -> Workspace:
+def _copy_with_one_score(workspace: Workspace, name: str) -> Workspace:
     """Return a copy that predicts with one score alone."""
     workspace = copy.deepcopy(workspace)
     workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
@@ -172,7 +172,7 @@ def _with_score_alone(workspace: Workspace, name: str) -> Workspace:
 def _check_scoring(member: Member, workspace: Workspace, events: list[str], where: str) -> None:
     """Check that scoring does not change the state."""
     for name in member.names:
-        asked = _with_score_alone(workspace, name)
+        asked = _copy_with_one_score(workspace, name)
         before = _state(asked, member)
         for event in events:
             asked.predict(event)
@@ -208,7 +208,7 @@ def _check_inputs(member: Member, options: dict[str, Any], events: list[str], wh
         _learn(each, events)
     same = _are_same(_state(alone, member), _state(beside, member))
     for name in member.names:
-        one, other = _with_score_alone(alone, name), _with_score_alone(beside, name)
+        one, other = _copy_with_one_score(alone, name), _copy_with_one_score(beside, name)
         same = same and all(np.array_equal(one.predict(event), other.predict(event)) for event in events)
     assert same, (
         f"{where}: it reads MemberBuffers.taken, which is filled for it only if its needs say so; declare "
@@ -230,7 +230,7 @@ def _check_orders(member: Member, options: dict[str, Any], events: list[list[str
                 _ensemble(merged),
                 merge_ensembles(_ensemble(base), list(map(_ensemble, order)), learnt=learnt, floor=True),
             )
-            merged = _with_score_alone(merged, name)
+            merged = _copy_with_one_score(merged, name)
             predictions.append([merged.predict(event) for part in events for event in part])
         assert np.allclose(predictions[0], predictions[1], rtol=1e-3, atol=1e-3), (
             f"{where}: merge takes the actions or inputs of a branch for those of another order; map them "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.cluster.policies.policy import allocate, best
+from onlineauto.cluster.policies.policy import allocate, best_choices
 from onlineauto.cluster.policies.situation import Row, Situation
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def _check_situation(policy: ClusterPolicy, situation: Situation, where: str) ->
         require(not np.isnan(score).any(), "a score is NaN")
         require(np.array_equal(score, again), "the same situation has other scores")
         require(all(np.array_equal(getattr(now, name), each) for name, each in copies.items()), "changes it")
-        twice = policy.score(_doubled(now))
-        same = [np.array_equal(best(each[None], choices), actions) for each in twice]
+        twice = policy.score(_repeat_cluster(now))
+        same = [np.array_equal(best_choices(each[None], choices), actions) for each in twice]
         require(all(same), "an action depends on the clusters beside it")
         require(bool(choices[0, actions[0]]), f"action {actions[0]} is not possible")
 
@@ -103,7 +103,7 @@ def _check_situation(policy: ClusterPolicy, situation: Situation, where: str) ->
     require(not (waits & begins).any(), "leaves a job with nothing that could be begun")
 
 
-def _doubled(situation: Situation) -> Situation:
+def _repeat_cluster(situation: Situation) -> Situation:
     """Return a batch with a cluster twice."""
     names = [name for name in Situation.__dataclass_fields__ if name != "kinds"]
     doubled = {name: np.concatenate([getattr(situation, name)] * 2) for name in names}

@@ -66,13 +66,13 @@ class _Simulated:
         self, make: Callable[[], Scheduler], setting: Setting, limit: int | None, where: str
     ) -> None:
         self._make, self._setting, self._limit, self._where = make, setting, limit, where
-        self._pairs = [self._begun(), self._begun()]
+        self._pairs = [self._begin(), self._begin()]
         self._random = Random(setting.seed)
         self._states: dict[int, State] = {}
         self._reached: dict[int, int] = {}
         self._jobs: dict[int, Suggestion] = {}
 
-    def _begun(self) -> tuple[Scheduler, Any]:
+    def _begin(self) -> tuple[Scheduler, Any]:
         scheduler, searcher = self._make(), SEARCHERS["random"]()
         scheduler.begin(self._setting)
         searcher.begin(self._setting.space, seed=self._setting.seed)
@@ -99,14 +99,15 @@ class _Simulated:
 
     def _suggest(self) -> bool:
         compares = self._random.random() < 0.1  # rarely, because writing a state is slow
-        before = self._written() if compares else []
+        before = self._state_texts() if compares else []
         refusals = self._pairs[0][1].refusals
         job, again = (scheduler.suggest(searcher) for scheduler, searcher in self._pairs)
         self._require(job == again, f"the same calls give {job} and {again}")
         if job is None:
-            same = not compares or self._pairs[0][1].refusals > refusals or before == self._written()
+            same = not compares or self._pairs[0][1].refusals > refusals or before == self._state_texts()
             self._require(
-                same, "suggest returns None without asking the searcher in vain, and changes the state"
+                same,
+                "suggest returns None and changes the state without a rejection by the searcher",
             )
             return False
         self._check(job)
@@ -114,7 +115,7 @@ class _Simulated:
         self._jobs[job.trial] = job
         return True
 
-    def _written(self) -> list[str]:
+    def _state_texts(self) -> list[str]:
         return [json.dumps(scheduler.state_dict()) for scheduler, _ in self._pairs]
 
     def _check(self, job: Suggestion) -> None:
@@ -167,7 +168,7 @@ class _Simulated:
         """Load the states of the two schedulers, through JSON, into new ones."""
         scheduler, searcher = self._pairs[0]
         written = json.dumps(scheduler.state_dict()), json.dumps(searcher.state_dict())
-        fresh = self._begun()
+        fresh = self._begin()
         for part, text in zip(fresh, written, strict=True):
             part.load_state_dict(json.loads(text))
         self._require(

@@ -79,7 +79,7 @@ def _check_log(store: Store) -> None:
     _require(list(store.load()) == [], "a new store has records")
     _require(store.begin(_STUDY) == _STUDY, "begin does not return the record that it wrote")
     other = {"kind": "study", "settings": {}}
-    _require(store.begin(other) == _STUDY, "begin does not return record 1 of a study that is there")
+    _require(store.begin(other) == _STUDY, "begin does not return record 1 of a study that exists")
     version = store.append({"kind": "enqueued", "config": {"x": -inf}})
     _require(version == 2, f"the second record has version {version}")
     _require(list(store.load())[1]["config"]["x"] == -inf, "an infinite number is changed")
@@ -115,7 +115,7 @@ def _check_claims(store: Store) -> None:
     _require(
         committed[:1] + committed[-1:] == [reported, _value_record(0, inf)], "what was committed is changed"
     )
-    _check_lost(store, lambda: store.commit(claim, _value_record(0, 2.0)), "told twice")
+    _check_lost(store, lambda: store.commit(claim, _value_record(0, 2.0)), "recorded twice")
 
     def fails(new: Sequence[Record]) -> Record | None:
         raise KeyError(len(new))
@@ -134,26 +134,28 @@ def _check_leases(store: Store, pass_time: Callable[[float], None]) -> None:
     store.begin(_STUDY)
     short, renewed, failing = (_claim(store, trial, lease=2.0) for trial in range(3))
     pass_time(1.2)
-    _require(list(store.heartbeat([renewed, short], 100.0)) == [], "a lease that holds is called lost")
+    _require(list(store.heartbeat([renewed, short], 100.0)) == [], "a valid lease is reported as lost")
     store.heartbeat([short], 2.0)
     store.fail(failing, {"kind": "failed", "trial": 2, "attempt": 0, "why": "é", "final": True})
     pass_time(3.0)
     expired = {"kind": "expired", "trial": 0, "attempt": 0}
     records: list[Record] = []
     store.claim("b", _LONG, after=0, decide=records.extend)
-    _require(records[-1] == expired, "a lease that is over is not recorded before decide is called")
+    _require(records[-1] == expired, "an expired lease is not recorded before decide is called")
     _require([each["kind"] for each in records].count("expired") == 1, "more than one lease expired")
     _require(
         list(store.heartbeat([short, renewed], 100.0)) == [short], "heartbeat does not return lost claims"
     )
-    _check_lost(store, lambda: store.commit(short, _value_record(0, 1.0)), "told after the lease was lost")
+    _check_lost(
+        store, lambda: store.commit(short, _value_record(0, 1.0)), "recorded after the lease was lost"
+    )
     _check_lost(store, lambda: store.fail(short, _value_record(0, 1.0)), "failed after the lease was lost")
     again = _claim(store, 0, attempt=1, owner="b")
     _check_lost(
-        store, lambda: store.commit(short, _value_record(0, 1.0)), "told while another one has the job"
+        store, lambda: store.commit(short, _value_record(0, 1.0)), "recorded while another worker has the job"
     )
     _check_lost(
-        store, lambda: store.commit(Claim(0, 1, "a"), _value_record(0, 1.0, 1)), "told by another owner"
+        store, lambda: store.commit(Claim(0, 1, "a"), _value_record(0, 1.0, 1)), "recorded by another owner"
     )
     store.commit(again, _value_record(0, 1.0, 1))
 

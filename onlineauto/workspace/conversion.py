@@ -82,7 +82,7 @@ def convert(
     elif options:
         raise OptionError("options go either into the configuration or into keywords, not into both")
     diagnostics = Diagnostics() if diagnostics is None else diagnostics
-    blocks = _not_all_bad(read_blocks(source, configuration, diagnostics), diagnostics)
+    blocks = _require_events(read_blocks(source, configuration, diagnostics), diagnostics)
     if not _all_blocks(source):
         return write_blocks(path, blocks, rules=rules_of(configuration))
     if configuration[FeatureOptions].hash == "all":
@@ -99,7 +99,7 @@ def convert(
     return n_events
 
 
-def _not_all_bad(blocks: Iterable[Block], diagnostics: Diagnostics) -> Iterator[Block]:
+def _require_events(blocks: Iterable[Block], diagnostics: Diagnostics) -> Iterator[Block]:
     """Yield the blocks; raise an error at the end if there were problems and not a single event."""
     n_events = 0
     for block in blocks:

@@ -65,7 +65,7 @@ class _Fork:
         self._alone = Lock()
         self._held: list[Locked] = []
 
-    def before(self) -> None:
+    def acquire_all(self) -> None:
         """Wait until no other thread holds a lock, and hold all of them."""
         self._alone.acquire()
         while True:
@@ -79,7 +79,7 @@ class _Fork:
                 each._lock.acquire()  # noqa: SLF001 - a class of this file
                 self._held.append(each)
 
-    def after(self) -> None:
+    def release_all(self) -> None:
         """Release all locks, in the parent and in the child."""
         for each in self._held:
             each._lock.release()  # noqa: SLF001
@@ -92,4 +92,6 @@ _FORK = _Fork()
 # The hook registered last runs first. A thread that holds one of these locks may wait for a kernel, so the
 # hook of `onlineauto.jit`, which blocks compiling and loading of kernels, must be registered before this one.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_FORK.before, after_in_parent=_FORK.after, after_in_child=_FORK.after)
+    os.register_at_fork(
+        before=_FORK.acquire_all, after_in_parent=_FORK.release_all, after_in_child=_FORK.release_all
+    )

@@ -117,7 +117,7 @@ def _check_versions(stored: Stored, name: str) -> None:
     try:
         versions = stored["versions"].of(dict[str, int]) if "versions" in stored else {}
     except ValueError as error:
-        raise InputError(f"{name} is not a valid model: {_in_a_line(error)}") from None
+        raise InputError(f"{name} is not a valid model: {_one_line_message(error)}") from None
     later = [section for section, version in versions.items() if version > SECTIONS.get(section, 0)]
     if later:
         raise InputError(
@@ -142,7 +142,7 @@ def _stored_options(configuration: Configuration, tree: State, *, name: str) -> 
             supplied = {each: stored.get(each) for each in stored.supplied}
             stored = REGISTRY.from_keywords(**supplied | earlier_defaults(stored))
     except OptionError as error:
-        raise InputError(f"{name} is not a valid model: {_in_a_line(error)}") from None
+        raise InputError(f"{name} is not a valid model: {_one_line_message(error)}") from None
     return with_changed_options(stored, configuration, name=name)
 
 
@@ -210,9 +210,9 @@ def load_model(
     except OptionError:
         raise
     except (ValueError, ValidationError) as error:  # the file is complete, but forged or of another program
-        raise InputError(f"{name} does not fit its own options: {_in_a_line(error)}") from None
+        raise InputError(f"{name} does not fit its own options: {_one_line_message(error)}") from None
 
 
-def _in_a_line(error: Exception) -> str:
+def _one_line_message(error: Exception) -> str:
     """Return the message of an error in one line, since it may quote a file with newlines."""
     return " ".join(str(error).split())

@@ -289,7 +289,7 @@ class Workspace(Locked):
         counts, n_stored = self.diagnostics.counts.copy(), len(self.diagnostics.kept)
         for _ in self.stream(source):
             pass
-        if (problems := self.diagnostics.since(counts, n_stored)).total:
+        if (problems := self.diagnostics.problems_since(counts, n_stored)).total:
             warnings.warn(problems.summary(), UserWarning, stacklevel=2)
         return self
 

@@ -51,7 +51,7 @@ def oracle(
 
 
 def toggles(champion: Config, space: SearchSpace) -> list[Config]:
-    return [champion.toggled(each) for each in space.interactions()]
+    return [champion.toggle(each) for each in space.interactions()]
 
 
 _state: list[Config] = []
@@ -74,17 +74,17 @@ BAD_ORACLES = {
     "the champion is proposed": oracle(lambda champion, space, _: [champion, *toggles(champion, space)]),
     "no challenger": oracle(lambda *_: []),
     "not observed": oracle(
-        lambda champion, space, _: [champion.toggled((b"x", b"x"))] if space.namespaces else [],
+        lambda champion, space, _: [champion.toggle((b"x", b"x"))] if space.namespaces else [],
         ConfigKind.INCLUSION,
     ),
     "not ascending, or repeated": oracle(
         lambda _, space, __: [Config(2 * (each,)) for each in space.interactions()]
     ),
     "names not ascending": oracle(
-        lambda champion, space, _: [champion.toggled(each[::-1]) for each in space.interactions()]
+        lambda champion, space, _: [champion.toggle(each[::-1]) for each in space.interactions()]
     ),
     "neither of two nor of three": oracle(
-        lambda champion, space, _: [champion.toggled((each,)) for each in space.namespaces]
+        lambda champion, space, _: [champion.toggle((each,)) for each in space.namespaces]
     ),
     "another kind": oracle(
         lambda _, space, __: [Config((each,), ConfigKind.INCLUSION) for each in space.interactions()]

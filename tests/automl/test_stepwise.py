@@ -118,14 +118,14 @@ def test_without_actions_lines_are_single() -> None:
     found = proposals(config(), replace(space, defaults={"learning_rate": 0.5}))
     assert found == [
         config(b"aa", b"ab", b"bb"),
-        config().setting("learning_rate", 2.0),
-        config().setting("learning_rate", 0.125),
+        config().with_setting("learning_rate", 2.0),
+        config().with_setting("learning_rate", 0.125),
     ]
 
 
 def test_other_settings_go_on_from_the_champions() -> None:
     searched = frozenset({"learning_rate"})
-    champion = config(b"ay").setting("learning_rate", 2.0)
+    champion = config(b"ay").with_setting("learning_rate", 2.0)
     found = proposals(champion, replace(SPACE, searched=searched, defaults={"learning_rate": 0.5}))
     assert [dict(each.settings) for each in found] == [{"learning_rate": 8.0}, {"learning_rate": 0.5}]
     assert {each.elements for each in found} == {champion.elements}

@@ -13,7 +13,7 @@ from onlineauto.cluster import Fair, Fifo, MarginalGain, Situation, allocate
 from onlineauto.cluster.learned import Guarded, Improving, Learned, WarmUp
 from onlineauto.cluster.learned.features import NetworkInputs, features
 from onlineauto.cluster.learned.net import Net, draw_weights, forward
-from onlineauto.cluster.policies.policy import best
+from onlineauto.cluster.policies.policy import best_choices
 from onlineauto.cluster.simulator import Simulation, Workload, compare, draw_traces, record
 from onlineauto.errors import InputError
 from onlineauto.testing import check_policy
@@ -223,7 +223,7 @@ def test_a_teacher_is_imitated() -> None:
     order = np.random.default_rng(0).permutation(len(actions))
     assert agreement(policy, (jobs, cluster, valid, choices, actions[order])) < 0.4
     assert agreement(Learned.untrained(workload.names), held_out) < 0.5
-    found = best(policy.net.scores(NetworkInputs(jobs, cluster, valid)), choices)
+    found = best_choices(policy.net.scores(NetworkInputs(jobs, cluster, valid)), choices)
     assert choices[np.arange(len(found)), found].all()
 
 

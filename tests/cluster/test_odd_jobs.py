@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.cli.tuning.running import returning_jobs
+from onlineauto.cli.tuning.running import return_jobs_on_exit
 from onlineauto.cluster import Cluster, Demand
 from onlineauto.cluster.named import NAMED
 from onlineauto.cluster.policies.speeds import Speeds
@@ -145,7 +145,7 @@ def test_a_termination_within_a_method_of_a_job_ends_the_command(method: str) ->
     setattr(job, method, lambda *_: signal.raise_signal(signal.SIGTERM))
     cluster = Cluster("fair", slot=0.1, capacity={"CPU": 4})
     cluster.submit(job)
-    with pytest.raises(SystemExit) as left, returning_jobs():
+    with pytest.raises(SystemExit) as left, return_jobs_on_exit():
         cluster.run(slots=40)
     assert left.value.code == 143
     assert not cluster.jobs[0].error

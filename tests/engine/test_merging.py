@@ -13,8 +13,8 @@ from onlineauto import OptionError, Workspace
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.engine.ensemble.branches import (
     Branch,
-    averaging,
     forgetting,
+    mean_retention,
     merge_cells,
     merge_moments,
     merge_squares,
@@ -149,7 +149,7 @@ def test_means_and_variances_merge_into_those_of_all(seen: int) -> None:
     base = run(0.0, 0.0, 0, draw.normal(100.0, 2.0, size=seen))
     values = draw.normal(101.0, 3.0, size=600)
     ends = [run(*base, seen, values[part::3]) for part in range(3)]
-    found = merge_moments(base, ends, shares([200] * 3, averaging(float(seen), 1000.0)))
+    found = merge_moments(base, ends, shares([200] * 3, mean_retention(float(seen), 1000.0)))
     rtol = 1e-9 if seen + 600 < 1000 else 0.02
     np.testing.assert_allclose(found, run(*base, seen, values), rtol=rtol)
 

@@ -352,7 +352,7 @@ def test_a_journal_that_ends_elsewhere_than_the_stream_is_told(tmp_path: Path) -
     for events, words in ((10, "stream ended before"), (150, "ended after 100 events")):
         assert words in (replayed(path, events=events).searching.replay_warning or "")
     path.write_bytes(broken)
-    assert "broke off" in (replayed(path, events=100).searching.replay_warning or "")
+    assert "is incomplete" in (replayed(path, events=100).searching.replay_warning or "")
     with pytest.raises(OptionError, match="a replay has no search"):
         _ = replayed(path, events=100).search
 

@@ -253,7 +253,7 @@ def test_what_is_refused(changes: Data, options: dict[str, Any], message: str) -
 
 def test_rows_of_an_event_have_to_be_together() -> None:
     frame = polars.DataFrame({"id": [1, 2, 1], "x": [1, 2, 3]})
-    with pytest.raises(InputError, match="row 2: event 1 comes again"):
+    with pytest.raises(InputError, match="row 2: event 1 occurs again"):
         list(from_frame(frame, actions=["x"], event="id"))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.engine.search.waiting_configs import learnt_cells
-from onlineauto.exact.semantics import lanes_interleaved
+from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.learners.cells import FIELDS, read_cells, write_cells
 from onlineauto.learners.lane_kernels import copy_lane, put_lane, swap_lanes
 from onlineauto.learners.model import initial_table, make_model
@@ -34,7 +34,7 @@ def model_of(learnt: Learnt) -> Model:
     """Return a model that has learnt these numbers in these cells."""
     configuration = REGISTRY.from_keywords()
     table = initial_table(configuration, cells=CELLS, lanes=LANES)
-    shape = lanes_interleaved(5, configs=LANES, parts=1, policies=0)
+    shape = interleaved_lanes(5, configs=LANES, parts=1, policies=0)
     model = make_model(configuration, table, shape, training=True)
     write_cells(model, slice(None), np.tile(UNLEARNT[None, :, None], (CELLS, 1, LANES)))
     for cell, numbers in learnt.items():

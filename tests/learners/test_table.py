@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.exact.semantics import lanes_interleaved
+from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.learners.table import TableShape, lanes_side_by_side
 
 if TYPE_CHECKING:
     from onlineauto.engine.loop.semantics import MakesTable
 
-MAKERS = pytest.mark.parametrize("make", [lanes_side_by_side, lanes_interleaved], ids=["native", "exact"])
+MAKERS = pytest.mark.parametrize("make", [lanes_side_by_side, interleaved_lanes], ids=["native", "exact"])
 
 
 def lanes_of(shape: TableShape) -> list[int]:
@@ -57,6 +57,6 @@ def test_every_policy_of_every_live_config_has_penalties_of_its_own(
 
 
 def test_lanes_of_exact_mode_share_cells_and_penalties() -> None:
-    shape = lanes_interleaved(10, configs=3, parts=2, policies=0)
+    shape = interleaved_lanes(10, configs=3, parts=2, policies=0)
     assert (shape.cells, shape.lanes) == (128, 8)
     assert not shape.penalised.any()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.exact.semantics import lanes_interleaved
+from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.learners._kernels import LearnedLabel, Model, ModelLane, clip, dot, update
@@ -72,7 +72,7 @@ def test_what_is_accumulated_without_a_step_is_marked_too(options: dict[str, obj
 def made(options: dict[str, object], *, guarded: bool) -> tuple[Rule, Model]:
     configuration = REGISTRY.from_keywords(**options)
     table = initial_table(configuration, cells=CELLS, lanes=LANES)
-    shape = lanes_interleaved(7, configs=LANES, parts=1, policies=0)
+    shape = interleaved_lanes(7, configs=LANES, parts=1, policies=0)
     model = make_model(configuration, table, shape, training=True)
     return make_rule(configuration, guarded=guarded), model
 

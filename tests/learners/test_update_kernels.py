@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.exact.semantics import lanes_interleaved
+from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.jit import kernel
@@ -110,7 +110,7 @@ class Compiled:
         configuration = REGISTRY.from_keywords(**options)
         self.rule = make_rule(configuration)
         table = initial_table(configuration, cells=CELLS, lanes=LANES)
-        shape = lanes_interleaved(4, configs=LANES, parts=1, policies=0)
+        shape = interleaved_lanes(4, configs=LANES, parts=1, policies=0)
         self.model = make_model(configuration, table, shape, training=True)
         self.shared, self.lanes = self.model.shared, self.model.lanes
         if not (self.rule.adaptive or self.rule.normalized) and "initial_t" not in options:
@@ -361,7 +361,7 @@ def test_four_lanes_learn_what_each_learns_alone(
         make_model(
             REGISTRY.from_keywords(),
             np.zeros(CELLS * 4 * 4, np.float32),
-            lanes_interleaved(5, configs=4, parts=1, policies=0),
+            interleaved_lanes(5, configs=4, parts=1, policies=0),
             training=True,
         )
         for _ in range(2)

@@ -27,4 +27,4 @@ class OneDiff(Oracle):
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
         """Return the champion's neighbours."""
         changes = (*space.crossed_by(champion), *space.only_new(champion.elements))
-        return [space.toggled(champion, interaction) for interaction in changes]
+        return [space.toggle(champion, interaction) for interaction in changes]

@@ -26,4 +26,4 @@ class OneDiffInclusion(Oracle):
 
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
         """Return the champion's neighbours."""
-        return [space.toggled(champion, interaction) for interaction in space.interactions()]
+        return [space.toggle(champion, interaction) for interaction in space.interactions()]

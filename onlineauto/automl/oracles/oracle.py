@@ -90,9 +90,9 @@ class SearchSpace:
         indexed = ((*names, self.slot_namespaces[-1]) for names in (*crossed, *alone))
         return tuple(sorted((*crossed, *indexed), key=lambda names: (len(names), names)))
 
-    def toggled(self, config: Config, interaction: Interaction) -> Config:
+    def toggle(self, config: Config, interaction: Interaction) -> Config:
         """Return the config with `interaction` toggled; unchanged if no config may leave that out."""
-        return config.toggled(interaction) if set(self.slot_namespaces).isdisjoint(interaction) else config
+        return config.toggle(interaction) if set(self.slot_namespaces).isdisjoint(interaction) else config
 
     def terms(self, interactions: Iterable[Interaction]) -> float:
         """Return the mean number of features of interactions in an event; those of contexts alone count once.
@@ -110,13 +110,13 @@ class SearchSpace:
             size *= self.sizes.get(name, 1.0)
         return size if self.of_actions.isdisjoint(interaction) else size * self.n_actions
 
-    def one_step(self, config: Config) -> Iterator[Config]:
+    def setting_neighbours(self, config: Config) -> Iterator[Config]:
         """Yield the neighbours of a config: one searched hyperparameter, one step away."""
         settings = dict(config.settings)
         for name, tunable in self.tunable.items():
             if name in self.searched:
                 value: Any = settings.get(name, self.defaults[name])
-                yield from (config.setting(name, each) for each in tunable.neighbours(value))
+                yield from (config.with_setting(name, each) for each in tunable.neighbours(value))
 
     def only_new(self, interactions: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
         """Return the interactions that have a new namespace; all if no namespace is new."""

@@ -31,4 +31,4 @@ class QbaseCubic(Oracle):
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:
         """Return the champion's neighbours."""
         changes = space.interactions(3)
-        return [champion.toggled(changes[number]) for number in draw.order(len(changes))]
+        return [champion.toggle(changes[number]) for number in draw.order(len(changes))]

@@ -23,4 +23,4 @@ class Rand(Oracle):
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:
         """Return the champion's neighbours."""
         changes = space.interactions()
-        return [champion.toggled(changes[number]) for number in draw.order(len(changes))]
+        return [champion.toggle(changes[number]) for number in draw.order(len(changes))]

@@ -66,7 +66,7 @@ class Stepwise(Oracle):
     def screened(self, champion: Config, *, space: SearchSpace, turn: int) -> Sequence[Interaction]:
         """Return the champion's interactions, then those one step away: the best so far, others in turn."""
         of_champion = [each for each in champion.elements if _is_searched(each, space)]
-        if len(reached := _within_reach(of_champion, space)) == _SCREENED:
+        if len(reached := _first_screenable(of_champion, space)) == _SCREENED:
             return reached
         used = set(champion.elements)
         steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in used)
@@ -75,16 +75,17 @@ class Stepwise(Oracle):
         chosen = set(best)
         others = [each for each in steps if each not in chosen]
         start = turn * (_SCREENED // 2) % len(others) if len(others) > _SCREENED else 0
-        return _within_reach([*of_champion, *best, *others[start:], *others[:start]], space)
+        return _first_screenable([*of_champion, *best, *others[start:], *others[:start]], space)
 
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
         """Return the most promising challengers, best first."""
         if space.new:
             offered = (*_single_namespaces(space), *_cross_with_actions(space))
             late = [each for each in offered if not space.new.isdisjoint(each)]
-            proposals = [champion.crossing((*champion.elements, *late))]
+            proposals = [champion.with_elements((*champion.elements, *late))]
         else:
-            interactions, settings = list(_interactions(champion, space)), list(space.one_step(champion))
+            interactions = list(_interactions(champion, space))
+            settings = list(space.setting_neighbours(champion))
             if not space.of_actions:  # losses distinguish settings as soon as interactions
                 proposals = [*interactions[:1], *settings[:1], *interactions[1:], *settings[1:]]
             else:
@@ -101,18 +102,18 @@ def _interactions(champion: Config, space: SearchSpace) -> Iterator[Config]:
     """Yield configs with other interactions, or with other namespaces."""
     used = set(champion.elements)
     if "interactions" in space.searched:
-        yield champion.crossing(used.union(_family(space)))
+        yield champion.with_elements(used.union(_family(space)))
     by_gain = sorted(space.gains, key=lambda each: (-space.gains[each], each))
     gaining = [each for each in by_gain if space.gains[each] > 0.0]
     missing = [each for each in gaining if each not in used]
     for many in (_AT_ONCE, 4, 1):
-        yield champion.crossing(used.union(missing[:many]))
+        yield champion.with_elements(used.union(missing[:many]))
     if space.mature:
         least = [each for each in by_gain if each in used]
         useless = [each for each in gaining if each in used]
         for dropped in (least[: len(least) * 3 // 4], useless, least[: len(least) // 2]):
             if len(dropped) < len(used):
-                yield champion.crossing(used.difference(dropped))
+                yield champion.with_elements(used.difference(dropped))
 
 
 def _steps(champion: Config, space: SearchSpace, turn: int) -> Iterator[Interaction]:
@@ -178,7 +179,7 @@ def _cross_with_actions(space: SearchSpace) -> tuple[Interaction, ...]:
     return tuple(_sorted_names(names) for names in product(_contexts(space), sorted(space.of_actions)))
 
 
-def _within_reach(interactions: Iterable[Interaction], space: SearchSpace) -> list[Interaction]:
+def _first_screenable(interactions: Iterable[Interaction], space: SearchSpace) -> list[Interaction]:
     """Return the first interactions, as many as can be screened."""
     reached: list[Interaction] = []
     terms = 0.0

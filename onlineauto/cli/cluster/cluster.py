@@ -108,16 +108,16 @@ def run(argv: Sequence[str]) -> int:
     if subject != "run" or len(options.file) != 1:
         raise OptionError("cluster needs a command and a file of jobs: onlineauto cluster run jobs.toml")
     from onlineauto.cli.cluster.job_file import JobFile
-    from onlineauto.cli.tuning.running import returning_jobs
+    from onlineauto.cli.tuning.running import return_jobs_on_exit
 
     jobs, code = JobFile(options.file[0]), 0
     cluster = jobs.cluster(**_supplied_options(options))
-    with returning_jobs():
+    with return_jobs_on_exit():
         jobs.submit(cluster)
         for warning in jobs.warnings():
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
     try:
-        with returning_jobs(), _progress_line(quiet=options.quiet) as watch:
+        with return_jobs_on_exit(), _progress_line(quiet=options.quiet) as watch:
             cluster.run(watch=watch)
     except KeyboardInterrupt:
         print(_GOES_ON, file=sys.stderr)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cluster import Cluster, Learned, RunJob, ShardedLearner, StreamJob, StudyJob
-from onlineauto.cluster.named import policy_named
+from onlineauto.cluster.named import make_policy
 from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreError
 from onlineauto.tune import Space, Study
@@ -371,7 +371,7 @@ def _cluster(*, policy: str = "", learned: str | None = None, **options: Any) ->
     """Return a cluster; with a file of a learned policy, the policy is ``learned``."""
     if learned is not None:
         try:
-            options["policy"] = policy_named(policy or Learned.name, policy_file=learned)
+            options["policy"] = make_policy(policy or Learned.name, policy_file=learned)
         except InputError as error:
             raise InputError(f"learned = {error}") from None
         return Cluster(**options)

@@ -21,7 +21,7 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def returning_jobs() -> Iterator[None]:
+def return_jobs_on_exit() -> Iterator[None]:
     """Return jobs to the study if this process is terminated; make modules of the current folder importable.
 
     Raises

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.help import Page, help_text
 from onlineauto.cli.tuning.progress import show_progress
-from onlineauto.cli.tuning.running import returning_jobs
+from onlineauto.cli.tuning.running import return_jobs_on_exit
 from onlineauto.cli.tuning.subjects import TunedFunction, TunedStream
 from onlineauto.cli.tuning.tune_options import OWN, REGISTRY, TuneOptions
 from onlineauto.engine.options.registry import OutputOptions
@@ -63,7 +63,7 @@ def run(argv: Sequence[str]) -> int:
     task = TunedStream(configuration) if configuration[InputOptions].data else TunedFunction(configuration)
     code = 0
     try:
-        with returning_jobs(), show_progress(quiet=output.quiet) as callbacks:
+        with return_jobs_on_exit(), show_progress(quiet=output.quiet) as callbacks:
             task.run([recorder, *callbacks])
     except KeyboardInterrupt:
         url = without_password(options.study)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.cli.help import Page, help_text
-from onlineauto.cli.tuning.running import only_name, returning_jobs
+from onlineauto.cli.tuning.running import only_name, return_jobs_on_exit
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 from onlineauto.tune.store.patience import retry_call
@@ -97,12 +97,12 @@ def run(argv: Sequence[str]) -> int:
         raise OptionError("worker takes a store: onlineauto worker --study sqlite:///study.db")
     from onlineauto.tune.study import Study
 
-    def opened() -> Study:
+    def open_study() -> Study:
         name = options.name or only_name(options.study)
         return Study.load(name, storage=options.study, lease=options.lease)
 
-    study = retry_call(opened, 0 if options.study.startswith("sqlite") else _PATIENCE)
-    with returning_jobs():
+    study = retry_call(open_study, 0 if options.study.startswith("sqlite") else _PATIENCE)
+    with return_jobs_on_exit():
         study.run(
             options.trainable or None,
             workers=options.workers,

@@ -148,12 +148,12 @@ class StreamJob:
                         return
                     if any(requested):
                         self._applied = requested
-                self._bring_to(*requested)
+                self._resize(*requested)
         except BaseException as error:
             if not self._stops:  # stop() itself makes the run raise an error
                 self._error = error
 
-    def _bring_to(self, workers: int, servers: int) -> None:
+    def _resize(self, workers: int, servers: int) -> None:
         if workers and self._run is not None:
             self._run.resize(workers, servers)
         elif workers:

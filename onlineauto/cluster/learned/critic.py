@@ -41,7 +41,7 @@ class Critic:
         used = [each for name, each in self._weights.items() if name not in _OF_POLICY]
         self._steps = torch.optim.Adam(used, lr=settings.critic_rate)
 
-    def scaled(self, reward: Floats) -> Floats:
+    def scale_rewards(self, reward: Floats) -> Floats:
         """Return rewards on the scale of values."""
         return np.asarray(_SCALE * reward)
 

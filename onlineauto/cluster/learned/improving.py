@@ -198,12 +198,12 @@ class _Training:
         cluster = np.stack([each.cluster for each in decisions.reads]).astype(np.float32)
         valid = np.stack([each.valid for each in decisions.reads])
         values = self._critic.values(jobs, cluster, valid)  # [K, B, J]
-        trace, reward = self._settings.trace, self._critic.scaled(reward) * valid[0]
+        trace, reward = self._settings.trace, self._critic.scale_rewards(reward) * valid[0]
         targets = np.empty_like(values)
         later = reward
         for at in range(many - 1, -1, -1):
             if at + 1 < many:
-                # If the slot of a cluster has ended by then, the reward is the value.
+                # In a cluster whose slot has ended, the value is the reward alone.
                 active = acts[at + 1][:, None]
                 mixed = trace * later + (1 - trace) * values[at + 1]
                 later = np.where(active, mixed, reward)

@@ -10,7 +10,7 @@ import numpy as np
 from onlineauto.cluster.learned.features import features
 from onlineauto.cluster.learned.guard import Guarded
 from onlineauto.cluster.learned.net import Net, draw_weights
-from onlineauto.cluster.learned.saved import read_saved, write_saved
+from onlineauto.cluster.learned.saved import read_policy, write_policy
 from onlineauto.cluster.policies.baselines import Fair
 from onlineauto.cluster.policies.policy import ClusterPolicy
 
@@ -156,7 +156,7 @@ class Learned(ClusterPolicy):
         OSError
             If the file cannot be written.
         """
-        write_saved(path, self.kinds, self.scales, self.net.weights)
+        write_policy(path, self.kinds, self.scales, self.net.weights)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] = _COMMITTED) -> Learned:
@@ -172,4 +172,4 @@ class Learned(ClusterPolicy):
         OSError
             If the file cannot be read.
         """
-        return cls(*read_saved(path))
+        return cls(*read_policy(path))

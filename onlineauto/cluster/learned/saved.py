@@ -1,4 +1,4 @@
-"""``read_saved`` and ``write_saved``: read and write a learned policy as an ``.npz`` file without pickle."""
+"""Read and write a learned policy as an ``.npz`` file without pickle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BROKEN: Final = (
 """Exceptions that a damaged archive or a damaged array may raise."""
 
 
-def write_saved(
+def write_policy(
     path: str | os.PathLike[str], kinds: tuple[str, ...], scales: Floats, weights: Weights
 ) -> None:
     """Write a policy: float32 arrays, and the names of kinds as JSON.
@@ -53,7 +53,7 @@ def write_saved(
         )
 
 
-def read_saved(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Floats, Weights]:
+def read_policy(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Floats, Weights]:
     """Return the names of kinds, their scales and the weights of a policy in a file.
 
     Raises

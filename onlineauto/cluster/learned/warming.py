@@ -104,7 +104,9 @@ def imitate(workload: Workload, teacher: ClusterPolicy, settings: WarmUp, *, see
 def agreement(policy: Learned, decisions: Decisions) -> float:
     """Return the part of decisions in which a policy chooses the same action as the teacher."""
     from onlineauto.cluster.learned.features import NetworkInputs
-    from onlineauto.cluster.policies.policy import best
+    from onlineauto.cluster.policies.policy import best_choices
 
     jobs, cluster, valid, choices, actions = decisions
-    return float((best(policy.net.scores(NetworkInputs(jobs, cluster, valid)), choices) == actions).mean())
+    return float(
+        (best_choices(policy.net.scores(NetworkInputs(jobs, cluster, valid)), choices) == actions).mean()
+    )

@@ -47,12 +47,12 @@ class Fifo(ClusterPolicy):
     name: ClassVar[str] = "fifo"
 
     def __init__(self, asked: int = 4) -> None:
-        self.asked = _check_asked(asked)
+        self.asked = _check_bundles(asked)
 
     def score(self, situation: Situation) -> Floats:
         """Return a higher score for an earlier row."""
         order = -np.broadcast_to(np.arange(situation.places, dtype=np.float64), situation.valid.shape)
-        return _score_asked(situation, order, self.asked)
+        return _score_until(situation, order, self.asked)
 
 
 class _ModelledBundles(Modelled):
@@ -60,7 +60,7 @@ class _ModelledBundles(Modelled):
 
     def __init__(self, speeds: Speeds | None = None, *, asked: int = 4) -> None:
         super().__init__(speeds)
-        self.asked = _check_asked(asked)
+        self.asked = _check_bundles(asked)
 
 
 class Srtf(_ModelledBundles):
@@ -78,7 +78,7 @@ class Srtf(_ModelledBundles):
 
     def score(self, situation: Situation) -> Floats:
         """Return a higher score for less remaining time, with `asked` bundles for each job."""
-        return _score_asked(situation, -_time_asked(situation, self.speeds, self.asked), self.asked)
+        return _score_until(situation, -_remaining_time(situation, self.speeds, self.asked), self.asked)
 
 
 class Tetris(_ModelledBundles):
@@ -101,9 +101,9 @@ class Tetris(_ModelledBundles):
         capacity = np.maximum(situation.capacity, 1e-12)[:, None, :]
         demand = (situation.worker_demand + situation.server_demand) / capacity
         fits = (demand * situation.free[:, None, :] / capacity).sum(2)
-        time = _time_asked(situation, self.speeds, self.asked)
+        time = _remaining_time(situation, self.speeds, self.asked)
         score = _relative(fits, situation) - _relative(time, situation)
-        return _score_asked(situation, score, self.asked)
+        return _score_until(situation, score, self.asked)
 
 
 def _relative(numbers: Floats, situation: Situation) -> Floats:
@@ -114,7 +114,7 @@ def _relative(numbers: Floats, situation: Situation) -> Floats:
     return np.asarray(np.where(valid, numbers, 0.0) / np.maximum(mean, 1e-12))
 
 
-def _check_asked(asked: int) -> int:
+def _check_bundles(asked: int) -> int:
     """Return the number of bundles that a job asks for.
 
     Raises
@@ -127,12 +127,12 @@ def _check_asked(asked: int) -> int:
     return asked
 
 
-def _score_asked(situation: Situation, score: Floats, asked: int) -> Floats:
+def _score_until(situation: Situation, score: Floats, asked: int) -> Floats:
     """Return the scores of all actions: the score of each job, until the job has `asked` bundles."""
     return bundles(situation, np.where(situation.workers < asked, score, NEVER))
 
 
-def _time_asked(situation: Situation, speeds: Speeds, asked: int) -> Floats:
+def _remaining_time(situation: Situation, speeds: Speeds, asked: int) -> Floats:
     """Return the remaining time of each job with `asked` bundles."""
     workers = np.full_like(situation.workers, asked)
     servers = np.where(situation.takes_servers, workers, 0)

@@ -43,7 +43,7 @@ class ClusterPolicy(ABC):
         """Learn from the records of the slot that has ended."""
 
 
-def best(score: Floats, choices: Bools) -> Ints:
+def best_choices(score: Floats, choices: Bools) -> Ints:
     """Return the choice with the highest score in each cluster.
 
     If all scores are minus infinity, the choice is "nothing more", or the first choice if a job must begin.
@@ -102,7 +102,7 @@ def allocate(
     active = np.ones(len(situation.valid), np.bool_)
     while True:
         choices = situation.choices()
-        actions = np.where(active, best(policy.score(situation), choices), nothing)
+        actions = np.where(active, best_choices(policy.score(situation), choices), nothing)
         if watch is not None:
             watch(situation, choices, actions)
         active &= actions != nothing

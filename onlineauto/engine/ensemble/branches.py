@@ -56,7 +56,7 @@ def without_learning(branch: Branch, base: Branch) -> Branch:
     return base._replace(seen=np.repeat(branch.seen[:, :1], 2, axis=1))
 
 
-def learnt_by(branches: Sequence[Branch]) -> list[int]:
+def count_learnt(branches: Sequence[Branch]) -> list[int]:
     """Return the number of events that each branch has learnt since the base."""
     return [int(branch.seen[-1, 1] - branch.seen[-1, 0]) for branch in branches]
 
@@ -66,7 +66,7 @@ def forgetting(keeps: float) -> Kept:
     return lambda n: np.exp(n * math.log(keeps))
 
 
-def averaging(seen: NDArray[Any] | float, memory: float) -> Kept:
+def mean_retention(seen: NDArray[Any] | float, memory: float) -> Kept:
     """Return k(n) of a mean that had `seen` events at the base.
 
     From `memory` events on, each event moves the mean by 1 / `memory` of the distance to it.

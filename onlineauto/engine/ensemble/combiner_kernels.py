@@ -112,7 +112,7 @@ def _origin(run: LoopRun) -> np.float32:
 
 
 @inline_kernel
-def _on_scale(ensemble: Ensemble, cost: float) -> np.float64:
+def _scale_cost(ensemble: Ensemble, cost: float) -> np.float64:
     """Return a cost scaled by the range of costs so far to [0, 1], clipped to [-1, 2]; -1 for NaN."""
     position = (np.float64(cost) - ensemble.range[0]) / (ensemble.range[1] - ensemble.range[0])
     return min(position, np.float64(2.0)) if position >= -1.0 else np.float64(-1.0)
@@ -131,7 +131,7 @@ def _level(ensemble: Ensemble, score: NDArray[np.float32], n: int, column: int, 
     for action in range(n):
         short_loop()
         total += score[action, column]
-    return OF_LEVEL * _on_scale(ensemble, total / n)
+    return OF_LEVEL * _scale_cost(ensemble, total / n)
 
 
 @inline_kernel
@@ -309,12 +309,12 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
         total = constant
         for slot in range(run.live.n):
             short_loop()
-            total += ensemble.weights[slot] * _on_scale(ensemble, score[action, slot])
+            total += ensemble.weights[slot] * _scale_cost(ensemble, score[action, slot])
         for at in range(members):
             short_loop()
             if context.buffers.members.scored[at]:
                 weight = ensemble.weights[last - members + at]
-                total += weight * _on_scale(ensemble, origin + score[action, column - members + at])
+                total += weight * _scale_cost(ensemble, origin + score[action, column - members + at])
         score[action, column] = np.float32(low + width * total)
 
 
@@ -331,7 +331,7 @@ def _fairness(label: Label, n: int) -> np.float64:
 
 
 @inline_kernel
-def _at_level_of_champion(score: NDArray[np.float32], action: int, n: int) -> np.float32:
+def _shift_to_champion(score: NDArray[np.float32], action: int, n: int) -> np.float32:
     """Return the ensemble's score of an action, moved so that the mean of all `n` is that of the champion."""
     moved, column = 0.0, score.shape[1] - 1
     for other in range(n):
@@ -362,7 +362,7 @@ def _test_losses(
     gain = times * counts * ((champion - cost) ** 2 - (own - cost) ** 2)
     moved = own
     if run.task.shape != Shape.SIMPLE and ranking == column:
-        moved = np.float64(clip(shared, _at_level_of_champion(score, action, n)))
+        moved = np.float64(clip(shared, _shift_to_champion(score, action, n)))
     fair = times * counts * ((champion - cost) ** 2 - (moved - cost) ** 2) * _fairness(label, n)
     if math.isfinite(fair):
         test.fair[0] += fair
@@ -521,7 +521,7 @@ def learn_ensemble(
                 _test_rewards(run, score, actions.n, column, label, weight)
         cursor[Cursor.SIGNAL] = _verdict(live, simple)
         _learn_weights(run, actions, action, learnt, ranking, buffers)
-        cost = ensemble.range[0] + _on_scale(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
+        cost = ensemble.range[0] + _scale_cost(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, learnt, cost)
         leave_out_stopped(ensemble, buffers.members.scored, UNSURE)
@@ -554,20 +554,20 @@ def _learn_weights(
     inputs[:] = 0.0
     for slot in range(run.live.n):
         short_loop()
-        inputs[slot] = _on_scale(ensemble, score[action, slot])
+        inputs[slot] = _scale_cost(ensemble, score[action, slot])
         if levels:
             inputs[last + 1 + slot] = _level(ensemble, score, actions.n, slot, 0.0)
     for at in range(members):
         short_loop()
         if buffers.members.scored[at]:
             index, score_index = last - members + at, column - members + at
-            inputs[index] = _on_scale(ensemble, origin + score[action, score_index])
+            inputs[index] = _scale_cost(ensemble, origin + score[action, score_index])
             if levels:
                 inputs[last + 1 + index] = _level(ensemble, score, actions.n, score_index, origin)
     inputs[last] = 1.0
     noise = np.float64(_rank(score, action, actions.n, ranking) + 1)
     noise /= math.sqrt(_fairness(label, actions.n)) * np.float64(label.weight)
-    cost = _on_scale(ensemble, label.cost)
+    cost = _scale_cost(ensemble, label.cost)
     error = cost
     for i in range(len(inputs)):
         error -= ensemble.weights[i] * inputs[i]

@@ -220,7 +220,7 @@ def rest(ensemble: Ensemble, names: Collection[str]) -> None:
 
     A score that works again begins with weight 0.
     """
-    names = _with_those_upon(ensemble, names)
+    names = _add_dependents(ensemble, names)
     for at, name in enumerate(names_of(ensemble)):
         if name in names and not ensemble.members.rests[at]:
             _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, _first_weight(ensemble) + at))
@@ -232,7 +232,7 @@ def _first_weight(ensemble: Ensemble) -> int:
     return constant_of(ensemble) - len(ensemble.members.rests)
 
 
-def _with_those_upon(ensemble: Ensemble, resting: Collection[str]) -> Collection[str]:
+def _add_dependents(ensemble: Ensemble, resting: Collection[str]) -> Collection[str]:
     """Return `resting` and the names of the scores that are computed from these."""
     return {*resting, *(name for name, needs in _needs_by_name(ensemble) if needs.upon in resting)}
 
@@ -252,7 +252,7 @@ def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], *indic
         spread[at, at] = UNSURE
 
 
-def without_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
+def drop_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
     """Return an ensemble with copied weights, without those of scores that `inputs` are too many for."""
     copy = ensemble._replace(weights=ensemble.weights.copy(), spread=ensemble.spread.copy())
     can_work = able_scores(ensemble._replace(members=ensemble.members._replace(inputs=inputs)))
@@ -267,7 +267,7 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
 
     A score is worth at least as much as any score that is computed from it.
     """
-    resting = _with_those_upon(ensemble, resting)
+    resting = _add_dependents(ensemble, resting)
     weights, spread = ensemble.weights.copy(), ensemble.spread.copy()
     indices = {name: at for at, name in enumerate(names_of(ensemble), _first_weight(ensemble))}
     for name, at in indices.items():  # the last bits depend on this order

@@ -314,7 +314,7 @@ def is_rule(inputs: Inputs, at: int) -> bool:
 
 
 @kernel
-def _new_of_line(run: LoopRun, line: int) -> tuple[int, int]:
+def _count_unknown(run: LoopRun, line: int) -> tuple[int, int]:
     """Return how many features of a line are unknown, and how many are numbers not yet known as such."""
     inputs, stream, features, numbers = run.live.ensemble.members.inputs, run.stream, 0, 0
     has_room = inputs.tally[Known.FEATURES] <= MOST_FEATURES
@@ -355,11 +355,11 @@ def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
         if fits and inputs.tally[Known.NUMBERS] + most <= MOST_NUMBERS:
             return True
     if line >= 0:
-        features, numbers = _new_of_line(run, line)
+        features, numbers = _count_unknown(run, line)
     if joins(inputs):
         for action in range(actions.n):
             short_loop()
-            more_features, more_numbers = _new_of_line(run, line_of(run, actions, action))
+            more_features, more_numbers = _count_unknown(run, line_of(run, actions, action))
             features += more_features
             numbers += more_numbers
     if features == 0 and numbers == 0:

@@ -119,7 +119,7 @@ def dot(a_values: NDArray[np.float32], b_values: NDArray[np.float32], n: int) ->
 
 
 @inline_kernel
-def _all_have(inputs: NDArray[np.float32], at: int) -> bool:
+def _all_nonzero(inputs: NDArray[np.float32], at: int) -> bool:
     """Return whether all events have an input other than 0 at index `at`."""
     all_have = True
     for event in range(len(inputs)):
@@ -140,7 +140,7 @@ def _multiply_together(
     first, second, third, fourth = gains[0], gains[1], gains[2], gains[3]
     o, p, q, r = inputs[0], inputs[1], inputs[2], inputs[3]
     for row in range(n):
-        if not _all_have(inputs, row):
+        if not _all_nonzero(inputs, row):
             continue
         n_rows += 1
         if n_rows == 1:
@@ -180,7 +180,7 @@ def _multiply(
     """
     n, n_rows, j, k, m, own = len(gains), 0, 0, 0, 0, inputs[event]
     for row in range(n):
-        if own[row] == 0 or (row < left and _all_have(inputs, row)):
+        if own[row] == 0 or (row < left and _all_nonzero(inputs, row)):
             continue
         n_rows += 1
         if n_rows == 1:

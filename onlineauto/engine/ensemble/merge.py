@@ -17,8 +17,8 @@ import numpy as np
 
 from onlineauto.engine.ensemble.branches import (
     Branch,
-    averaging,
     forgetting,
+    mean_retention,
     merge_moments,
     merge_squares,
     merge_statistic,
@@ -26,7 +26,7 @@ from onlineauto.engine.ensemble.branches import (
     sums_of,
 )
 from onlineauto.engine.ensemble.combiner_kernels import KEEPS, LATEST, OF_LEVEL, UNSURE
-from onlineauto.engine.ensemble.ensemble import without_stopped
+from onlineauto.engine.ensemble.ensemble import drop_stopped
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
 from onlineauto.engine.records.ensemble import (
@@ -90,7 +90,7 @@ def merge_ensembles(
     ]
     everyone = [base, *ends]
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
-    base, *ends = everyone = [_widen_range(without_stopped(each, inputs), widest) for each in everyone]
+    base, *ends = everyone = [_widen_range(drop_stopped(each, inputs), widest) for each in everyone]
     began, *sums = [sums_of(each.weights, each.spread) for each in everyone]
     weights, spread = merge_squares(began, sums, shares(learnt, forgetting(KEEPS)), UNSURE)
     return base._replace(
@@ -167,7 +167,7 @@ def _widen_range(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
 
 def _merge_errors(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
     """Return the mean squared error over all branches, and its number of events."""
-    parts = shares(learnt, averaging(float(base.error[1]), LATEST))
+    parts = shares(learnt, mean_retention(float(base.error[1]), LATEST))
     mean = float(merge_statistic(base.error[0], [end.error[0] for end in ends], parts))
     return np.array([max(mean, 0.0), min(base.error[1] + sum(learnt), LATEST)])
 
@@ -176,7 +176,7 @@ def _merge_costs(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]
     """Return the mean and the variance of costs over all branches, and their number of events."""
     seen = float(base.costs[CostSoFar.EVENTS])
     moments = [(each.costs[CostSoFar.MEAN], each.costs[CostSoFar.VARIANCE]) for each in (base, *ends)]
-    parts = shares(learnt, averaging(seen, LATEST))
+    parts = shares(learnt, mean_retention(seen, LATEST))
     mean, variance = merge_moments(moments[0], moments[1:], parts)
     return np.array([min(seen + sum(learnt), LATEST) * (base.n_levels > 0), mean, variance])
 
@@ -304,7 +304,7 @@ def _merge_number(
     owners = [(end, int(np.flatnonzero(of == number)[0])) for end, of in ends if number in of]
     began, seen = number < base.tally[Known.NUMBERS], int(base.seen[-1])
     learnt = np.array([int(end.seen[-1]) - seen for end, _ in owners])
-    parts = shares(learnt, averaging(float(seen) if began else 0.0, MEMORY))
+    parts = shares(learnt, mean_retention(float(seen) if began else 0.0, MEMORY))
     moments = [(end.numbers.mean[at], end.numbers.variance[at]) for end, at in owners]
     first = (merged_numbers.mean[number], merged_numbers.variance[number]) if began else moments[0]
     merged_numbers.mean[number], merged_numbers.variance[number] = merge_moments(first, moments, parts)

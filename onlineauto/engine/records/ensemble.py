@@ -38,7 +38,7 @@ class Inputs(NamedTuple):
     number: NDArray[np.int64]  # [inputs]: index of the input among the numbers, or an `InputKind`
     names: NDArray[np.int64]  # [inputs]: index of the number that a word's name belongs to, or -1
     amount: NDArray[np.float64]  # [inputs]: the number in that name
-    divided: NDArray[np.int64]  # [inputs]: for a bin split off another bin, the input of that bin; else 0
+    divided: NDArray[np.int64]  # [inputs]: the input of the bin that this bin was split from, or 0
     wide: NDArray[np.int64]  # [WIDE]: number of learnt events that exceeded each limit
     seen: NDArray[np.int64]  # [actions + 1]: number of events learnt with each action; the total
     action: NDArray[np.uint64]  # [actions]: key of each known action

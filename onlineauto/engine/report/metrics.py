@@ -114,7 +114,7 @@ class Metrics(Counters):
         if self._explored is not None:
             has_cost = outcomes.labelled
             if self._as_vw and self._kind == "cb_explore_adf":
-                has_cost = _any(_is_known(block), block.cost_start[block.event_start])
+                has_cost = _any_per_run(_is_known(block), block.cost_start[block.event_start])
             self._explored.update(block, outcomes, learns=learns & (n_actions > 0), has_cost=has_cost)
 
     def _update_slots(self, outcomes: Outcomes, slots: Slots) -> None:
@@ -183,7 +183,9 @@ class Metrics(Counters):
             return np.ones(len(outcomes), bool) if self._as_vw else ~outcomes.holdout
         labelled = outcomes.labelled
         if self._as_vw and self._kind != "simple":
-            labelled = _any(_is_known(block) & (block.probability > 0), block.cost_start[block.event_start])
+            labelled = _any_per_run(
+                _is_known(block) & (block.probability > 0), block.cost_start[block.event_start]
+            )
         return labelled & ~outcomes.holdout
 
 
@@ -310,7 +312,7 @@ def _is_known(block: Block) -> NDArray[np.bool_]:
     return known
 
 
-def _any(mask: NDArray[np.bool_], start: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _any_per_run(mask: NDArray[np.bool_], start: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for each run of entries, from one start to the next, whether the mask is true for any entry."""
     count = np.concatenate(([0], np.cumsum(mask)))[start]
     return np.diff(count) > 0

@@ -177,14 +177,14 @@ class ProgressTable(Counters):
         with np.errstate(all="ignore"):
             begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
             if len(begins):
-                outcomes = self._without_first(outcomes, int(begins[-1]))
+                outcomes = self._discard_before(outcomes, int(begins[-1]))
             if outcomes.slots is not None:
                 outcomes = of_events(outcomes, outcomes.slots, all_slots=self._all_slots)
             self._record_labels(outcomes)
             terms, totals = self._add_up(outcomes)
             start = 0
             while emit is not None:
-                row = _first_reaching(totals.weight, start, self._mark)
+                row = _find_mark(totals.weight, start, self._mark)
                 if row == len(outcomes):
                     break
                 self._add_recent(terms, start, row + 1)
@@ -193,7 +193,7 @@ class ProgressTable(Counters):
             self._add_recent(terms, start, len(outcomes))
             self._keep_totals(outcomes, totals)
 
-    def _without_first(self, outcomes: Outcomes, begin: int) -> Outcomes:
+    def _discard_before(self, outcomes: Outcomes, begin: int) -> Outcomes:
         """Count all events before event `begin` of a block as unlabelled, because learning restarts there."""
         self.weighted_unlabelled += self.weighted_labelled
         self.weighted_labelled = self.weighted_labels = self.sum_loss = 0.0
@@ -230,16 +230,16 @@ class ProgressTable(Counters):
         terms = _Terms(
             np.where(held_out, 0, loss), np.where(held_out, weight, 0), np.where(held_out, loss, 0)
         )
-        of_labelled = _running(self.weighted_labelled, np.where(labelled & ~held_out, weight, 0))
-        of_others = _running(self.weighted_unlabelled, np.where(labelled, 0, weight))
+        of_labelled = _running_sums(self.weighted_labelled, np.where(labelled & ~held_out, weight, 0))
+        of_others = _running_sums(self.weighted_unlabelled, np.where(labelled, 0, weight))
         return terms, _Totals(
             example_number=self.example_number + np.cumsum(~held_out),
             labelled=of_labelled,
             unlabelled=of_others,
             weight=of_labelled + of_others,
-            loss=_running(self.sum_loss, terms.loss),
-            held_weight=_running(self.holdout_weight, terms.held_weight),
-            held_loss=_running(self.holdout_loss, terms.held_loss),
+            loss=_running_sums(self.sum_loss, terms.loss),
+            held_weight=_running_sums(self.holdout_weight, terms.held_weight),
+            held_loss=_running_sums(self.holdout_loss, terms.held_loss),
         )
 
     def _keep_totals(self, outcomes: Outcomes, totals: _Totals) -> None:
@@ -396,13 +396,13 @@ def _average(loss: float, weight: float) -> str:
     return format_fixed(float(np.divide(loss, weight)), digits=6)
 
 
-def _running(start: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
+def _running_sums(start: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return `start` plus the first term, plus the second, and so on: float64[n]."""
     sums: NDArray[np.float64] = np.cumsum(np.concatenate(([start], terms)))
     return sums[1:]
 
 
-def _first_reaching(weight: NDArray[np.float64], start: int, mark: float) -> int:
+def _find_mark(weight: NDArray[np.float64], start: int, mark: float) -> int:
     """Return the first event from `start` on at which `weight` reaches the mark, or the number of events.
 
     Weights of events can be negative, so a binary search is impossible. The search uses windows of growing

@@ -187,7 +187,7 @@ def _config(entry: _Rotate | _Swap) -> Config:
     elements = (tuple(_name_bytes(name) for name in interaction) for interaction in entry.elements)
     config = Config.of(elements, entry.kind)
     for name, value in entry.settings.items():
-        config = config.setting(name, value)
+        config = config.with_setting(name, value)
     return config
 
 

@@ -28,7 +28,7 @@ from onlineauto.engine.search.live_arrays import NEVER, arrays_of, forget_eviden
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import (
     WaitingConfig,
-    began,
+    events_before,
     learnt_cells,
     prepare_waiting,
     put_back,
@@ -416,7 +416,7 @@ class LiveConfigs:
             cells=cells,
             lanes=model.lanes[lanes],
             sums=model.sums[live].copy(),
-            began=began(self._decay, int(self.arrays.tally[Tally.LEARNT])),
+            began=events_before(self._decay, int(self.arrays.tally[Tally.LEARNT])),
             evidence=tuple(state[live].copy() for state in self._states()),
             champion=self.policy(live, RewardOwner.CHAMPION),
             updates=int(self.arrays.schedule.updates[live]),
@@ -428,7 +428,7 @@ class LiveConfigs:
 
     def _unpark(self, live: int, parked: WaitingConfig, model: Model) -> None:
         """Restore a waiting config. Models that were reset since are copied from the champion."""
-        same = parked.began == began(self._decay, int(self.arrays.tally[Tally.LEARNT]))
+        same = parked.began == events_before(self._decay, int(self.arrays.tally[Tally.LEARNT]))
         if not same.all():
             self._lanes.copy(0, live, model)
         lanes = self._lanes.of(live, model)

@@ -172,7 +172,7 @@ class Searching:
         if self._next is not None:
             return "the stream ended before the journal that was replayed"
         if self._ended is None:
-            return "the journal that was replayed broke off; decisions at its end may be missing"
+            return "the journal that was replayed is incomplete; decisions at its end may be missing"
         return f"the journal that was replayed ended after {self._ended} events; nothing was decided since"
 
     @property

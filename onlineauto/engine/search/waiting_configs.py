@@ -33,10 +33,10 @@ class WaitingConfig(NamedTuple):
     updates: int
     compared: int
     level: float
-    began: NDArray[np.int64] = np.zeros(1, np.int64)  # see the function `began`
+    began: NDArray[np.int64] = np.zeros(1, np.int64)  # see `events_before`
 
 
-def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
+def events_before(decay: Decay, learnt: int) -> NDArray[np.int64]:
     """Return the number of events learnt before each model of ``--epsilon_decay`` began.
 
     `learnt` is the number of events learnt so far.

@@ -90,7 +90,7 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
         context, actions = _split(first, roles["event"], columns)
         chosen["categories"] = _ids(schema, columns)
         return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **chosen)
-    raise _ambiguity(schema, "what the actions are")
+    raise _ambiguity(schema, "which column or columns describe the actions")
 
 
 def _first_name(schema: Any, names: Iterable[str], role: str) -> str | None:

@@ -180,7 +180,7 @@ _TEXTS: dict[ProblemCode, tuple[str, str]] = {
         "the interactions of the event make {text} crossed features, more than --max_crossed",
         "learnt without the widest ones",
     ),
-    ProblemCode.VW_INT: ("{text} is not a good int", _ZERO),
+    ProblemCode.VW_INT: ("{text} is not a valid int", _ZERO),
     ProblemCode.NOT_PARQUET: ("the file cannot be opened: {text}", "file skipped"),
     ProblemCode.OTHER_COLUMNS: ("the columns are not those of the dataset: {text}", "file skipped"),
     ProblemCode.ROW_GROUP: ("row group cannot be read: {text}", "its other rows skipped"),
@@ -188,7 +188,10 @@ _TEXTS: dict[ProblemCode, tuple[str, str]] = {
     ProblemCode.EVENT_MISSING: ("the column {text} of events is null", "its rows skipped"),
     ProblemCode.EVENT_AGAIN: ("event of column {text} occurs again after another event", _SKIPPED),
     ProblemCode.MESSAGE: ("message cannot be used: {text}", "message skipped"),
-    ProblemCode.OFFSETS_LOST: ("the topic no longer has {text}", "reading goes on behind them"),
+    ProblemCode.OFFSETS_LOST: (
+        "the topic no longer has {text}",
+        "they are skipped",
+    ),
 }
 
 _VALUES = (ProblemCode.JSON_VALUE, ProblemCode.JSON_UNEXPECTED)
@@ -298,7 +301,7 @@ class Diagnostics:
         encoded, file = text.encode("utf-8", "replace"), reading or self.reading
         self.keep(make_diagnostic(code, file=file, line=line, column=1, text=encoded, unit="event"))
 
-    def since(self, counts: Counter[ProblemCode], kept: int) -> Diagnostics:
+    def problems_since(self, counts: Counter[ProblemCode], kept: int) -> Diagnostics:
         """Return the problems added since the counters had these counts and `kept` problems were stored."""
         return Diagnostics(counts=self.counts - counts, kept=self.kept[kept:])
 

@@ -119,7 +119,7 @@ class EventSource(Protocol):
 
 @runtime_checkable
 class EndlessSource(EventSource, Protocol):
-    """A source that goes on, such as a topic: no pass over it ends."""
+    """A source without an end, such as a topic; a pass over it never ends."""
 
     def saved(self) -> None:
         """Receive the notice that the last position is in a file."""

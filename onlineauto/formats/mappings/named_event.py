@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import InputError, shown
 from onlineauto.formats.mappings.token_kernels import LARGE
-from onlineauto.formats.mappings.values import is_missing, is_sequence, no_feature, plain, whole_number
+from onlineauto.formats.mappings.values import (
+    invalid_feature_error,
+    is_missing,
+    is_sequence,
+    plain,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -390,4 +396,4 @@ def _feature(namespace: str, name: str, value: object, where: str) -> Iterator[t
         if number:
             yield namespace, name, number
     else:
-        raise no_feature(builtin, where)
+        raise invalid_feature_error(builtin, where)

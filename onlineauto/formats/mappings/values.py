@@ -123,13 +123,13 @@ def plain_tree(value: object, where: str) -> Any:
     if is_sequence(builtin):
         return [plain_tree(each, f"{where}: {index}") for index, each in enumerate(builtin)]
     if builtin is not None and not isinstance(builtin, str | int | float):
-        raise no_feature(builtin, where)
+        raise invalid_feature_error(builtin, where)
     if isinstance(builtin, float) and math.isinf(builtin):
         raise InputError(f"{where}: value {shown(value)} is infinite")
     return builtin
 
 
-def no_feature(value: object, where: str) -> InputError:
+def invalid_feature_error(value: object, where: str) -> InputError:
     """Return the error for a value that cannot be a feature, with the remedy."""
     if isinstance(value, _DATES):
         return InputError(

@@ -67,12 +67,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             if part is not None:
                 part.unlink(missing_ok=True)
             if isinstance(error, OSError) and (part is None or error.filename in (None, os.fspath(part))):
-                raise _unwritable(path, target.parent, error) from error
+                raise _write_error(path, target.parent, error) from error
             raise
     _sync_directory(target.parent)
 
 
-def _unwritable(path: str | os.PathLike[str], folder: Path, error: OSError) -> OutputError:
+def _write_error(path: str | os.PathLike[str], folder: Path, error: OSError) -> OutputError:
     """Return the error for a file that cannot be written, with a hint if the folder is missing."""
     if folder.is_dir():
         reason = error.strerror or str(error)

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import models, overload, register_model
 
-from onlineauto.jit.compiler.intrinsics import returning
+from onlineauto.jit.compiler.intrinsics import intrinsic_with_result
 
 _N = 4
 _WRITE, _SOON, _DATA = 1, 3, 1
@@ -76,13 +76,13 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: A
     return builder.bitcast(place, kind.as_pointer())
 
 
-@returning(FOUR, "x")
+@intrinsic_with_result(FOUR, "x")
 def splat(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     one = context.cast(builder, arguments[0], signature.args[0], types.float32)
     return _gather(builder, _VECTOR, [one] * _N)
 
 
-@returning(FOUR, "a", "b", "c", "d")
+@intrinsic_with_result(FOUR, "a", "b", "c", "d")
 def four(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     parts = [
         context.cast(builder, value, kind, types.float32)
@@ -91,7 +91,7 @@ def four(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return _gather(builder, _VECTOR, parts)
 
 
-@returning(FLAGS, "a", "b", "c", "d")
+@intrinsic_with_result(FLAGS, "a", "b", "c", "d")
 def flags(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     parts = [
         context.is_true(builder, kind, value) for value, kind in zip(arguments, signature.args, strict=True)
@@ -99,37 +99,37 @@ def flags(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return _gather(builder, _BITS, parts)
 
 
-@returning(FLAGS, "table", "row", "column")
+@intrinsic_with_result(FLAGS, "table", "row", "column")
 def load_flags(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     kind = ir.VectorType(ir.IntType(8), _N)
     place = _pointer(context, builder, signature, arguments, kind)
     return builder.trunc(builder.load(place, align=1), _BITS)
 
 
-@returning(types.boolean, "where", "i")
+@intrinsic_with_result(types.boolean, "where", "i")
 def flag(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     place = context.cast(builder, arguments[1], signature.args[1], types.int32)
     return builder.extract_element(arguments[0], place)
 
 
-@returning(types.boolean, "where")
+@intrinsic_with_result(types.boolean, "where")
 def some(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     number = builder.bitcast(arguments[0], ir.IntType(_N))
     return builder.icmp_unsigned("!=", number, ir.Constant(number.type, 0))
 
 
-@returning(types.float32, "value", "i")
+@intrinsic_with_result(types.float32, "value", "i")
 def element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     place = context.cast(builder, arguments[1], signature.args[1], types.int32)
     return builder.extract_element(arguments[0], place)
 
 
-@returning(FOUR, "table", "row", "column")
+@intrinsic_with_result(FOUR, "table", "row", "column")
 def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.load(_pointer(context, builder, signature, arguments), align=4)
 
 
-@returning(FOUR, "row", "at")
+@intrinsic_with_result(FOUR, "row", "at")
 def load_from(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     at = context.cast(builder, arguments[1], signature.args[1], types.intp)
@@ -142,13 +142,13 @@ def load_from(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
     return builder.load(builder.bitcast(builder.gep(array.data, [at]), _VECTOR.as_pointer()), align=4)
 
 
-@returning(types.void, "table", "row", "column", "value")
+@intrinsic_with_result(types.void, "table", "row", "column", "value")
 def store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     builder.store(arguments[3], _pointer(context, builder, signature, arguments), align=4)
     return context.get_dummy_value()
 
 
-@returning(types.void, "table", "row", "column")
+@intrinsic_with_result(types.void, "table", "row", "column")
 def prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
@@ -160,29 +160,29 @@ def prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return context.get_dummy_value()
 
 
-@returning(FOUR, "value")
+@intrinsic_with_result(FOUR, "value")
 def root(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     kind = ir.FunctionType(_VECTOR, [_VECTOR])
     function = builder.module.globals.get("llvm.sqrt.v4f32")
     return builder.call(function or ir.Function(builder.module, kind, "llvm.sqrt.v4f32"), arguments)
 
 
-@returning(FLAGS, "one", "other")
+@intrinsic_with_result(FLAGS, "one", "other")
 def at_most(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.fcmp_ordered("<=", arguments[0], arguments[1])
 
 
-@returning(FLAGS, "one", "other")
+@intrinsic_with_result(FLAGS, "one", "other")
 def below(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.fcmp_ordered("<", arguments[0], arguments[1])
 
 
-@returning(FLAGS, "one", "other")
+@intrinsic_with_result(FLAGS, "one", "other")
 def both(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.and_(arguments[0], arguments[1])
 
 
-@returning(FOUR, "where", "one", "other")
+@intrinsic_with_result(FOUR, "where", "one", "other")
 def pick(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.select(*arguments)
 
@@ -191,7 +191,7 @@ def _arithmetic(name: str) -> Any:
     def apply(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return getattr(builder, name)(*arguments)
 
-    return returning(FOUR, "one", "other")(apply)
+    return intrinsic_with_result(FOUR, "one", "other")(apply)
 
 
 _ADD, _MUL, _DIV = map(_arithmetic, ("fadd", "fmul", "fdiv"))

@@ -83,7 +83,7 @@ def result_of(kind: Any) -> Kind:
     return Number(_CODES[kind])
 
 
-def returning(result: Any, *names: str) -> Callable[[Callable[..., Any]], Any]:
+def intrinsic_with_result(result: Any, *names: str) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that turns a function that emits instructions into an intrinsic.
 
     Parameters
@@ -106,7 +106,7 @@ def returning(result: Any, *names: str) -> Callable[[Callable[..., Any]], Any]:
     return made
 
 
-@returning(types.none, "address", "given")
+@intrinsic_with_result(types.none, "address", "given")
 def call_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Call the kernel at an address from another kernel; it returns nothing."""
     words = stack_words(builder, _words(signature.args[1]))
@@ -129,7 +129,7 @@ def _words(kind: Any) -> int:
     return 3 + 2 * kind.ndim if isinstance(kind, types.Array) else 1
 
 
-@returning(types.void)
+@intrinsic_with_result(types.void)
 def short_loop(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Emit empty inline assembly marked ``convergent``, so that LLVM does not copy the body of the loop."""
     nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "", "", side_effect=True)
@@ -142,7 +142,7 @@ def local_array(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     wanted = np.empty(shape, dtype)
     kind: Any = types.Array(from_dtype(wanted.dtype), wanted.ndim, "C")
 
-    @returning(kind)
+    @intrinsic_with_result(kind)
     def make(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return stack_array(context, builder, kind, wanted)
 

@@ -148,12 +148,12 @@ def _load_array(context: Any, builder: Any, kind: ArrayKind, words: Any, at: int
     array.nitems, array.itemsize = (_load_word(builder, words, at + i, _WORD) for i in (0, 1))
     array.data = _load_word(builder, words, at + 2, array.data.type)
     axes = [_load_word(builder, words, at + 3 + i, _WORD) for i in range(2 * kind.ndim)]
-    array.shape = _gathered(builder, array.shape.type, axes[: kind.ndim])
-    array.strides = _gathered(builder, array.strides.type, axes[kind.ndim :])
+    array.shape = _gather(builder, array.shape.type, axes[: kind.ndim])
+    array.strides = _gather(builder, array.strides.type, axes[kind.ndim :])
     return array._getvalue()  # noqa: SLF001 - Numba has no other name for it
 
 
-def _gathered(builder: Any, kind: Any, parts: list[Any]) -> Any:
+def _gather(builder: Any, kind: Any, parts: list[Any]) -> Any:
     value = ir.Constant(kind, ir.Undefined)
     for i, part in enumerate(parts):
         value = builder.insert_value(value, part, i)

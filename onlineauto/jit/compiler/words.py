@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
-from onlineauto.jit.compiler.intrinsics import returning
+from onlineauto.jit.compiler.intrinsics import intrinsic_with_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ def _little_endian(builder: Any, word: Any) -> Any:
 def _load(bits: int, result: Any) -> Any:
     kind = ir.IntType(bits)
 
-    @returning(result, "data", "i")
+    @intrinsic_with_result(result, "data", "i")
     def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _pointer(context, builder, signature, arguments, kind, bits // 8)
         return _little_endian(builder, builder.load(place, align=1))
@@ -70,7 +70,7 @@ def store8(typingctx: Any, data: Any, i: Any, word: Any) -> tuple[Any, Callable[
 
 
 def _compare(condition: str) -> Any:
-    @returning(types.uint64, "data", "i", "byte")
+    @intrinsic_with_result(types.uint64, "data", "i", "byte")
     def compare(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _pointer(context, builder, signature, arguments, _BYTES, LANES)
         one = context.cast(builder, arguments[2], signature.args[2], types.uint8)

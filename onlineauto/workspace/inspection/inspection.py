@@ -54,7 +54,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
             "cost_origin": float(shared[ORIGIN]),
         },
         "champion": _champion(workspace),
-        "predicted_by": _predicted_by(workspace),
+        "predicted_by": _describe_predictor(workspace),
         "stack": list(_ensemble(workspace)) if _searches(workspace) else [],
         "history": list(search_summary(workspace.searching)) if _searches(workspace) else [],
         "namespaces": list(_namespaces(workspace)),
@@ -82,7 +82,7 @@ def _champion(workspace: Workspace) -> dict[str, Any]:
     return {"interactions": [*interactions, *full_names], "settings": {}}
 
 
-def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
+def _describe_predictor(workspace: Workspace) -> dict[str, Any] | None:
     """Return what predicts in a search, and after how many events it took over; None without a search."""
     if not _searches(workspace):
         return None

@@ -169,7 +169,7 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
         )
     if not workspace.learner.task.training:
         raise OptionError("a model that only predicts (--testonly) cannot be warm-started")
-    if _of_learning(workspace.kind) != _of_learning(source.kind):
+    if _learning_kind(workspace.kind) != _learning_kind(source.kind):
         raise OptionError(
             f"{name} learns events of kind {source.kind}, but this model learns events of kind "
             f"{workspace.kind}"
@@ -221,8 +221,8 @@ def _check_wildcards(source: Workspace, names: set[bytes], name: str) -> None:
         )
 
 
-def _of_learning(kind: str) -> str:
-    """Return the kind of events from which costs are learnt, independent of exploration."""
+def _learning_kind(kind: str) -> str:
+    """Return a kind of events without its exploration, which does not change how costs are learnt."""
     return kind.replace("cb_explore", "cb")
 
 
@@ -242,7 +242,7 @@ def _config(workspace: Workspace, source: Workspace, known: Sequence[bytes]) -> 
     config = Config.of(_champion_interactions(source, known), ConfigKind.INCLUSION)
     for name, value in settings.items():
         if name in searched and defaults.get(name, value) != value:
-            config = config.setting(name, value)
+            config = config.with_setting(name, value)
     return config
 
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import (
-    averaging,
-    learnt_by,
+    count_learnt,
+    mean_retention,
     merge_cells,
     merge_moments,
     merge_statistic,
@@ -244,7 +244,7 @@ class Baseline(Member):
         return BaselineScratch(np.zeros(2 * MOST_PRODUCTS, np.uint64))
 
     def prices(self, work: Work) -> tuple[float]:
-        """Return the work: products of the context once, and its features for each action."""
+        """Return the work: the products of the context once, and the context's features for each action."""
         keys, single = 2.0 if work.joined else 1.0, 1 + work.widest
         return ((1.0 + LEARNT) * (single + comb(work.widest, 2)) + keys * work.visits * single,)
 
@@ -272,7 +272,7 @@ class Baseline(Member):
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> BaselineState:
         """Return cells merged by their precisions, and the merged mean and errors of the costs."""
-        began, ends, learnt = base.state, [each.state for each in branches], learnt_by(branches)
+        began, ends, learnt = base.state, [each.state for each in branches], count_learnt(branches)
         weights, spread = merge_cells(
             (began.weights[:, None], began.spread[:, None]),
             [(end.weights[:, None], end.spread[:, None]) for end in ends],
@@ -280,7 +280,7 @@ class Baseline(Member):
             keeps=KEEPS,
             bounds=(SURE, _UNSURE),
         )
-        parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
+        parts = shares(learnt, mean_retention(float(branches[0].seen[-1, 0]), LATEST))
         mean, variance = merge_moments(began.costs, [end.costs for end in ends], parts)
         error = merge_statistic(began.costs[_Cost.ERROR], [end.costs[_Cost.ERROR] for end in ends], parts)
         return BaselineState(weights[:, 0], spread[:, 0], np.array([mean, variance, error]))

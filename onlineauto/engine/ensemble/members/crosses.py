@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import averaging, learnt_by, merge_cells, merge_statistic, shares
+from onlineauto.engine.ensemble.branches import (
+    count_learnt,
+    mean_retention,
+    merge_cells,
+    merge_statistic,
+    shares,
+)
 from onlineauto.engine.ensemble.input_kernels import joins
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
@@ -303,7 +309,7 @@ class CrossesMember(Member):
         The result is not exact for actions and bins that branches have found in different orders since the
         base.
         """
-        began, ends, learnt = base.state, [each.state for each in branches], learnt_by(branches)
+        began, ends, learnt = base.state, [each.state for each in branches], count_learnt(branches)
         weights, spread = merge_cells(
             (began.weights.T, began.spread.T),
             [(end.weights.T, end.spread.T) for end in ends],
@@ -311,7 +317,7 @@ class CrossesMember(Member):
             keeps=KEEPS,
             bounds=(SURE, SPREAD),
         )
-        parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
+        parts = shares(learnt, mean_retention(float(branches[0].seen[-1, 0]), LATEST))
         planes = np.ascontiguousarray(weights.T), np.ascontiguousarray(spread.T)
         return Crosses(*planes, merge_statistic(began.mean, [end.mean for end in ends], parts))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import averaging, merge_moments, shares, without_learning
+from onlineauto.engine.ensemble.branches import mean_retention, merge_moments, shares, without_learning
 from onlineauto.engine.ensemble.input_kernels import deviations
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Need, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
@@ -227,7 +227,7 @@ class Layer(Member):
         learnt = np.array([np.maximum(end[_Measure.COUNT] - began[_Measure.COUNT], 0.0) for end in ends])
         totals = np.array([branch.seen[-1, 1] - branch.seen[-1, 0] for branch in same], np.float64)
         learnt = np.where(began[_Measure.COUNT] < MEMORY, learnt, totals[:, None])
-        part = shares(learnt, averaging(began[_Measure.COUNT], MEMORY))
+        part = shares(learnt, mean_retention(began[_Measure.COUNT], MEMORY))
         mean, variance = merge_moments(began[_Measure.MEAN :], [end[_Measure.MEAN :] for end in ends], part)
         count = np.minimum(began[_Measure.COUNT] + learnt.sum(axis=0), MEMORY)
         regression = merge_waves(base_branch, parts, inputs, WAVY_SPREAD)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import averaging, learnt_by, merge_statistic, shares
+from onlineauto.engine.ensemble.branches import count_learnt, mean_retention, merge_statistic, shares
 from onlineauto.engine.ensemble.member import ANY, Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.prices import EACH, TOGETHER
@@ -199,7 +199,7 @@ class Ridge(Member):
         means = merge_statistic(
             base.state.mean,
             [each.state.mean for each in branches],
-            shares(learnt_by(branches), averaging(float(base.seen[-1, 0]), ANY)),
+            shares(count_learnt(branches), mean_retention(float(base.seen[-1, 0]), ANY)),
         )
         regression = merge_regression(parts[0], parts[1:], inputs, UNSURE, len(known), keeps=1.0)
         numbers = np.zeros_like(base.state.of)
