@@ -10,6 +10,7 @@ from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.values import Agreement, Point, Value
+from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.board import ChampionChange, LiveConfigSummary
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Status(msgspec.Struct, frozen=True):
         The lift over the control arm, the guardrails, and the alarms.
     skipped, skipped_latest : int and list of str
         The number of records of the log that could not be applied, and a description of the latest.
+    copies : list of CopyStatus
+        The copies of the log in another folder or in a topic, and how far they are behind.
     """
 
     ranked: int
@@ -92,6 +95,7 @@ class Status(msgspec.Struct, frozen=True):
     log_groups: int
     queued: int
     loss_window_seconds: float
+    copies: list[CopyStatus]
     time: float
 
 
@@ -203,5 +207,6 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         log_groups=loop.groups,
         queued=loop.queued,
         loss_window_seconds=0.0,  # an answer is sent only after the disk has its record
+        copies=[each.status() for each in loop.copies],
         time=loop.clock(),
     )
