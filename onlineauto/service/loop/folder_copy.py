@@ -101,12 +101,13 @@ class FolderCopy(LogCopier):
 
     def _copy_log(self, copy: SegmentLog, end: int) -> None:
         """Append the records up to a position to the copy."""
+        most = min(_CHUNK, self.log.segment_bytes)
         while self.position < end:
             lines, size = [], 0
             for _, line in self.log.lines(self.position, end):
                 lines.append(line)
                 size += len(line)
-                if size >= _CHUNK:
+                if size >= most:
                     break
             copy.append(lines)
             copy.sync()
