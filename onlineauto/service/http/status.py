@@ -9,6 +9,7 @@ import msgspec
 from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.experiment import ExperimentReport
+from onlineauto.service.learning.segments import SegmentSummary
 from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.board import ChampionChange, LiveConfigSummary
@@ -47,6 +48,8 @@ class Status(msgspec.Struct, frozen=True):
         The lift over the control arm, the guardrails, and the alarms.
     skipped, skipped_latest : int and list of str
         The number of records of the log that could not be applied, and a description of the latest.
+    segments : list of SegmentSummary
+        What the model prefers for whom.
     copies : list of CopyStatus
         The copies of the log in another folder or in a topic, and how far they are behind.
     """
@@ -89,6 +92,7 @@ class Status(msgspec.Struct, frozen=True):
     values: list[Value]
     agreement: Agreement
     points: list[Point]
+    segments: list[SegmentSummary]
     held_out: int
     experiment: ExperimentReport
     log_bytes: int
@@ -201,6 +205,7 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         values=board.values,
         agreement=board.agreement,
         points=board.points if points else [],
+        segments=board.segments,
         held_out=loop.learner.held_out,
         experiment=loop.experiment,
         log_bytes=loop.log.end,
