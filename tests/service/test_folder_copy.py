@@ -108,6 +108,23 @@ def test_a_restored_copy_has_the_same_log_model_and_decisions(
     from_log.close()
 
 
+def test_a_snapshot_written_during_a_copy_is_not_ahead_of_the_copied_log(
+    loop: Loop, target: Path, tmp_path: Path
+) -> None:
+    class Interrupted(FolderCopy):
+        def _copy_snapshot(self, copy: SegmentLog) -> None:
+            fill(loop, 10, name="meanwhile")
+            super()._copy_snapshot(copy)
+
+    copy = Interrupted(loop.folder, loop.log, target)
+    step(copy)
+    copy.close()
+    restore_folder(target, tmp_path / "again")
+    again = opened(tmp_path / "again")
+    assert (again.learner.learnt, again.learner.position) == (70, loop.log.end)
+    again.close()
+
+
 def test_a_backup_while_the_service_runs(
     loop: Loop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
