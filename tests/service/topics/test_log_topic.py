@@ -81,7 +81,7 @@ def test_records_that_no_broker_confirms_are_sent_again(broker: Broker, tmp_path
     log.append([decision("e1", 1.0)])
     log.sync()
     sending = LogTopic(tmp_path, log, broker.address("log"))
-    producer, sending._producer = sending._producer, Mock(flush=lambda seconds: 1)
+    producer, sending._producer = sending._producer, Mock(flush=Mock(return_value=1))
     with pytest.raises(InputError, match="the topic log has not confirmed the records"):
         sending.step()
     assert sending.status().behind_bytes == log.durable
