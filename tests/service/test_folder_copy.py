@@ -6,12 +6,15 @@ import io
 import os
 import shutil
 import subprocess
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
 from onlineauto.cli.main import main
+from onlineauto.service.http.metrics import ServiceMetrics
+from onlineauto.service.http.status import status_of
 from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder_copy import FolderCopy, OtherLogError, restore_folder
@@ -25,10 +28,10 @@ from tests.service.traffic import CONFIGURATION
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from starlette.testclient import TestClient
+    from onlineauto.service.log.log_copier import CopyStatus
 
 
 def opened(folder: Path, **options: Any) -> Loop:
@@ -193,45 +196,34 @@ def test_flipped_bytes_and_lost_segments_of_the_copy_are_reported_with_their_ran
     again.close()
 
 
-def test_a_second_disk_that_is_away_never_stops_the_service(
-    serve: Callable[..., TestClient], tmp_path: Path
-) -> None:
-    target, away = tmp_path / "disk2", tmp_path / "away"
-    client = serve()
-    loop: Loop = client.app_state["loop"]
+def test_a_second_disk_that_is_away_never_stops_the_service(loop: Loop, tmp_path: Path) -> None:
+    target = tmp_path / "disk2"
+    metrics = ServiceMetrics(partial(status_of, loop))
+
+    def state() -> CopyStatus:
+        return status_of(loop).copies[0]
+
     with FolderCopy(loop.folder, loop.log, target) as copy:
-        loop.copies = [copy]
-
-        def pairs(name: str) -> None:
-            for number in range(20):
-                body = {"event_id": f"{name}{number}", "actions": {"a": {"x": 1}, "b": {"y": 1}}}
-                assert client.post("/v1/rank", json=body).status_code == 200
-                assert client.post("/v1/reward", json={"event_id": f"{name}{number}", "reward": 1}).is_success
-
-        def state() -> dict[str, Any]:
-            (found,) = client.get("/v1/status").json()["copies"]
-            return dict(found)
-
-        pairs("before")  # the disk is away from the start
-        until(lambda: state()["failures"] > 0)
-        assert "does not exist" in state()["error"]
-        assert state()["behind_bytes"] > 0
-        assert state()["lag_seconds"] > 0
+        loop.copies = [copy]  # the disk is away from the start
+        until(lambda: state().failures > 0)
+        assert "does not exist" in state().error
+        assert state().behind_bytes == loop.log.durable
+        assert state().lag_seconds > 0
         target.mkdir()
-        until(lambda: state()["behind_bytes"] == 0 and not state()["error"])
-        target.rename(away)
-        pairs("gone")
-        until(lambda: state()["error"])
-        assert client.get("/healthz").text == "ok\n"
-        assert not (target / "log").exists()
+        until(lambda: state().behind_bytes == 0 and not state().error)
+        assert state().lag_seconds == 0
+        target.rename(tmp_path / "away")
+        fill(loop, 20, name="gone")
+        until(lambda: state().error)
+        assert (loop.trouble, loop.writable, loop.learner.learnt) == ("", True, 80)
+        assert not target.exists()
         target.mkdir()  # another disk
-        until(lambda: state()["behind_bytes"] == 0 and not state()["error"])
-        metrics = client.get("/metrics").text
-        failures = state()["failures"]
+        until(lambda: state().behind_bytes == 0 and not state().error)
+        failures, text = state().failures, metrics.text().decode()
         assert failures >= 2
-        assert f'onlineauto_copy_failures_total{{target="{target}"}} {float(failures)}' in metrics
-        assert f'onlineauto_copy_behind_bytes{{target="{target}"}} 0.0' in metrics
-        assert f'onlineauto_copy_lag_seconds{{target="{target}"}} 0.0' in metrics
+        assert f'onlineauto_copy_failures_total{{target="{target}"}} {float(failures)}' in text
+        assert f'onlineauto_copy_behind_bytes{{target="{target}"}} 0.0' in text
+        assert f'onlineauto_copy_lag_seconds{{target="{target}"}} 0.0' in text
     assert list(SegmentLog(target / "log", read_only=True).lines(0)) == list(loop.log.lines(0))
 
 
