@@ -294,7 +294,7 @@ def test_a_copy_follows_the_removal_of_old_segments(loop: Loop, target: Path, tm
 
 @pytest.mark.ci
 def test_a_killed_service_whose_disk_is_lost_continues_from_its_copy(tmp_path: Path, target: Path) -> None:
-    folder, ranked, rewarded = tmp_path / "loop", {}, set[str]()
+    folder, ranked, rewarded = tmp_path / "loop", dict[str, list[Any]](), set[str]()
     for number in range(3):
         words = (
             "--reward_wait",
