@@ -55,6 +55,20 @@ class LoopOptions:
         "positions. Stop the service first; it skips the blanks at its next start.",
         vw=False,
     )
+    backup: str | None = option(
+        None,
+        "Copy the log, the models and the snapshot to this folder, while the service runs; a later backup "
+        "to the same folder copies what is new.",
+        vw=False,
+        metavar="COPY",
+    )
+    restore: str | None = option(
+        None,
+        "Copy a backup, or what serve --ship has copied, to FOLDER, from where a service continues; each "
+        "record is checked, and what is lost is printed with its positions.",
+        vw=False,
+        metavar="COPY",
+    )
     app: str = option("default", "Name of the service, as it was served.", vw=False)
     new_token: str | None = option(
         None,
@@ -82,6 +96,8 @@ Examples:
   onlineauto loop ./loop --erase e1,e2
   onlineauto loop ./learner ./rank1 ./rank2 --erase e1,e2
   onlineauto loop ./loop --fill_gaps
+  onlineauto loop ./loop --backup /disk2/loop
+  onlineauto loop ./loop --restore /disk2/loop
   onlineauto loop ./loop --new_token rank,reward""",
 )
 
@@ -111,6 +127,8 @@ def run(argv: Sequence[str]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         print(add_token(folder / "tokens", options.new_token.split(",")))
         return 0
+    if options.restore is not None:
+        return _restore(Path(options.restore), folder)
     if not (folder / "log").is_dir():
         raise InputError(f"{folder} is not the folder of a service: it has no log")
     if options.fill_gaps:
@@ -118,7 +136,9 @@ def run(argv: Sequence[str]) -> int:
     from onlineauto.service.log.segment_log import SegmentLog
 
     log = SegmentLog(folder / "log", read_only=True, keep_damaged=True)
-    if options.export is not None:
+    if options.backup is not None:
+        _back_up(folder, log, Path(options.backup))
+    elif options.export is not None:
         _export(log, options.export)
     elif options.event is not None:
         _print_event(log, options.event, app=options.app)
@@ -214,6 +234,45 @@ def _fill_gaps(folder: Path) -> int:
         print(f"the positions {begin} to {end} of the log are lost: {end - begin} bytes")
     if not gaps:
         print("nothing is missing between the segments of the log")
+    return 0
+
+
+def _back_up(folder: Path, log: SegmentLog, target: Path) -> None:
+    """Copy the folder of a service, which may run.
+
+    Raises
+    ------
+    InputError
+        The target has another log, or a file cannot be copied.
+    """
+    from onlineauto.service.loop.folder_copy import FolderCopy
+
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        copy = FolderCopy(folder, log, target)
+        copy.step()
+        copy.close()
+    except OSError as error:
+        raise InputError(f"cannot back up {folder} to {target}: {error}; run it again") from None
+    print(f"{target} has the log up to position {copy.position}")
+
+
+def _restore(source: Path, folder: Path) -> int:
+    """Copy a backup to an empty folder, print what it has and what is lost, and return 0."""
+    from onlineauto.service.loop.folder_copy import restore_folder
+
+    with ExitStack() as stack:
+        _lock(folder, stack)
+        try:
+            restored = restore_folder(source, folder)
+        except OSError as error:
+            raise InputError(f"cannot restore {folder} from {source}: {error}") from None
+    print(f"the log has the positions {restored.begin} to {restored.end}; its last record: {restored.latest}")
+    if restored.torn:
+        print(f"the last {restored.torn} bytes were an incomplete record, and are cut off")
+    for what, parts in (("missing", restored.gaps), ("damaged", restored.damaged)):
+        for begin, end in parts:
+            print(f"the positions {begin} to {end} of the log are {what}: {end - begin} bytes are not learnt")
     return 0
 
 

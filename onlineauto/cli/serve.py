@@ -114,6 +114,13 @@ class ServeOptions:
         metavar="NAMES",
         listed=True,
     )
+    ship: str | None = option(
+        None,
+        "Existing folder on a second disk that receives a copy of the log, the models and the snapshot, at "
+        "most a moment behind. onlineauto loop --restore begins from it.",
+        vw=False,
+        metavar="FOLDER",
+    )
     log_topic: str | None = option(
         None,
         "Topic of Kafka, BROKER:PORT/TOPIC, that receives the decisions and rewards of the log, too, at "
@@ -206,8 +213,9 @@ def run(argv: Sequence[str]) -> int:
         raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
     if "cost_range" in configuration.supplied:
         raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
-    if options.log_topic is not None and options.follow is not None:
-        raise OptionError("--log_topic is for the learner, whose log has the records of its rank servers")
+    for name, each in (("log_topic", options.log_topic), ("ship", options.ship)):
+        if each is not None and options.follow is not None:
+            raise OptionError(f"--{name} is for the learner, whose log has the records of its rank servers")
     supplied = {name: configuration.get(name) for name in configuration.supplied - names}
     try:
         from onlineauto.service.http.server import Serving, serve
@@ -236,6 +244,7 @@ def run(argv: Sequence[str]) -> int:
         max_requests=options.max_requests,
         max_features=options.max_features,
         max_connections=options.max_connections,
+        ship=options.ship,
         log_topic=options.log_topic,
         client_settings=options.client_settings,
     )

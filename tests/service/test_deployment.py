@@ -30,6 +30,7 @@ def test_the_board_of_grafana_asks_for_metrics_that_there_are() -> None:
     }
     there = {f"onlineauto_{name}_total" for name in COUNTERS} | {f"onlineauto_{name}" for name in GAUGES}
     there |= {"onlineauto_reward", "onlineauto_requests_total", "onlineauto_request_seconds_bucket"}
+    there.add("onlineauto_copy_lag_seconds")
     assert asked
     assert asked <= there
     assert {"onlineauto_reward", "onlineauto_lag_seconds", "onlineauto_champion_changes_total"} <= asked

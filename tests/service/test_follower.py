@@ -18,6 +18,7 @@ from onlineauto.service.join.decision import read_decision
 from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.learning.experiment import CONTROL, arm_of, bucket_of
 from onlineauto.service.log.record import read_record, sealed
+from onlineauto.service.loop.folder_copy import FolderCopy, restore_folder
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.slots import rank_slots, reward_slots
@@ -294,6 +295,29 @@ def test_a_restored_rank_server_repeats_no_reward_and_no_decision(
     decisions = [read_decision(each) for _, each in loop.join._waiting.items()]
     assert {(each.rewards, each.value) for each in decisions} == (set() if how == "first" else {(2, 3.0)})
     loop.close()
+
+
+def test_a_rank_server_sends_a_restored_learner_again_what_it_lost(tmp_path: Path, loop: Loop) -> None:
+    (tmp_path / "disk2").mkdir()
+    copy, upstream = FolderCopy(loop.folder, loop.log, tmp_path / "disk2"), Beside(loop)
+    follower = Follower(tmp_path / "rank", upstream)
+    for number in range(20):
+        follower.rank(question(f"e{number}"), ignore_completion)
+        follower.reward(f"e{number}", 1.0, ignore_completion)
+        if number in (9, 19):
+            until(lambda: (follower.follow(), not follower.behind)[1])
+            until(lambda: loop.log.durable == loop.log.end)
+        if number == 9:
+            copy.step()
+    copy.close()
+    restore_folder(tmp_path / "disk2", tmp_path / "again")
+    upstream.loop = again = Loop(tmp_path / "again", CONFIGURATION)
+    assert again.join.counts.ranked == 10
+    follower.rank(question("later"), ignore_completion)
+    until(lambda: (follower.follow(), not follower.behind)[1])
+    assert (again.join.counts.ranked, again.join.counts.rewarded) == (21, 20)
+    follower.close()
+    again.close()
 
 
 def test_names_of_a_log_that_are_damaged_are_an_error(tmp_path: Path, loop: Loop) -> None:

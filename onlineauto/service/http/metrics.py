@@ -133,6 +133,7 @@ class ServiceMetrics(Collector):
         yield reward
         if isinstance(status, Status):
             yield from self._experiment(status)
+            yield from _copies(status)
 
     def _experiment(self, status: Status) -> Iterator[Metric]:
         found = status.experiment
@@ -164,3 +165,22 @@ class ServiceMetrics(Collector):
             counts = zip(_BOUNDS, accumulate(counter.counts), strict=True)
             seconds.add_metric([endpoint], [(bound, float(count)) for bound, count in counts], counter.total)
         yield seconds
+
+
+def _copies(status: Status) -> Iterator[Metric]:
+    behind = GaugeMetricFamily(
+        "onlineauto_copy_behind_bytes", "Bytes of the log that a copy does not have.", labels=["target"]
+    )
+    lag = GaugeMetricFamily(
+        "onlineauto_copy_lag_seconds",
+        "Age of the oldest record that a copy does not have.",
+        labels=["target"],
+    )
+    failures = CounterMetricFamily(
+        "onlineauto_copy_failures", "Failed attempts to copy the log.", labels=["target"]
+    )
+    for each in status.copies:
+        behind.add_metric([each.target], each.behind_bytes)
+        lag.add_metric([each.target], each.lag_seconds)
+        failures.add_metric([each.target], each.failures)
+    yield from (behind, lag, failures)

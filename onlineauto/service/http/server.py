@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +27,7 @@ from onlineauto.service.http.protocol.serving import event_loop, serve_until
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.join.decision import BYTES_PER_DECISION
+from onlineauto.service.loop.folder_copy import FolderCopy
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.upstream import HttpUpstream
@@ -35,10 +36,10 @@ from onlineauto.service.ranking.question import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from types import FrameType
 
     from onlineauto.service.http.app import Application
+    from onlineauto.service.log.log_copier import LogCopier
 
 _LOG = logging.getLogger("onlineauto.service")
 _SWITCH: Final = 0.0005
@@ -73,6 +74,7 @@ class Serving(msgspec.Struct, kw_only=True):
     max_body: int = 65_536
     max_requests: int = 1000
     max_connections: int | None = None
+    ship: str | None = None
     log_topic: str | None = None
     client_settings: str | None = None
 
@@ -118,12 +120,13 @@ def serve(serving: Serving) -> None:
             "max_pending": front.limits.pending,
             "max_connections": limits.most,
         }
-        try:
-            copying = _log_topic(serving, front)
-        except OnlineautoError:
-            front.close()
-            raise
-        with copying:
+        with ExitStack() as copying:
+            try:
+                for each in _copies_of(serving, front):
+                    copying.enter_context(each)
+            except OnlineautoError:
+                front.close()
+                raise
             _run(app, opened, partial(_LOG.info, "serving", extra=about))
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
     if app.is_abandoned:
@@ -205,15 +208,20 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
     return follower, follower_application(follower, waiting, tokens=tokens, most=most, hosts=hosts)
 
 
-def _log_topic(serving: Serving, front: Loop | Follower) -> AbstractContextManager[object]:
-    """Return the context in which the log is copied to a topic, if there is one."""
-    if serving.log_topic is None:
-        return nullcontext()
-    from onlineauto.service.topics.brokers import read_client_settings
-    from onlineauto.service.topics.log_topic import LogTopic
+def _copies_of(serving: Serving, front: Loop | Follower) -> list[LogCopier]:
+    """Return the copies of the log that are asked for; the loop reports their states."""
+    copies: list[LogCopier] = []
+    if serving.ship is not None:
+        copies.append(FolderCopy(serving.folder, front.log, serving.ship))
+    if serving.log_topic is not None:
+        from onlineauto.service.topics.brokers import read_client_settings
+        from onlineauto.service.topics.log_topic import LogTopic
 
-    settings = None if serving.client_settings is None else read_client_settings(serving.client_settings)
-    return LogTopic(serving.folder, front.log, serving.log_topic, settings)
+        settings = None if serving.client_settings is None else read_client_settings(serving.client_settings)
+        copies.append(LogTopic(serving.folder, front.log, serving.log_topic, settings))
+    if isinstance(front, Loop):
+        front.copies = copies
+    return copies
 
 
 def _run(app: Application, opened: socket.socket, announce: Callable[[], object]) -> None:

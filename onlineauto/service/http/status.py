@@ -9,7 +9,9 @@ import msgspec
 from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.experiment import ExperimentReport
+from onlineauto.service.learning.segments import SegmentSummary
 from onlineauto.service.learning.values import Agreement, Point, Value
+from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.board import ChampionChange, LiveConfigSummary
 
 if TYPE_CHECKING:
@@ -46,6 +48,10 @@ class Status(msgspec.Struct, frozen=True):
         The lift over the control arm, the guardrails, and the alarms.
     skipped, skipped_latest : int and list of str
         The number of records of the log that could not be applied, and a description of the latest.
+    segments : list of SegmentSummary
+        What the model prefers for whom.
+    copies : list of CopyStatus
+        The copies of the log in another folder or in a topic, and how far they are behind.
     """
 
     ranked: int
@@ -86,12 +92,14 @@ class Status(msgspec.Struct, frozen=True):
     values: list[Value]
     agreement: Agreement
     points: list[Point]
+    segments: list[SegmentSummary]
     held_out: int
     experiment: ExperimentReport
     log_bytes: int
     log_groups: int
     queued: int
     loss_window_seconds: float
+    copies: list[CopyStatus]
     time: float
 
 
@@ -197,11 +205,13 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         values=board.values,
         agreement=board.agreement,
         points=board.points if points else [],
+        segments=board.segments,
         held_out=loop.learner.held_out,
         experiment=loop.experiment,
         log_bytes=loop.log.end,
         log_groups=loop.groups,
         queued=loop.queued,
         loss_window_seconds=0.0,  # an answer is sent only after the disk has its record
+        copies=[each.status() for each in loop.copies],
         time=loop.clock(),
     )

@@ -22,10 +22,11 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.learners.options import CbOptions
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
 from onlineauto.service.join.replay import Skipped, replay, skipped_at
-from onlineauto.service.learning.experiment import CONTROL, Experiment
+from onlineauto.service.learning.experiment import CONTROL, TREATMENT, Experiment
 from onlineauto.service.learning.journal_file import SearchJournal
 from onlineauto.service.learning.labels import LabelledDecision, is_explored, label_line
 from onlineauto.service.learning.models import PUT, Models
+from onlineauto.service.learning.segments import Segments
 from onlineauto.service.learning.values import Values
 from onlineauto.service.log.record import read_record
 from onlineauto.workspace.run import Run, load_run
@@ -72,6 +73,7 @@ class _State(msgspec.Struct):
     latest: list[Skipped] = []
     held_out: int = 0
     experiment: dict[str, Any] = {}
+    segments: dict[str, Any] = {}
 
 
 class _LostError(InputError):
@@ -104,6 +106,8 @@ class LogLearner:
         The estimated values of the policies.
     experiment : Experiment
         The arms of the experiment.
+    segments : Segments
+        What the model prefers for whom.
     learnt, faulty, held_out : int
         Number of learnt decisions, of decisions that could not be learnt, and of those of the control arm.
     skipped : int
@@ -317,6 +321,7 @@ class LogLearner:
             self.latest,
             self.held_out,
             self.experiment.state(),
+            self.segments.state(),
         )
         return {"service": msgspec.structs.asdict(state)}
 
@@ -365,7 +370,7 @@ class LogLearner:
         self.values, self.join = Values(), Join(self._settings)
         self.position, self.waited = self.log.begin, 0.0
         self.learnt = self.faulty = self.skipped = self.held_out = self._used = 0
-        self.experiment = Experiment(self._settings)
+        self.experiment, self.segments = Experiment(self._settings), Segments()
         self.latest: list[Skipped] = []
 
     def _restore(self, path: Path) -> None:
@@ -381,6 +386,7 @@ class LogLearner:
             state = msgspec.convert(stored["service"], _State)
             join, values = Join.of(state.join), Values.of(state.values)
             experiment = Experiment.of(state.experiment, join.settings, join.now)
+            segments = Segments.of(state.segments)
         except (KeyError, ValueError, StructError) as error:
             raise InputError(f"{path} is not a snapshot of a service: {error}") from None
         if not self.log.begin <= state.position <= self.log.end:
@@ -395,7 +401,7 @@ class LogLearner:
         self.position, self.waited = state.position, state.waited
         self.learnt, self.faulty, self._used = state.learnt, state.faulty, state.used
         self.skipped, self.latest = state.skipped, state.latest
-        self.held_out, self.experiment = state.held_out, experiment
+        self.held_out, self.experiment, self.segments = state.held_out, experiment, segments
         self._journal.open(*state.journal)
         self._begin(workspace, stored)
 
@@ -457,7 +463,10 @@ class LogLearner:
             self.faulty += 1
             self._skip(skipped_at(self.log, ended.position, error))
             return None
-        return LabelledDecision(ended.position, labels, is_explored(line), record.arm, record.bucket)
+        explored = is_explored(line)
+        if explored and record.arm in ("", TREATMENT):
+            self.segments.take(line, record, ended.reward)
+        return LabelledDecision(ended.position, labels, explored, record.arm, record.bucket)
 
     def _learn(self, decided: list[LabelledDecision], mode: str) -> None:
         """Learn decisions, unless the mode is logging-only; count the decisions that cannot be learnt."""

@@ -93,7 +93,7 @@ class SegmentLog:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._starts = self._segment_starts()
             if read_only:
-                self.end = self.durable = self._starts[-1] + self._good_bytes(self._path(self._starts[-1]))
+                self.refresh()
                 return
             self._open_last()
         except OSError as error:
@@ -149,6 +149,18 @@ class SegmentLog:
         self.end = self.durable
         os.ftruncate(self._file, self.end - self._starts[-1])
         self._is_torn = False
+
+    def refresh(self) -> None:
+        """Find the lines that another process has appended, if the log is open for reading only.
+
+        Raises
+        ------
+        InputError
+            A segment is missing, or a damaged line precedes intact ones without `keep_damaged`.
+        """
+        if self._file < 0:
+            self._starts = self._segment_starts()
+            self.end = self.durable = self._starts[-1] + self._good_bytes(self._path(self._starts[-1]))
 
     def place_of(self, position: int) -> tuple[str, int]:
         """Return the name of the segment that contains a position, and the offset in it."""

@@ -9,6 +9,7 @@ import msgspec
 from onlineauto.api.champion import champion_of
 from onlineauto.automl.text import namespace_text
 from onlineauto.formats.lines.diagnostics import ProblemCode
+from onlineauto.service.learning.segments import SegmentSummary
 from onlineauto.service.learning.values import Agreement, Point, Value
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Board(msgspec.Struct, frozen=True):
         The champion first.
     values, points, agreement
         See `onlineauto.service.learning.values`.
+    segments : list of SegmentSummary
+        What the model prefers for whom.
     """
 
     model: str
@@ -73,6 +76,7 @@ class Board(msgspec.Struct, frozen=True):
     values: list[Value]
     points: list[Point]
     agreement: Agreement
+    segments: list[SegmentSummary]
 
 
 def board_of(learner: LogLearner) -> Board:
@@ -111,4 +115,5 @@ def board_of(learner: LogLearner) -> Board:
         values=values.values(),
         points=list(values.points),
         agreement=msgspec.structs.replace(values.agreement),
+        segments=learner.segments.summaries(),
     )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Configuration
     from onlineauto.service.log.group_commit import Done
+    from onlineauto.service.log.log_copier import LogCopier
     from onlineauto.service.log.record import LogRecord
 
 _LOG = logging.getLogger("onlineauto.service")
@@ -128,6 +129,7 @@ class Loop(Front):
     ) -> None:
         configuration, clock = service_configuration(configuration), clock or SteadyClock()
         self.every, self.keep_log = every or Every(), keep_log
+        self.copies: list[LogCopier] = []  # filled by the process that copies the log elsewhere
         self.failed: Exception | None = None
         self.unsaved: OSError | None = None
         self._again_at = self._took = 0.0

@@ -8,15 +8,14 @@ recognises records that were sent twice.
 
 from __future__ import annotations
 
-import logging
 import secrets
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.service.log.log_copier import LogCopier
 from onlineauto.service.log.record import read_record
 from onlineauto.service.topics.brokers import WAIT, Brokers, kafka, split_address
 from onlineauto.workspace.model_file import replace_file
@@ -24,11 +23,9 @@ from onlineauto.workspace.model_file import replace_file
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
-    from typing import Self
 
     from onlineauto.service.log.segment_log import SegmentLog
 
-_LOG = logging.getLogger("onlineauto.topics")
 _MOST: Final = 1000
 _TAIL: Final = len(b',"crc":"00000000"}\n')
 
@@ -41,8 +38,8 @@ class _Sent(msgspec.Struct):
     position: int
 
 
-class LogTopic:
-    """Sends records from a thread, within a context; what is not sent at its end is sent at the next start.
+class LogTopic(LogCopier):
+    """Sends records from a thread, within a context.
 
     Parameters
     ----------
@@ -74,12 +71,11 @@ class LogTopic:
         address: str,
         settings: Mapping[str, str] | None = None,
     ) -> None:
+        super().__init__(log, address)
         servers, self._topic = split_address(address)
-        self._log, self._path, self.position = log, Path(folder) / "log_topic", log.begin
+        self._path = Path(folder) / "log_topic"
         self._module, self._failed = kafka(), False
         self._producer = Brokers(servers, settings or {}, group="onlineauto").producer()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="onlineauto-log-topic", daemon=True)
         self._name = secrets.token_hex(8)
         if self._path.exists():
             sent = msgspec.json.decode(self._path.read_bytes(), type=_Sent)
@@ -87,30 +83,23 @@ class LogTopic:
                 self._name, self.position = sent.name, max(sent.position, log.begin)
         self._write()
 
-    def __enter__(self) -> Self:
-        """Start the thread."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Send the rest of the log, as far as brokers answer."""
-        self._stop.set()
-        self._thread.join()
-
     def step(self) -> int:
-        """Send the next records, wait until the topic has them, and return their number; 0 if it has not."""
+        """Send the next records, wait until the topic has them, and return their number.
+
+        Raises
+        ------
+        InputError
+            The topic has not confirmed all of them; the next step sends them again.
+        """
         self._failed, number, position = False, 0, self.position
-        for at, line in self._log.lines(self.position):
+        for at, line in self.log.lines(self.position):
             self._send(at, line)
             number, position = number + 1, at + len(line)
             if number == _MOST:
                 break
         if self._producer.flush(WAIT) or self._failed:
-            _LOG.warning(
-                "the topic %s has not received the log from position %d on", self._topic, self.position
-            )
             self._producer.purge()
-            return 0  # all of them are sent again
+            raise InputError(f"the topic {self._topic} has not confirmed the records")
         if number:
             self.position = position
             self._write()
@@ -118,19 +107,6 @@ class LogTopic:
 
     def _write(self) -> None:
         replace_file(self._path, [msgspec.json.encode(_Sent(self._topic, self._name, self.position))])
-
-    def _run(self) -> None:
-        while True:
-            ended = self._stop.is_set()
-            try:
-                sent = self.step()
-            except Exception:
-                _LOG.exception("the log cannot be sent to %s now", self._topic)
-                sent = 0
-            if not sent:
-                if ended:
-                    return
-                self._stop.wait(0.1)
 
     def _send(self, position: int, line: bytes) -> None:
         """Give a decision or a reward to the producer; other records, and damaged ones, are left out."""

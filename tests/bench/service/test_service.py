@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.bench.service.__main__ import service
+from tests.bench.service.malformed import malformed
 from tests.bench.service.margin import by_service
 from tests.bench.service.soak import soak
 
@@ -30,3 +31,9 @@ def test_hostile_requests_beside_a_load_are_refused_and_nothing_lags() -> None:
     assert sum(row["failed"] for row in rows) == 0
     assert rows[-1]["ranked"] > 100
     assert rows[-1]["mb"] < 600
+
+
+def test_malformed_bodies_are_refused_over_a_socket() -> None:
+    answers = malformed(5000, seed=3)
+    assert answers.errors == []
+    assert answers.statuses.total() == 5000

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import httpx
+import pytest
 
 from onlineauto import Run, Workspace
+from onlineauto.errors import InputError
 from onlineauto.service.learning.joined import join_log_lines
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.topics import TopicSource
@@ -38,6 +41,8 @@ def test_topic_of_a_log_gives_the_model_of_the_log(broker: Broker, tmp_path: Pat
     with LogTopic(tmp_path, log, broker.address("log")) as sending:
         pass
     assert sending.position == log.durable
+    status = sending.status()
+    assert (status.behind_bytes, status.lag_seconds, status.failures) == (0, 0.0, 0)
     assert len(broker.messages("log")) == 2 * (3 * 60 + 1)
     join = {"reward_wait": 20.0, "aggregation": "sum"}
     workspace = Workspace(configuration=REGISTRY.parse(LEARNING))
@@ -69,3 +74,17 @@ def test_service_sends_its_log_to_a_topic(broker: Broker, tmp_path: Path) -> Non
     run("serve", *words, code=2)
     for address in ("served", f"{broker.servers}/"):
         run("serve", tmp_path / "loop", *MODEL, "--log_topic", address, "--port", 0, "--quiet", code=2)
+
+
+def test_records_that_no_broker_confirms_are_sent_again(broker: Broker, tmp_path: Path) -> None:
+    log = SegmentLog(tmp_path / "log")
+    log.append([decision("e1", 1.0)])
+    log.sync()
+    sending = LogTopic(tmp_path, log, broker.address("log"))
+    producer, sending._producer = sending._producer, Mock(flush=Mock(return_value=1))
+    with pytest.raises(InputError, match="the topic log has not confirmed the records"):
+        sending.step()
+    assert sending.status().behind_bytes == log.durable
+    sending._producer = producer
+    assert sending.step() == 1
+    assert sending.status().behind_bytes == 0
