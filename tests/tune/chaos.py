@@ -157,10 +157,10 @@ def chaos(url: str, *, seconds: float, server: Server | None = None, seed: int =
 def check(study: Study, records: Sequence[Record]) -> str:
     """Check the log of a study that is done.
 
-    No trial is lost: all that were begun have ended, except those whose processes were killed `TRIES` times at
-    the same step, which happens where steps are slow. None is told twice at a resource. At most one attempt
-    has a trial at any time. Each attempt goes on behind the last step that was reported, or with this step:
-    none is missing, and no other comes again. The values are those of trials that were never killed.
+    No trial is lost: all that were begun have ended, except those whose processes were killed `TRIES` times
+    at the same step, which happens where steps are slow. None is told twice at a resource. At most one
+    attempt has a trial at any time. Each attempt continues after the last reported step, or repeats it; no
+    step is missing, and no earlier one is repeated. The values are those of trials that were never killed.
     """
     trials: Any = study.trials
     assert len(trials) == TRIALS, len(trials)

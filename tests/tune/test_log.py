@@ -38,7 +38,7 @@ def run_to_the_end(study: Study) -> None:
     while (job := study.ask()) is not None:
         if job.resource > 1:
             study.report(job, 1, job.config["x"])  # type: ignore[arg-type]
-        study.tell(job, job.config["x"])  # type: ignore[arg-type]
+        study.tell(job, job.config["x"])
 
 
 def state_of(study: Study) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def written_log(scheduler: str, side_by_side: int) -> list[Record]:
         job = running.pop(0)
         if job.resource > 1:
             study.report(job, 1, job.config["x"])  # type: ignore[arg-type]
-        study.tell(job, job.config["x"])  # type: ignore[arg-type]
+        study.tell(job, job.config["x"])
 
 
 def check_what_is_left(records: list[Record], positions: set[int], again: Study) -> None:

@@ -14,6 +14,7 @@ import pytest
 from onlineauto.tune import Decision, Float, Setting, Space
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.median import Median
+from onlineauto.tune.schedulers.scheduler import Suggestion
 from onlineauto.tune.searchers.random import RandomSearcher
 
 SPACE = Space({"x": Float(0, 1)})
@@ -82,7 +83,7 @@ def test_successive_halving_keeps_the_best_third_rounded_up() -> None:
     sizes = []
     last = list(range(81))
     while not hyperband.is_done:
-        jobs = []
+        jobs: list[Suggestion] = []
         while len(jobs) < len(last) and (job := hyperband.suggest(searcher)) is not None:
             jobs.append(job)
         sizes.append((len(jobs), jobs[0].resource))

@@ -118,7 +118,7 @@ def test_a_value_that_is_no_number_errs_the_trial_and_the_rung_goes_on() -> None
     study = Study(SPACE, max_resource=9, retries=3)
     jobs = [asked(study) for _ in range(9)]
     for job, value in zip(jobs, [nan, "0.5", None, inf, 4, np.float32(3), True, 2.0, -inf], strict=True):
-        study.tell(job, value)  # type: ignore[arg-type]
+        study.tell(job, value)
     errored = [trial for trial in study.trials if trial.state is State.ERRORED]
     assert [trial.number for trial in errored] == [0, 1, 2]
     assert errored[0].error == "the value is nan, which is not a number"
