@@ -8,14 +8,17 @@ ended; ours also with those that run, so that sequences in which that matters ar
 from __future__ import annotations
 
 from math import ceil
+from typing import TYPE_CHECKING
 
 import pytest
 
 from onlineauto.tune import Decision, Float, Setting, Space
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.median import Median
-from onlineauto.tune.schedulers.scheduler import Suggestion
 from onlineauto.tune.searchers.random import RandomSearcher
+
+if TYPE_CHECKING:
+    from onlineauto.tune.schedulers.scheduler import Suggestion
 
 SPACE = Space({"x": Float(0, 1)})
 RISING = [100.0 * at for at in range(10)]
