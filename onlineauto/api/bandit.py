@@ -210,7 +210,7 @@ class AutoML(FromLogs):
         >>> one, other = bandit.rank_many([({"user": "tom"}, articles), ({"user": "ann"}, [])])
         >>> bandit.learn(one, reward=1)
         >>> other
-        InputError('event: it has no actions')
+        InputError('event: actions is empty')
         """
         found = encode_many(decisions)
         with self._lock:

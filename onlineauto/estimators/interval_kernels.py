@@ -100,7 +100,7 @@ def observe_policy(
         largest = most / scale[FLOOR]
         w = min(w, largest)
         x = centre + w * (r - c) * width
-        tally(state, x, -x, centre, width * largest)
+        tally(state, x, -x, centre, width * most / scale[FLOOR])
     else:
         tally(state, scale[LOW] + w * r * width, w * (1.0 - r) * width - scale[HIGH], centre, width)
     state[REWARDS] += w * w * r

@@ -250,6 +250,7 @@ EXTRAS_IN_USE = (
     "kafka",
     "learned",
     "optuna",
+    "otel",
     "parquet",
     "plot",
     "progress",
@@ -269,6 +270,7 @@ def modules_of(requirements: list[str]) -> set[str]:
         "scikit-learn": "sklearn",
         "prometheus-client": "prometheus_client",
         "confluent-kafka": "confluent_kafka",
+        "opentelemetry-": "opentelemetry.",
     }
     renamed = [
         next((requirement.replace(*each) for each in names.items() if each[0] in requirement), requirement)

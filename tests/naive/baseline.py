@@ -48,7 +48,7 @@ class Baseline:
         self, context: Names, keys: Sequence[int], cost: float, weight: float, events: int, *, works: bool
     ) -> None:
         """Learn an event, before which there were so many; it need not work to know the mean of the costs."""
-        seen = min(events + 1, LATEST)
+        seen = max(min(events + 1, LATEST) / weight, 1)
         if works and len(context) <= WIDEST:
             cells, noise = self._cells(context, keys), 1.0
             if self.variance > 0 and self.error > 0:

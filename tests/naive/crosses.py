@@ -112,7 +112,7 @@ class Crosses:
                     weights[cell] += spread[cell] * error / total
                     spread[cell] *= (1 - spread[cell] / total) / KEEPS
                     spread[cell] = min(max(spread[cell], SURE), SPREAD)
-        self.mean += (cost - self.mean) / min(events + 1, LATEST)
+        self.mean += (cost - self.mean) / max(min(events + 1, LATEST) / weight, 1)
 
 
 def key_of(index: int) -> int:

@@ -232,7 +232,7 @@ class Ensemble:
             self.n_errors = min(self.n_errors + 1, LATEST)
             self.error += ((target - self.squares.weights @ inputs) ** 2 / noise - self.error) / self.n_errors
             if not self.single:
-                self.mean += (target - self.mean) / self.n_errors
+                self.mean += (target - self.mean) / max(self.n_errors / logged.weight, 1)
                 self.variance += ((target - self.mean) ** 2 / noise - self.variance) / self.n_errors
                 part = self.error / self.variance if self.variance > 0 else 1.0
                 noise *= max(min(max(part, LEAST_NOISE), 1.0), YOUNG / self.n_errors)

@@ -376,7 +376,7 @@ class Members:
                     if known.seen % 64 == 0:
                         squares.cut_off()
         if "ridge" in self.names and not self.rests[RIDGE]:
-            self.mean += (cost - self.mean) / (self.events + 1)
+            self.mean += (cost - self.mean) / max((self.events + 1) / weight, 1)
         keys = self._crossed_with(logged, features)
         if not all(self.rests[2:5]):
             learns = [not rests for rests in self.rests[2:5]]

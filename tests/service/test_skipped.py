@@ -66,8 +66,8 @@ def failing_learning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the learning of a decision with the reward `ODD` raise, when half of its step is done."""
     take = Values.take
 
-    def odd(self: Values, outcomes: Outcomes, *, explored: bool) -> None:
-        take(self, outcomes, explored=explored)
+    def odd(self: Values, outcomes: Outcomes, **options: Any) -> None:
+        take(self, outcomes, **options)
         if any(abs(cost + ODD) < 1e-6 for cost in outcomes.known_cost.tolist()):
             raise FloatingPointError("a line has 3463924201 features once its namespaces are crossed")
 

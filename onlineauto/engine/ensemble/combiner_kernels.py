@@ -373,8 +373,8 @@ def _test_losses(
         return
     both = champion + own
     reach = max(abs(both - 2.0 * ensemble.range[0]), abs(both - 2.0 * ensemble.range[1]))
-    if run.task.kept < 1.0:
-        reach = max(reach, abs(both) / run.task.kept)
+    if run.task.thinning.share < 1.0:
+        reach = max(reach, abs(both) / run.task.thinning.share)
     reach *= rare * counts * abs(champion - own)
     observe_difference_within(test.loss, test.loss_spread, rare * gain, reach)
 
@@ -386,7 +386,9 @@ def count_event_left_out(run: LoopRun, label: Label) -> None:
     if live.ensemble.range[1] > live.ensemble.range[0] and scores_all(live):
         test.updates[0] += 1
         for owner in range(2):
-            observe_policy(test.policies[owner], live.statistics.scale, 0.0, reward, 1.0 / run.task.kept)
+            observe_policy(
+                test.policies[owner], live.statistics.scale, 0.0, reward, 1.0 / run.task.thinning.share
+            )
 
 
 @inline_kernel
@@ -406,7 +408,7 @@ def _test_rewards(
     champion, choice = best_action(score, 0, n), best_action(score, column, n)
     w1 = np.float64(weight if choice == label.action else _ZERO)
     w0 = np.float64(weight if champion == label.action else _ZERO)
-    counts = Counts(0.0, np.float64(kept), 1.0 / run.task.kept)
+    counts = Counts(0.0, np.float64(kept), 1.0 / run.task.thinning.share)
     observe_policy(test.policies[RewardOwner.SELF], statistics.scale, counts.weight * w1, reward, counts.most)
     observe_policy(
         test.policies[RewardOwner.CHAMPION], statistics.scale, counts.weight * w0, reward, counts.most

@@ -35,11 +35,11 @@ def keep_weight(run: LoopRun, label: Label) -> F32:
     The position of the event is the total weight of the events before it, which a model file has.
     """
     task = run.task
-    if task.kept == 1.0 or label.cost != _ZERO:
+    if task.thinning.share == 1.0 or label.cost != _ZERO:
         return _ONE
     position = run.model.shared[T : T + 1].view(np.uint64)[0]
-    draw = np.float64(mix_state(task.kept_seed, position) >> np.uint64(11)) * _UNIT
-    return np.float32(1.0 / task.kept) if draw < task.kept else _ZERO
+    draw = np.float64(mix_state(task.thinning.seed, position) >> np.uint64(11)) * _UNIT
+    return np.float32(1.0 / task.thinning.share) if draw < task.thinning.share else _ZERO
 
 
 @inline_kernel
@@ -48,5 +48,5 @@ def weigh(run: LoopRun, label: Label, weight: F32) -> Label:
 
     Learners are tuned for events of weight 1, so kept events of cost 0 have that, and others the share.
     """
-    weight *= np.float32(run.task.kept)
+    weight *= np.float32(run.task.thinning.share)
     return Label(label.action, label.cost, label.probability, label.weight * weight, label.initial)

@@ -203,7 +203,7 @@ def observe_rewards(
     """
     live = run.live
     tests, statistics = live.tests, live.statistics
-    scale, most = statistics.scale, 1.0 / run.task.kept
+    scale, most = statistics.scale, 1.0 / run.task.thinning.share
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
     if not run.task.quirks.raw_rewards:
         weight = min(weight, _LARGEST_WEIGHT)
@@ -261,7 +261,7 @@ def count_left_out(run: LoopRun, n: int, label: Label, compared: bool) -> None:
     """
     live, reward = run.live, np.float64(label.cost)
     tests, statistics = live.tests, live.statistics
-    scale, most = statistics.scale, 1.0 / run.task.kept
+    scale, most = statistics.scale, 1.0 / run.task.thinning.share
     for slot in range(live.n):
         short_loop()
         live.schedule.updates[slot] += slot > 0

@@ -10,7 +10,7 @@ from onlineauto.engine.event.example_kernels import EXPONENTIAL, GLF1, IDENTITY,
 from onlineauto.engine.options.predictor import excludes_ensemble
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.policies.decay import make_decay
-from onlineauto.engine.records.task import Shape, Task
+from onlineauto.engine.records.task import Output, Shape, Task, Thinning
 from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions
@@ -74,11 +74,9 @@ def make_task(
         predicts_apart=exploration.active and choose_explorer(configuration).predicts_apart,
         clip_p=np.float32(cb.clip_p),
         uniform=semantics.fills_in_probabilities and uniform,
-        link=_LINKS[loss.link],
-        binary=loss.binary,
+        output=Output(_LINKS[loss.link], loss.binary),
         training=not run.testonly,
-        kept=float(cb.keep_unrewarded),
-        kept_seed=np.uint64(run.random_seed ^ _KEPT_SEED),
+        thinning=Thinning(float(cb.keep_unrewarded), np.uint64(run.random_seed ^ _KEPT_SEED)),
         finds_origin=_finds_origin(configuration, kind=kind, semantics=semantics),
         quirks=semantics.quirks,
         mask=np.uint64(shape.cells - 1),

@@ -153,7 +153,7 @@ def visit_actions(
                     if phase == Pass.SCORE:
                         buffers.score[action, slot] = raw
                     elif phase == Pass.ESTIMATE:
-                        buffers.target[action] = apply_link(run.task.link, prediction)
+                        buffers.target[action] = apply_link(run.task.output.link, prediction)
                     if slot == 0 and (phase == Pass.SCORE or (simple and not run.live.searching)):
                         counted += numbers.own + numbers.crossed
                         printed += shown_features(run, actions, action, numbers)
@@ -176,8 +176,8 @@ def settle_line(run: LoopRun, results: Results, event: int, label: Label) -> boo
         low, high = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
         loss = loss_value(rule.loss, rule.low, rule.high, row.prediction, label.cost, low, high)
         row.loss = loss * label.weight
-    row.prediction = apply_link(task.link, row.prediction)
-    if task.binary:
+    row.prediction = apply_link(task.output.link, row.prediction)
+    if task.output.binary:
         row.prediction = _ONE if row.prediction > _ZERO else -_ONE
         if labelled and abs(label.cost) == _ONE:
             row.loss = _ZERO if label.cost == row.prediction else label.weight

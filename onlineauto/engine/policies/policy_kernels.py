@@ -70,7 +70,7 @@ def estimate_all(
             prediction = learn(run, place, example, raw, lesson, action, buffers)
         else:
             prediction = clip(run.model.shared, raw)
-        buffers.target[action] = apply_link(run.task.link, prediction)
+        buffers.target[action] = apply_link(run.task.output.link, prediction)
 
 
 @kernel

@@ -53,6 +53,20 @@ class DecayTally(IntEnum):
     OUTSIDE_RANGE = 2  # rewards outside the range
 
 
+class Output(NamedTuple):
+    """The form of the predictions that are written."""
+
+    link: int
+    binary: bool  # -1 or 1
+
+
+class Thinning(NamedTuple):
+    """The choice of the events of cost 0 that are learnt."""
+
+    share: float  # probability with which such an event is learnt
+    seed: np.uint64
+
+
 class Task(NamedTuple):
     """The constants by which events are predicted and learnt, derived from the options."""
 
@@ -66,11 +80,9 @@ class Task(NamedTuple):
     predicts_apart: bool  # the explorer predicts an event in a separate pass, before the event is learnt
     clip_p: F32
     uniform: bool  # a label without a probability counts as logged by a uniform policy
-    link: int
-    binary: bool
+    output: Output
     training: bool
-    kept: float  # probability with which an event of cost 0 is learnt
-    kept_seed: np.uint64  # seed of the choice of these events
+    thinning: Thinning
     finds_origin: bool  # see `onlineauto.engine.event.origin_kernels`
     quirks: Quirks
     mask: np.uint64  # selects the low bits of a hash, which number the cell
