@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.jit import inline_kernel, kernel, short_loop
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -443,7 +443,7 @@ def _learn(classes: Classes, scratch: Scratch, code: int, weight: float, k: int)
         _raise_variances(classes.wave_spread, WAVES)
 
 
-@kernel
+@entry_kernel
 def run_classes(
     classes: Classes,
     scratch: Scratch,
