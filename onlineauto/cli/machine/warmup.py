@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.api.classifier import AutoMLClassifier
 from onlineauto.cli.compiling import show_compiling
 from onlineauto.cluster.elastic.learning.model_work import ModelWork
 from onlineauto.cluster.elastic.running.recipe import Cutting, Recipe
@@ -104,6 +105,7 @@ def warm_up() -> None:
         Workspace(cb_explore_adf=True, hash_bits=8, **options).fit(_EVENT)
     Workspace(ccb_explore_adf=True, hash_bits=8).fit(_SLOTS)
     Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
+    AutoMLClassifier(hash_bits=8).learn({"a": 1}, 1)
     drift = Drift()
     drift.alarms(np.ones(100))
     drift.restart()

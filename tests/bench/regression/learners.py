@@ -32,7 +32,7 @@ from onlineauto import AutoMLClassifier, AutoMLRegressor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CLASSIFICATIONS", "REGRESSIONS", "main", "run"]
+__all__ = ["CLASSIFICATIONS", "REGRESSIONS", "Ours", "Stream", "main", "run"]
 
 Stream: TypeAlias = list[tuple[dict[str, Any], Any]]
 FOLDER = Path(__file__).parents[3] / "datasets"
@@ -80,7 +80,7 @@ CLASSIFICATIONS: dict[str, Callable[[], Stream]] = {
 }
 
 
-class _Ours:
+class Ours:
     """A learner of ours with river's methods."""
 
     def __init__(self, make: Callable[..., Any]) -> None:
@@ -124,14 +124,14 @@ def _makers(kind: str, n_classes: int) -> dict[str, Callable[[], Any]]:
 
     if kind == "regression":
         return {
-            "onlineauto": lambda: _Ours(AutoMLRegressor),
+            "onlineauto": lambda: Ours(AutoMLRegressor),
             "river linear": lambda: of(linear.LinearRegression()),
             "river tree": lambda: of(tree.HoeffdingAdaptiveTreeRegressor(seed=0)),
             "river forest": lambda: of(forest.ARFRegressor(seed=0)),
             "AutoVW": _AutoVW,
         }
     return {
-        "onlineauto": lambda: _Ours(AutoMLClassifier),
+        "onlineauto": lambda: Ours(AutoMLClassifier),
         "river linear": lambda: of(
             linear.LogisticRegression() if n_classes == 2 else linear.SoftmaxRegression()
         ),

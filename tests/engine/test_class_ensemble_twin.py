@@ -1,0 +1,127 @@
+"""The ensemble of classes beside its reference implementation: probabilities of each event, and weights.
+
+The logistic regressions of the kernel are float32, those of the reference float64: over the streams here,
+probabilities differ by less than `TOLERANCE`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from onlineauto.engine.classes.class_ensemble import ClassEnsemble, rows_of
+from onlineauto.interop.dicts import from_dicts
+from tests.bounds_checked import run
+from tests.naive import class_ensemble as naive
+
+if TYPE_CHECKING:
+    from onlineauto.features.block import Block
+
+TOLERANCE = 2e-6
+ODD = [np.nan, np.inf, 1e30, -1e30, 1.0, 0.0]
+
+
+class Case(NamedTuple):
+    """A stream, and what is special about its events."""
+
+    n_events: int
+    n_classes: int
+    numbers: int = 2
+    words: int = 3
+    values: int = 4
+    """Number of values of each word."""
+    hash_bits: int = 14
+    searched: bool = False
+    late: int = 0
+    """The event before which the last class is added; a search ends there."""
+    odd: bool = False
+    """Some values are NaN, infinite or huge, some weights are 0, and some events are not learnt."""
+
+
+CASES = {
+    "two classes": Case(700, 2),
+    "four classes": Case(700, 4),
+    "two classes and a search": Case(300, 2, searched=True),
+    "a third class ends the search": Case(300, 3, searched=True, late=150),
+    "a fifth class is late": Case(300, 5, late=200),
+    "words only": Case(300, 4, numbers=0),
+    "numbers only": Case(300, 2, numbers=5, words=0),
+    "odd values and weights": Case(300, 4, odd=True),
+    "a table that is too small": Case(200, 4, hash_bits=3),
+    "more numbers than fit": Case(120, 2, numbers=70, words=1),
+    "more words than fit": Case(150, 2, values=900),
+    "one word more than is crossed, now and then": Case(80, 2, words=64, values=2),
+}
+
+
+def stream(case: Case) -> tuple[Block, list[int]]:
+    """Return events whose class depends on a number and on two words together, and their codes."""
+    draw = np.random.default_rng(37)
+    events: list[dict[str, Any]] = []
+    codes: list[int] = []
+    for at in range(case.n_events):
+        numbers = draw.normal(3.0, 2.0, case.numbers)
+        words = draw.integers(case.values, size=case.words)
+        context: dict[str, Any] = {f"n{i}": value for i, value in enumerate(numbers.tolist())}
+        context |= {f"w{i}": f"v{value}" for i, value in enumerate(words.tolist())}
+        if case.numbers:
+            context["n0 bins"] = f"b{int(numbers[0])}"
+        if at % 3 == 0:
+            context["now and then"] = "here"
+        weight = [1.0, 0.5, 3.0, 0.0][at % 4] if case.odd else 1.0
+        events.append({"context": context, "label": 0, "weight": weight})
+        open_classes = case.n_classes - (at < case.late)
+        signal = int(words[:2].sum()) + int(numbers[:1].sum() > 3)
+        codes.append((signal if draw.random() < 0.95 else int(draw.integers(9))) % open_classes)
+    [block] = from_dicts(events)
+    if case.odd:
+        codes = [-1 if at % 7 == 0 else code for at, code in enumerate(codes)]
+        block.features["value"][::11] = np.resize(ODD, len(block.features[::11]))
+    return block, codes
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_probabilities_are_those_of_the_reference(case: Case) -> None:
+    block, codes = stream(case)
+    rows, weights = rows_of(block), block.lines["weight"].astype(float)
+    keys, values, crossed = (
+        (rows.hash.astype(np.int64) + 1).tolist(),
+        rows.value.tolist(),
+        rows.crossed.tolist(),
+    )
+    features = list(zip(keys, values, crossed, strict=True))
+    ensemble = ClassEnsemble(hash_bits=case.hash_bits, searched=case.searched)
+    twin = naive.ClassEnsemble(hash_bits=case.hash_bits, searched=case.searched)
+    both: tuple[ClassEnsemble, naive.ClassEnsemble] = ensemble, twin
+    for each in both:
+        for _ in range(case.n_classes - (case.late > 0)):
+            each.add_class()
+    draw = np.random.default_rng(1)
+    for begin, end in pairwise(sorted({0, case.late, case.n_events})):
+        if begin:
+            for each in both:
+                each.add_class()
+                each.end_search()
+        search = draw.dirichlet(np.ones(ensemble.n_classes), end - begin) if case.searched else None
+        searched = np.ones((end - begin, ensemble.n_classes)) if search is None else search
+        found = ensemble.run(block.tail(begin).head(end - begin), codes[begin:end], search)
+        expected = np.empty_like(found)
+        for at in range(begin, end):
+            event = features[rows.start[at] : rows.start[at + 1]]
+            expected[at - begin] = twin.run(event, codes[at], weights[at], searched[at - begin])
+        np.testing.assert_allclose(found, expected, atol=TOLERANCE)
+    assert np.ptp(found, axis=1).max() > 0.4  # something was learnt
+    state = ensemble.state()
+    np.testing.assert_allclose(state["linear"], twin.linear.weights, atol=TOLERANCE)
+    np.testing.assert_allclose(state["mix"], twin.combiner.weights, atol=TOLERANCE)
+    np.testing.assert_allclose(state["share"], twin.shares)
+
+
+@pytest.mark.bounds
+def test_the_ensemble_of_classes_stays_within_its_arrays() -> None:
+    done = run("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", "reference")
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert f"{len(CASES)} passed" in done.stdout
