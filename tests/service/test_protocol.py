@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -331,6 +332,14 @@ def test_many_offers_of_http_2_at_once(service: Service) -> None:
     with connected(service) as connection:
         connection.sendall(offer * 1500)
         assert answers(connection, 1500) == [(200, "ok\n")] * 1500
+
+
+def test_an_offer_of_http_2_has_the_limits_of_other_requests() -> None:
+    offer = b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\n"
+    for more, status in ((b"Host: a\r\n" * 2, 400), (b"a: b\r\n" * 101, 431)):
+        head = offer + more + b"\r\n"
+        wire = on_wire(partial(lambda data, protocol, _: protocol.data_received(data), head))
+        assert wire.written.startswith(b"HTTP/1.1 %d " % status)
 
 
 def test_an_offer_of_another_protocol_with_http_1_0_closes_the_connection(service: Service) -> None:

@@ -160,7 +160,7 @@ class HttpProtocol(asyncio.Protocol):
                     break
                 except HttpParserUpgrade as offer:
                     rest = memoryview(rest)[offer.args[0] :]
-                    self._begin_without_upgrade()
+                self._begin_without_upgrade()  # outside of `except`, which sets contexts
             self._check_head(self._run_bytes)  # the parser does not report a header that does not end
         except HttpParserCallbackError as error:
             cause = error.__context__  # a callback has raised it
