@@ -271,6 +271,18 @@ def test_a_copy_of_another_log_is_not_overwritten(loop: Loop, target: Path, tmp_
     assert SegmentLog(target / "log", read_only=True).end == loop.log.end
 
 
+@pytest.mark.parametrize("kind", ["same", "inside", "link"])
+def test_a_folder_is_not_copied_into_itself(loop: Loop, tmp_path: Path, kind: str) -> None:
+    (loop.folder / "inside").mkdir()
+    (tmp_path / "link").symlink_to(loop.folder)
+    target = {"same": loop.folder, "inside": loop.folder / "inside", "link": tmp_path / "link"}[kind]
+    with (
+        pytest.raises(OtherLogError, match="is within the folder"),
+        FolderCopy(loop.folder, loop.log, target),
+    ):
+        pass
+
+
 def test_a_copy_follows_the_removal_of_old_segments(loop: Loop, target: Path, tmp_path: Path) -> None:
     copy = FolderCopy(loop.folder, loop.log, target)
     step(copy)

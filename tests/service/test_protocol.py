@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
+from onlineauto.service.http.protocol.connections import ConnectionLimits, Connections
+from onlineauto.service.http.protocol.http_protocol import HttpProtocol
+from onlineauto.service.http.reply import Reply
 from tests.service.serving import Service
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 HEAD = b"POST /v1/rank HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -299,3 +304,167 @@ def test_events_are_sent_until_the_client_leaves(service: Service) -> None:
         assert answer.headers["content-type"].startswith("text/event-stream")
         first = next(answer.iter_lines())
     assert json.loads(first.removeprefix("data: "))["ready"]
+
+
+def test_requests_in_pieces_that_end_within_heads(service: Service) -> None:
+    first, second = (request(rank(each) + b" " * 20_000) for each in ("piece-1", "piece-2"))
+    with connected(service) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for piece in (first[:40], first[40:] + second[:40], second[40:]):
+            connection.sendall(piece)
+            time.sleep(0.05)
+        assert [status for status, _ in answers(connection, 2)] == [200, 200]
+
+
+@pytest.mark.parametrize(("more", "after"), [(b"", [400]), (b"Connection: close\r\n", [])])
+def test_requests_before_an_unreadable_one_are_answered(
+    service: Service, more: bytes, after: list[int]
+) -> None:
+    with connected(service) as connection:
+        connection.sendall(request(rank(f"before-{len(after)}"), more=more) + b"\0\r\n\r\n")
+        statuses = [status for status, _ in answers(connection, 1 + len(after))]
+        assert statuses == [200, *after]
+        assert connection.recv(1) == b""
+
+
+def test_many_offers_of_http_2_at_once(service: Service) -> None:
+    offer = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"
+    with connected(service) as connection:
+        connection.sendall(offer * 1500)
+        assert answers(connection, 1500) == [(200, "ok\n")] * 1500
+
+
+def test_an_offer_of_http_2_has_the_limits_of_other_requests() -> None:
+    offer = b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\n"
+    for more, status in ((b"Host: a\r\n" * 2, 400), (b"a: b\r\n" * 101, 431)):
+        head = offer + more + b"\r\n"
+        wire = on_wire(partial(lambda data, protocol, _: protocol.data_received(data), head))
+        assert wire.written.startswith(b"HTTP/1.1 %d " % status)
+
+
+def test_an_offer_of_another_protocol_with_http_1_0_closes_the_connection(service: Service) -> None:
+    with connected(service) as connection:
+        more = b"Host: 127.0.0.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\nExpect: 100-continue\r\n"
+        connection.sendall(b"GET /healthz HTTP/1.0\r\n" + more + b"\r\n")
+        assert answers(connection, 1) == [(200, "ok\n")]
+        assert connection.recv(1) == b""
+
+
+class Wire(asyncio.Transport):
+    """The server's end of a connection, in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written, self.unsent, self.is_closed = b"", 0, False
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+    def pause_reading(self) -> None:
+        """Ignore this, since a test decides what is received."""
+
+    resume_reading = pause_reading
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+
+class NoEndpoints:
+    """An application without endpoints."""
+
+    def __init__(self) -> None:
+        self.connections = Connections()
+
+    def find(self, method: bytes, target: bytes) -> tuple[Reply, dict[str, str]]:
+        if target == b"/broken":
+            raise LookupError(method, target)
+        return Reply(404), {}
+
+
+def on_wire(use: Callable[[HttpProtocol, Wire], None]) -> Wire:
+    """Call a function with a new connection, and return what it was written to."""
+
+    async def main() -> Wire:
+        wire = Wire()
+        protocol = HttpProtocol(NoEndpoints())
+        protocol.connection_made(wire)
+        use(protocol, wire)
+        return wire
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("begin", [b"0\r\n", b"0\r\na: ", b"1;"])
+def test_trailers_without_end_are_not_read(begin: bytes) -> None:
+    def use(protocol: HttpProtocol, wire: Wire) -> None:
+        protocol.data_received(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + begin)
+        assert wire.written.startswith(b"HTTP/1.1 404 ")
+        line = b"a: b\r\n" if begin == b"0\r\n" else b"xxxxxx"
+        for _ in range(3000):
+            protocol.data_received(line)
+
+    wire = on_wire(use)
+    assert wire.is_closed
+    assert wire.written.count(b"HTTP/1.1 ") == 1  # there is no second answer
+
+
+def test_a_long_target_is_refused_in_one_piece_too() -> None:
+    wire = on_wire(
+        lambda protocol, _: protocol.data_received(b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n")
+    )
+    assert wire.written.startswith(b"HTTP/1.1 431 ")
+
+
+def test_an_error_of_the_service_itself_is_not_the_fault_of_a_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    wire = on_wire(lambda protocol, _: protocol.data_received(b"GET /broken HTTP/1.1\r\n\r\n"))
+    assert wire.written.startswith(b"HTTP/1.1 500 ")
+    assert "LookupError" in caplog.text
+
+
+def test_empty_lines_do_not_keep_a_connection() -> None:
+    def use(protocol: HttpProtocol, wire: Wire) -> None:
+        protocol.data_received(b"GET / HTTP/1.1\r\n\r\n")
+        since = protocol.since = protocol.since - 11.0
+        protocol.data_received(b"\r\n")
+        assert protocol.since == since
+        assert protocol.waits_for(since + 11.0, ConnectionLimits()) == "idle"
+        assert not wire.is_closed
+
+    on_wire(use)
+
+
+def test_a_slow_client_is_waited_for_while_it_reads() -> None:
+    def use(protocol: HttpProtocol, wire: Wire) -> None:
+        limits = ConnectionLimits()
+        wire.unsent = 10_000_000
+        protocol.pause_writing()
+        now = asyncio.get_running_loop().time()
+        for _ in range(10):
+            now, wire.unsent = now + 20.0, wire.unsent - 500_000
+            assert protocol.waits_for(now, limits) == ""
+        assert protocol.waits_for(now + 29.0, limits) == ""
+        wire.unsent -= 100  # too few
+        assert protocol.waits_for(now + 31.0, limits) == "answer"
+        protocol.resume_writing()
+        assert protocol.waits_for(protocol.since + 5.0, limits) == ""  # then it is idle
+
+    on_wire(use)
+
+
+def test_a_rejected_body_that_comes_late_has_no_second_answer() -> None:
+    def use(protocol: HttpProtocol, wire: Wire) -> None:
+        protocol.data_received(HEAD + b"Content-Length: 40\r\n\r\n")
+        protocol.drop(408, "body did not come in time")
+        assert wire.is_closed
+
+    assert on_wire(use).written.count(b"HTTP/1.1 ") == 1

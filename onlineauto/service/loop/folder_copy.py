@@ -6,6 +6,7 @@ A snapshot is put into place once the copy of the log has all records that the s
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from functools import partial
@@ -21,7 +22,6 @@ from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.workspace.model_file import replace_file
 
 if TYPE_CHECKING:
-    import os
     from typing import Self
 
 _CHUNK: Final = 1 << 20
@@ -33,7 +33,7 @@ _SNAPSHOT: Final = "snapshot.oam"
 
 
 class OtherLogError(InputError):
-    """A folder has the copy of another log, or more of this log than the service has."""
+    """A folder has the copy of another log or more of this log, or is that of the service itself."""
 
 
 class FolderCopy(LogCopier):
@@ -143,7 +143,7 @@ class FolderCopy(LogCopier):
         Raises
         ------
         OtherLogError
-            It is not the beginning of the log.
+            It is not the beginning of the log, or it is within the folder of the service.
         """
         if self._copy is not None and self.position >= self.log.begin:
             segment, _ = self._copy.place_of(self._copy.end)
@@ -152,6 +152,12 @@ class FolderCopy(LogCopier):
         self.close()
         if not self._to.is_dir():
             raise InputError(f"the folder {self._to} does not exist: make it on the second disk")
+        own, target = (Path(os.path.realpath(each)) for each in (self._from, self._to))
+        if target.is_relative_to(own):
+            raise OtherLogError(
+                f"{self._to} is within the folder {self._from} of the service, and would be lost with it: "
+                "name a folder on another disk"
+            )
         self._lock = FolderLock(self._to)
         segments = self._to / "log"
         segments.mkdir(mode=0o700, exist_ok=True)

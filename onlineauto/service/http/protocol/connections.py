@@ -32,13 +32,13 @@ class ConnectionLimits(msgspec.Struct, frozen=True):
     most : int
         Maximum number of connections.
     header_bytes, headers : int
-        Maximum size of all headers of a request, and their maximum number.
+        Maximum size of the target and all headers of a request, and their maximum number.
     header_seconds : float
         Seconds for which a connection may be idle, or may take to send a complete head.
     body_seconds : float
         Seconds from the first byte of a request to its last.
     answer_seconds : float
-        Seconds for which a client may leave an answer unread.
+        Seconds within which a client that reads slowly has to read the next 64 KB of its answers.
     """
 
     most: int = 1024

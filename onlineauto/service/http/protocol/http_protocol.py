@@ -15,7 +15,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from onlineauto.service.http.endpoint import Request
 from onlineauto.service.http.reply import Reply, problem, reply_to_error
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 _STATUS: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 _BODILESS: Final = (204, 304)
 _CLOSE: Final = b"connection: close\r\n"
-_UNREADABLE: Final = (400, "the request is not HTTP")
+_UNREADABLE: Final = problem("the request is not HTTP", 400)
+_READ: Final = 65536
+"""Bytes of an answer that a slow client reads within `ConnectionLimits.answer_seconds`."""
 
 
 class HttpApplication(Protocol):
@@ -40,10 +42,6 @@ class HttpApplication(Protocol):
 
     def find(self, method: bytes, target: bytes) -> tuple[Endpoint | Reply, Mapping[str, str]]:
         """Return the endpoint of a request, or the reply if there is none, and the parts of its path."""
-
-
-class _HeadError(Exception):
-    """A head is rejected; the connection stores the reason."""
 
 
 class HttpProtocol(asyncio.Protocol):
@@ -64,9 +62,8 @@ class HttpProtocol(asyncio.Protocol):
         self._target = b""
         self._lines: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        self._in_head = self._in_request = self._is_upgrade = self._is_last = self._is_paused = False
-        self._head_bytes = self._body_bytes = 0
-        self._refusal = _UNREADABLE
+        self._in_head = self._in_request = self._is_last = self._is_paused = False
+        self._run_bytes = self._body_bytes = self._unsent = 0
         self._reading: Request | None = None  # its head is complete, its body is not
         self._queue: deque[Request] = deque()  # whole requests
         self._current: Request | None = None  # is being answered
@@ -96,11 +93,12 @@ class HttpProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Record when the transport's buffer filled up, because the client reads slowly."""
-        self._stalled = self._loop.time()
+        self._stalled, self._unsent = self._loop.time(), self.transport.get_write_buffer_size()
 
     def resume_writing(self) -> None:
         """Record that the client reads again, and answer its next request."""
         self._stalled = 0.0
+        self._wait()
         self._advance()
 
     @property
@@ -110,8 +108,11 @@ class HttpProtocol(asyncio.Protocol):
 
     def waits_for(self, now: float, limits: ConnectionLimits) -> str:
         """Return the name of the timeout that the connection has exceeded, or ""."""
-        if self._stalled and now - self._stalled > limits.answer_seconds:
-            return "answer"
+        if self._stalled:
+            unsent = self.transport.get_write_buffer_size()
+            if unsent <= self._unsent - _READ:
+                self._stalled, self._unsent = now, unsent
+            return "answer" if now - self._stalled > limits.answer_seconds else ""
         if not self.is_waiting:
             return ""
         in_body = self._in_request and not self._in_head
@@ -120,10 +121,10 @@ class HttpProtocol(asyncio.Protocol):
         return "body" if in_body else "head" if self._in_request else "idle"
 
     def drop(self, status: int, message: str) -> None:
-        """Close the connection, with an answer unless `status` is 0."""
+        """Close the connection, with an answer unless `status` is 0 or its request is answered already."""
         if self.transport.is_closing():
             return
-        if status:
+        if status and not (self._reading is not None and self._reading.is_ended):
             reply = problem(message, status, 1.0 if status == 503 else None)
             self.transport.write(_head_of(reply, _CLOSE) + reply.body)
             self.transport.close()
@@ -142,8 +143,6 @@ class HttpProtocol(asyncio.Protocol):
         """Parse bytes, and answer the requests that they complete."""
         if self.transport.is_closing():
             return
-        if not self._in_request:
-            self._wait()  # for the rest of this request, from its first byte on
         self._feed(data)
         self._advance()
         if self._queue and not self._is_paused and not self.transport.is_closing():
@@ -152,43 +151,64 @@ class HttpProtocol(asyncio.Protocol):
 
     def _feed(self, data: bytes) -> None:
         """Parse bytes."""
-        continued = self._in_head
+        self._run_bytes += len(data)  # the callbacks set it to 0
+        rest: bytes | memoryview = data
         try:
-            self._parser.feed_data(data)
-            if continued and self._in_head:  # the parser does not report a header that does not end
-                self._head_bytes += len(data)
-                self._check_head(self._head_bytes)
-        except HttpParserUpgrade as offer:
-            self._read_without_upgrade(data[offer.args[0] :])
-        except (HttpParserError, _HeadError):
-            self.drop(*self._refusal)
+            while True:
+                try:
+                    self._parser.feed_data(rest)
+                    break
+                except HttpParserUpgrade as offer:
+                    rest = memoryview(rest)[offer.args[0] :]
+                self._begin_without_upgrade()  # outside of `except`, which sets contexts
+            self._check_head(self._run_bytes)  # the parser does not report a header that does not end
+        except HttpParserCallbackError as error:
+            cause = error.__context__  # a callback has raised it
+            self._reject(reply_to_error(cause if isinstance(cause, Exception) else error, "head"))
+        except HttpParserError:
+            self._reject(_UNREADABLE)
+        except RefusedError as error:
+            self._reject(reply_to_error(error, "head"))
+
+    def _reject(self, refusal: Reply) -> None:
+        """Answer the request that cannot be read, after the requests before it; then close the connection."""
+        request, self._reading = self._reading, None
+        if request is None:
+            request = Request({}, {}, self._send)
+        elif request.is_ended:  # its answer was sent before its body
+            self.transport.close()
+            return
+        request.refusal, request.closes = refusal, True
+        self._queue.append(request)
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Begin a request, whose time limit starts with its first byte."""
+        self._wait()
         self._in_request = self._in_head = True
         self._target, self._lines, self._body = b"", [], []
-        self._head_bytes = self._body_bytes = 0
+        self._run_bytes = self._body_bytes = 0
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the request's target."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
-        self._lines.append((name, value))
+        """Take a header, and discard a trailer of a chunked body."""
+        if self._in_head:
+            self._lines.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Check a request by its head."""
         parser = self._parser
         if parser.should_upgrade():  # the parser would pass its body on as bytes of another protocol
-            self._is_upgrade = True
             return
-        self._in_head = False
+        self._in_head, self._run_bytes = False, 0
         headers, size, is_clear = _headers_of(tuple(self._lines))
-        self._check_head(size)
+        self._check_head(size + len(self._target))
         if not is_clear:
-            self._refusal = (400, "a request has one Host header")
-            raise _HeadError
+            raise RefusedError("a request has one Host header")
+        if not parser.should_keep_alive() and parser.get_http_version() == "0.9":
+            raise RefusedError("the request is not HTTP/1.0 or HTTP/1.1")
         method = parser.get_method()
         found, path = self._app.find(method, self._target)
         request = self._reading = Request(headers, path, self._send)
@@ -204,11 +224,12 @@ class HttpProtocol(asyncio.Protocol):
         if "expect" in headers:
             if request.refusal is not None:
                 request.closes = True  # the body may not follow
-            elif self.is_waiting:
+            elif self.is_waiting and parser.get_http_version() != "1.0":
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
         """Take a part of a body, unless its request is rejected."""
+        self._run_bytes = 0
         request = self._reading
         if request is None or request.endpoint is None or request.refusal is not None:
             return
@@ -229,32 +250,34 @@ class HttpProtocol(asyncio.Protocol):
             self._queue.append(request)
 
     def _check_head(self, size: int) -> None:
-        """Reject a head of `size` bytes if it is too large.
+        """Reject a head of `size` bytes, or trailers, if they are too large.
 
         Raises
         ------
-        _HeadError
+        RefusedError
             The head is too large.
         """
         limits = self._app.connections.limits
         if len(self._lines) > limits.headers or size > limits.header_bytes:
             message = f"a request has at most {limits.headers} headers, of {limits.header_bytes} bytes in all"
-            self._refusal = (431, message)
-            raise _HeadError
+            raise RefusedError(message, status=431)
 
-    def _read_without_upgrade(self, rest: bytes) -> None:
-        """Read the present request again without its offer of another protocol, which may be ignored.
+    def _begin_without_upgrade(self) -> None:
+        """Read the present head again without its offer of another protocol, which may be ignored.
 
         Java's client offers HTTP/2 with each request. The parser would skip the body of such a request.
+
+        Raises
+        ------
+        HttpParserError
+            The request is for a proxy.
         """
-        method = self._parser.get_method()
-        if not self._is_upgrade or method == b"CONNECT":
-            self.drop(*_UNREADABLE)
-            return
+        method, version = self._parser.get_method(), self._parser.get_http_version().encode()
+        if method == b"CONNECT":
+            raise HttpParserError("CONNECT")
         lines = [b"%b: %b\r\n" % each for each in self._lines if each[0].lower() != b"upgrade"]
-        head = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self._target, b"".join(lines))
-        self._is_upgrade, self._parser = False, HttpRequestParser(self)
-        self._feed(head + rest)
+        self._parser = HttpRequestParser(self)
+        self._parser.feed_data(b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._target, version, b"".join(lines)))
 
     # -- answering -------------------------------------------------------------------------------------
 
