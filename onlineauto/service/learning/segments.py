@@ -108,12 +108,12 @@ class Segments:
             context = _LINE.decode(line).context
             actions = _ACTIONS.decode(context.pop("_multi"))
             names = list(_names_in(context))[:_MOST_NAMES]
-        except (msgspec.MsgspecError, KeyError):  # the learner reports what it cannot read
+            best = decision.ranked[decision.probabilities.index(max(decision.probabilities))] - 1
+            first = decision.ranked[0] - 1
+            chosen = actions[first].tag or str(first)
+            preferred = chosen if best == first else actions[best].tag or str(best)
+        except (msgspec.MsgspecError, LookupError, ValueError):  # the learner reports what it cannot read
             return
-        best = decision.ranked[decision.probabilities.index(max(decision.probabilities))] - 1
-        first = decision.ranked[0] - 1
-        chosen = actions[first].tag or str(first)
-        preferred = chosen if best == first else actions[best].tag or str(best)
         for name in names:
             sums = self._sums.get(name)
             if sums is None:
