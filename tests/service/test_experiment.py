@@ -242,6 +242,7 @@ def test_a_bad_canary_is_rolled_back_within_some_decisions(serve: Callable[..., 
         client.post("/v1/reward", json={"event_id": f"e{number}", "reward": reward})
         number += 1
         assert number < 3000
+    until(lambda: client.get("/v1/experiment").json()["alarms"])  # its report follows the roll-back
     (alarm,) = client.get("/v1/experiment").json()["alarms"]
     assert (alarm["arm"], alarm["against"], alarm["rolls_back"]) == ("canary", "treatment", True)
     assert alarm["decisions"] < 1000
