@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto import AutoML, Workspace
+from onlineauto import AutoML, AutoMLClassifier, Workspace
 from onlineauto.cli.machine import warmup
 from onlineauto.engine.search.drift import Drift
 from onlineauto.explorers.policy import Policy
@@ -78,6 +78,10 @@ def predictions() -> dict[str, Any]:
         context = {"user": ("tom", "ann")[i % 2], "age": i}
         bandit.learn(context, actions, action=i % 2, probability=0.5, reward=float(i % 3 == 0))
     found["dicts"] = bandit.predict({"user": "tom", "age": 3}, actions).tolist()
+    classes = AutoMLClassifier(seed=1, hash_bits=10)
+    for i in range(12):
+        classes.learn({"user": "tom", "age": i % 5}, "abc"[i % 3])
+    found["classes"] = list(classes.predict_proba({"user": "tom", "age": 3}).values())
     scores, plausible = [0.3, 0.1, 0.4], [(0, 0.4), (0, 0.3), (0.1, 0.9)]
     for options in ({}, {"regcb": True}, {"squarecb": True, "elim": True}):
         found[f"policy {options}"] = Policy(**options).pmf(scores, learnt=99, plausible=plausible).tolist()
