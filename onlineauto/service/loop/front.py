@@ -500,12 +500,12 @@ class _Ranking:
     answer: Ranked
     context: bytes
     out: list[int]
-    pmf: list[float]
     seed: int
 
     def __init__(self, question: Question, done: Done, mode: str, published: Published) -> None:
         self.question, self.done, self.mode, self.published = question, done, mode, published
         self.error: Exception | None = None
+        self.pmf: list[float] = []
         self.arm, self.bucket = "", 0
 
 
@@ -532,7 +532,7 @@ def _predict_many(turn: Sequence[_Ranking]) -> None:
 
 def _predict(one: _Ranking) -> None:
     """Compute the probabilities of the actions, unless they are known."""
-    if hasattr(one, "pmf"):
+    if one.pmf:
         return
     try:
         one.pmf = one.published.predictor.predict(_HEAD + one.context + b"}\n").tolist()
