@@ -27,7 +27,7 @@ __all__ = [
     "UnreachableError",
     "install_hint",
     "kind_of",
-    "shown",
+    "short_repr",
 ]
 
 _SHOWN = 80
@@ -44,10 +44,10 @@ def install_hint(extra: str) -> str:
     return f"run pip install '.[{extra}]' in a checkout of onlineauto"
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return the text of a value for messages: its `repr`, truncated if it is long.
 
-    >>> shown("tom"), len(shown(["tom"] * 1000)), shown(10**10000)
+    >>> short_repr("tom"), len(short_repr(["tom"] * 1000)), short_repr(10**10000)
     ("'tom'", 80, 'a whole number of 33220 bits')
     """
     try:

@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 import onlineauto
-from onlineauto.errors import InputError, shown
+from onlineauto.errors import InputError, short_repr
 from onlineauto.formats.mappings.values import is_missing, is_sequence
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         for row, label in enumerate(y) if is_sequence(y) else ():
             if is_missing(label) and not isinstance(label, float):  # scikit-learn itself rejects NaN
                 raise InputError(
-                    f"the label of row {row} is missing: {shown(label)}; drop rows without a label"
+                    f"the label of row {row} is missing: {short_repr(label)}; drop rows without a label"
                 )
         return validate_data(self, X, y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
 

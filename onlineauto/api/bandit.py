@@ -17,7 +17,7 @@ from onlineauto.api.decisions.pending import check_limits
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.errors import InputError, OptionError, shown
+from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.explorers import explorer_keywords
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
@@ -294,7 +294,7 @@ class AutoML(FromLogs):
                 )
             features, likely = list_features(actions), plain(probability)
             if likely is None:
-                raise InputError(f"event: the probability is missing: {shown(probability)}")
+                raise InputError(f"event: the probability is missing: {short_repr(probability)}")
             chosen = index_of(action, actions if isinstance(actions, Mapping) else features)
             event = EncodedEvent(copy_context(event_id), features)
             with self._lock:

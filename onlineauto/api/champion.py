@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.text import namespace_text
+from onlineauto.automl.config_text import namespace_text
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners.hyperparameters import Hyperparameters
 

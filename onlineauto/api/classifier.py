@@ -15,7 +15,7 @@ from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
 from onlineauto.engine.classes.class_ensemble import ClassEnsemble
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.errors import InputError, OptionError, kind_of, shown
+from onlineauto.errors import InputError, OptionError, kind_of, short_repr
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.stored import Stored
 from onlineauto.formats.mappings.mapping_reader import MappingReader
@@ -108,7 +108,7 @@ class AutoMLClassifier(SingleLines):
         limit = whole_number(max_labels)
         if limit is None or limit < 2:
             raise OptionError(
-                f"max_labels cannot be {shown(max_labels)}; it takes a whole number of at least 2"
+                f"max_labels cannot be {short_repr(max_labels)}; it takes a whole number of at least 2"
             )
         self.max_labels = limit
         flags: dict[str, Any] = dict(options)
@@ -258,13 +258,13 @@ class AutoMLClassifier(SingleLines):
         builtin = plain(label)
         if not isinstance(builtin, str | int | float):
             raise InputError(
-                f"the label {shown(label)} is {kind_of(label)}: labels are texts, numbers and truth values, "
-                "which a file can have"
+                f"the label {short_repr(label)} is {kind_of(label)}: labels are texts, numbers and truth "
+                "values, which a file can have"
             )
         try:
             msgspec.msgpack.encode(builtin)
         except (OverflowError, UnicodeEncodeError) as error:
-            raise InputError(f"the label {shown(label)} cannot be in a file: {error}") from None
+            raise InputError(f"the label {short_repr(label)} cannot be in a file: {error}") from None
         if builtin not in self._codes and builtin not in before:
             self._check_number(builtin, len({*self._codes, *before}))
         return builtin
@@ -273,9 +273,9 @@ class AutoMLClassifier(SingleLines):
         """Reject a label if it would be a class too many after `before` other classes."""
         if before >= self.max_labels:
             raise InputError(
-                f"the label {shown(label)} would be class {before + 1}, but max_labels is {self.max_labels}: "
-                "do not use ids or measurements as labels; merge rare labels into one, or give the model a "
-                "larger max_labels (a class takes up to 4 MB, less with fewer hash_bits)"
+                f"the label {short_repr(label)} would be class {before + 1}, but max_labels is "
+                f"{self.max_labels}: do not use ids or measurements as labels; merge rare labels into one, or "
+                "give the model a larger max_labels (a class takes up to 4 MB, less with fewer hash_bits)"
             )
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
@@ -368,7 +368,7 @@ class AutoMLClassifier(SingleLines):
         self.max_labels = max(msgspec.convert(kept.get("max_labels", MAX_LABELS), int), len(self._codes))
         self._rest = []
         for state in kept["models"]:
-            configuration = REGISTRY.parse_kept(Stored(state)["options"].of(str))
+            configuration = REGISTRY.parse_kept(Stored(state)["options"].convert(str))
             self._rest.append(Workspace(configuration=configuration))
             self._rest[-1].restore(state)
         if "ensemble" in kept:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from onlineauto.errors import InputError, shown
+from onlineauto.errors import InputError, short_repr
 from onlineauto.estimators.typical_size_kernels import (
     BEYOND,
     FIRST_EVENTS,
@@ -279,5 +279,5 @@ def _number(name: Any, value: Any) -> float | None:
     if math.isnan(number):
         return None
     if abs(number) >= LARGE:
-        raise InputError(f"{name}: {shown(value)} is infinite, or too large for a float32")
+        raise InputError(f"{name}: {short_repr(value)} is infinite, or too large for a float32")
     return number

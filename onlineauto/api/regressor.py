@@ -14,7 +14,7 @@ from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.errors import InputError, OptionError, shown
+from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
 from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.mappings.token_kernels import LARGE
@@ -181,9 +181,9 @@ class AutoMLRegressor(SingleLines):
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> float:  # noqa: ARG002
         builtin = plain(label)
         if not isinstance(builtin, float | int) or not math.isfinite(number := as_float(builtin)):
-            raise InputError(f"the label {shown(label)} is not a finite number")
+            raise InputError(f"the label {short_repr(label)} is not a finite number")
         if abs(number) >= LARGE:
-            raise InputError(f"the label {shown(label)} is too large for a float32")
+            raise InputError(f"the label {short_repr(label)} is too large for a float32")
         return number
 
     def _outlier_kind(self, label: float, weight: float) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from onlineauto.errors import EventTypeError, InputError, shown
+from onlineauto.errors import EventTypeError, InputError, short_repr
 from onlineauto.formats.mappings.values import is_sequence
 from onlineauto.interop.frame_columns import as_narwhals_frame
 from onlineauto.interop.frames import from_frame
@@ -123,7 +123,7 @@ def rows_of(rows: Any) -> Iterable[Any]:
         return [dict(zip(names, row, strict=True)) for row in matrix.tolist()]
     if not isinstance(rows, Iterable):
         raise EventTypeError(
-            f"{shown(rows)} has no features: give a mapping of name to value, or a list, frame or matrix"
+            f"{short_repr(rows)} has no features: give a mapping of name to value, or a list, frame or matrix"
         )
     return rows
 

@@ -241,11 +241,11 @@ class AutomlOptions:
             raise ValueError(self.cost_range)
         return (low, high) if self.reward_as_cost else (-high, -low)
 
-    def by_reward(self) -> bool:
+    def tests_rewards(self) -> bool:
         """Return whether rewards may decide a change of champion."""
         return self.champion_test != "loss"
 
-    def by_loss(self) -> bool:
+    def tests_losses(self) -> bool:
         """Return whether losses may decide a change of champion."""
         return self.champion_test != "reward"
 

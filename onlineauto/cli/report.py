@@ -21,7 +21,7 @@ from onlineauto.engine.report.summary import summary
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics, summary_of
-from onlineauto.learners._kernels import T
+from onlineauto.learners.gradient_kernels import T
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:

@@ -103,7 +103,7 @@ class Showing:
                 examples = (
                     self._examples if first or not self._workspace.semantics.reports_as_vw else self._nameless
                 )
-                text = self._audit.text(block, examples.of(block))
+                text = self._audit.text(block, examples.examples_of(block))
                 self._sink.write(text.encode("utf-8", "surrogateescape"))
                 self._sink.flush()
             if self._inverse is None or not first:
@@ -111,7 +111,7 @@ class Showing:
             elif self._searches:
                 yield from self._learn_in_search(block, self._inverse)
             else:
-                self._inverse.note(self._inverse.names_of_weights(self._examples.of(block)))
+                self._inverse.note(self._inverse.names_of_weights(self._examples.examples_of(block)))
                 yield block
 
     def _learn_in_search(self, block: Block, inverse: InverseHash) -> Iterator[Block]:
@@ -126,7 +126,7 @@ class Showing:
         switches = workspace.searching.n_switches
 
         def note() -> None:
-            inverse.note(inverse.names_of_weights(self._examples.of(block), challengers=learns))
+            inverse.note(inverse.names_of_weights(self._examples.examples_of(block), challengers=learns))
 
         def record_entry(entry: Entry) -> None:
             if isinstance(decision_of(entry), Swap):

@@ -228,7 +228,7 @@ class Cluster:
     def _open(self, stack: ExitStack) -> HistoryFile | None:
         """Connect to the backend, check the jobs, and open the history and continue it."""
         if self.backend == "ray":
-            from onlineauto.tune.workers.on_ray.connecting import ray_connection
+            from onlineauto.tune.workers.on_ray.connection import ray_connection
 
             stack.enter_context(ray_connection(self._address))
             available = capacity_of("ray")

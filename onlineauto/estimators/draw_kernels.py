@@ -78,6 +78,6 @@ def tell_of_actions(draws: NDArray[np.float64]) -> bool:
 
 
 @inline_kernel
-def by_draws(level: float, events: float) -> float:
+def level_per_draw(level: float, events: float) -> float:
     """Return the significance level to use if `events` events share one random draw."""
     return level if events == 1.0 else level**events

@@ -24,7 +24,7 @@ def stored_evidence(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
     ValueError
         The section holds no such states: a count or a sum is out of range.
     """
-    values = stored.within(array, -_LARGEST_SUM, _LARGEST_SUM)
+    values = stored.array_between(array, -_LARGEST_SUM, _LARGEST_SUM)
     if (values[..., T] < 0).any() or (values[..., T] > MOST).any():
         raise stored.fail("the states of confidence sequences")
     return values

@@ -33,7 +33,7 @@ from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, vi
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal, Step
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
-from onlineauto.features._kernels import forget
+from onlineauto.features.group_kernels import forget
 from onlineauto.jit import call_at, entry_kernel, inline_kernel
 
 if TYPE_CHECKING:

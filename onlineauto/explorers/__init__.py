@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 from onlineauto.explorers.explorer import Explorer
 from onlineauto.explorers.kinds.bag import Bag
 from onlineauto.explorers.kinds.cover import Cover
@@ -101,7 +101,7 @@ def explorer_keywords(explorer: str | Explorer) -> dict[str, Any]:
         return explorer.keywords()
     if explorer not in tuple(EXPLORERS):  # which also compares what is neither
         raise OptionError(
-            f"explorer cannot be {shown(explorer)}; it takes one of {', '.join(EXPLORERS)}, or one with "
+            f"explorer cannot be {short_repr(explorer)}; it takes one of {', '.join(EXPLORERS)}, or one with "
             "settings, such as Bag(5) of onlineauto.explorers"
         )
     return EXPLORERS[explorer].keywords()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.explorers._kernels import HIGH, LEARNT, LOW, Errors
+from onlineauto.explorers.ranking_kernels import HIGH, LEARNT, LOW, Errors
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
 
 VOTES, BONUS, SUMS, WORK, FILLED = 0, 0, 1, 2, 3
 """Rows of the explorers' scratch. The first two have the lowest and the highest plausible cost, or votes and

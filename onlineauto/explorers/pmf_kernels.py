@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.explorers._kernels import LEARNT, count_tied
+from onlineauto.explorers.ranking_kernels import LEARNT, count_tied
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
 
 
 _ZERO = np.float32(0)

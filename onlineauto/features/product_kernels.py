@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features._kernels import group_in_vw_order, is_covered, squares_of_group
+from onlineauto.features.group_kernels import group_in_vw_order, is_covered, squares_of_group
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ class Stored:
     def _child(self, key: str) -> str:
         return f"{self._name}.{key}" if self._name else key
 
-    def changed(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Stored:
+    def apply(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Stored:
         """Return the result of a function of a map, under the same name in messages."""
         return Stored(change(self._map()), self._name)
 
@@ -109,7 +109,7 @@ class Stored:
 
     def name_list(self) -> list[bytes]:
         """Return names of namespaces, which must be non-empty, ascending and distinct."""
-        names = self.of(list[bytes])
+        names = self.convert(list[bytes])
         if not all(names) or any(one >= other for one, other in pairwise(names)):
             raise self.fail("names in ascending order")
         return names
@@ -120,7 +120,7 @@ class Stored:
             raise self.fail("a list")
         return [Stored(each, f"{self._name}[{index}]") for index, each in enumerate(self._value)]
 
-    def of(self, kind: type[T]) -> T:
+    def convert(self, kind: type[T]) -> T:
         """Return the value as a type that msgspec can convert to."""
         try:
             return msgspec.convert(self._value, kind)
@@ -153,20 +153,20 @@ class Stored:
             raise ValueError(f"{self._name} has a number that is not finite")
         return result
 
-    def narrowed(self, *shapes: Sequence[int]) -> NDArray[np.float32]:
+    def float32_array(self, *shapes: Sequence[int]) -> NDArray[np.float32]:
         """Return a float32 array of finite numbers; they may be stored in float64."""
         wide = isinstance(self._value, np.ndarray) and self._value.dtype == np.float64
         result: NDArray[np.float32] = self.finite(np.float64 if wide else np.float32, *shapes)
         return np.clip(result, -_LARGEST, _LARGEST).astype(np.float32) if wide else result
 
-    def within(self, array: NDArray[Any], low: float, high: float) -> NDArray[Any]:
+    def array_between(self, array: NDArray[Any], low: float, high: float) -> NDArray[Any]:
         """Return an array of the type and shape of `array`, with all numbers from `low` to `high`."""
-        result = self.like(array)
+        result = self.array_like(array)
         if result.size and not (result.min() >= low and result.max() <= high):
             raise ValueError(f"{self._name} has a number that is not from {low:g} to {high:g}")
         return result
 
-    def like(self, array: NDArray[Any]) -> NDArray[Any]:
+    def array_like(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an array of the same type and shape as `array`."""
         return self.array(array.dtype, array.shape)
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from onlineauto.interop.dsjson import event_dsjson, write_dsjson
     from onlineauto.interop.frames import from_frame
     from onlineauto.interop.named_text import read_named
-    from onlineauto.interop.text import event_text, write_text
     from onlineauto.interop.vw.champion import write_vw_model
     from onlineauto.interop.vw.model import read_vw_model
+    from onlineauto.interop.vw_text import event_text, write_text
 
 __all__ = [
     "event_dsjson",
@@ -47,8 +47,8 @@ _LAZY = {
     "write_dsjson": "onlineauto.interop.dsjson",
     "from_frame": "onlineauto.interop.frames",
     "read_named": "onlineauto.interop.named_text",
-    "event_text": "onlineauto.interop.text",
-    "write_text": "onlineauto.interop.text",
+    "event_text": "onlineauto.interop.vw_text",
+    "write_text": "onlineauto.interop.vw_text",
     "write_vw_model": "onlineauto.interop.vw.champion",
     "read_vw_model": "onlineauto.interop.vw.model",
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.interop.logged import check_logs, check_weights, label_column
+from onlineauto.interop.log_columns import check_logs, check_weights, label_column
 from onlineauto.interop.rows import Labels, Rows, assemble, rows_of_matrix
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from onlineauto.features.event import Event
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import NamedEvent, named_event, outcomes_of
 from onlineauto.formats.text.writer import number_text
-from onlineauto.interop.text import write_events
+from onlineauto.interop.vw_text import write_events
 
 if TYPE_CHECKING:
     import os

@@ -21,7 +21,7 @@ from onlineauto.explorers.choice import choose_explorer
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.named_event import named_event
 from onlineauto.interop.named_blocks import line_names
-from onlineauto.learners._kernels import CONTRACTION, GRAVITY, ORIGIN
+from onlineauto.learners.gradient_kernels import CONTRACTION, GRAVITY, ORIGIN
 from onlineauto.workspace.inspection.named_examples import NamedExamples
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _explain_scored(scored: Scored, names: LineNames) -> Explanation:
     ensemble = context.live.ensemble
     cells = len(context.model.weights)
     model = _Model(scored.layout, _Learner(_Shape(cells), context.task), scored.semantics)
-    examples = list(NamedExamples(model, names, most=_MOST).of(scored.block))  # type: ignore[arg-type]
+    examples = list(NamedExamples(model, names, most=_MOST).examples_of(scored.block))  # type: ignore[arg-type]
     serves = ensemble.serves and ensemble.range[1] > ensemble.range[0]
     terms = _Terms(scored, examples, names, serves=serves)
     actions = []
@@ -150,7 +150,7 @@ def _explain_scored(scored: Scored, names: LineNames) -> Explanation:
         members, features, rest = (defaultdict[str, float](float) for _ in range(3))
         level = terms.origin
         for score in terms.scores(action) if serves else [_Score("champion", 1.0, action, 0)]:
-            part, listed = terms.of(score, features)
+            part, listed = terms.contribution_of(score, features)
             members[score.member] += part
             rest[score.member] += part - listed
         if serves:
@@ -245,7 +245,7 @@ class _Terms:
                 level += float(weights[at]) * OF_LEVEL * (self._clip(mean) - low)
         return level
 
-    def of(self, score: _Score, features: dict[str, float]) -> tuple[float, float]:
+    def contribution_of(self, score: _Score, features: dict[str, float]) -> tuple[float, float]:
         """Add a score's terms to those of the features; return the parts of the score and of all terms."""
         cost = self._cost(score)
         within = self._clip(cost) if self._serves else cost
@@ -312,7 +312,7 @@ def _named_inputs(scored: Scored, names: LineNames) -> dict[int, str]:
         of = slice(block.span_start[span], block.span_start[span + 1])
         name, seed = block.namespaces.names[number], block.namespaces.hashes[number]
         for hash_ in block.hash[of].tolist():
-            spelt = _readable(names.of(name, hash_, seed=seed))
+            spelt = _readable(names.name_of(name, hash_, seed=seed))
             at = input_of.get(hash_)
             if at is None:
                 continue

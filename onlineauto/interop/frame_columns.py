@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import InputError, PackageError, install_hint, kind_of, shown
+from onlineauto.errors import InputError, PackageError, install_hint, kind_of, short_repr
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.mappings.values import plain
 from onlineauto.interop.rows import Rows, rows_of_matrix
@@ -235,7 +235,9 @@ class Columns:
         index = {value: i for i, value in enumerate(valid)}
         if stray := present - index.keys():
             row = next(i for i, value in enumerate(values) if there[i] and value in stray)
-            raise InputError(f"row {row}: {name} is {shown(values[row])}, which is not one of the choices")
+            raise InputError(
+                f"row {row}: {name} is {short_repr(values[row])}, which is not one of the choices"
+            )
         rows = [
             index[value] if is_there else -1 for value, is_there in zip(values, there.tolist(), strict=True)
         ]
@@ -257,7 +259,7 @@ class Columns:
         for row in first:
             if values[row] in seen:
                 raise InputError(
-                    f"row {row}: event {shown(values[row])} occurs again after another event; "
+                    f"row {row}: event {short_repr(values[row])} occurs again after another event; "
                     "the rows of an event must be adjacent"
                 )
             seen.add(values[row])
@@ -270,7 +272,7 @@ def _plain_numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:
     for row, value in enumerate(values):
         number = plain(value)
         if number is not None and not isinstance(number, int | float):
-            raise InputError(f"row {row}: {name} is {shown(value)}, which is not a number")
+            raise InputError(f"row {row}: {name} is {short_repr(value)}, which is not a number")
         try:
             numbers[row] = math.nan if number is None else number
         except OverflowError:  # an integer with hundreds of digits

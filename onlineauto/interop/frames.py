@@ -12,7 +12,7 @@ from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.interop.frame_columns import Columns
-from onlineauto.interop.logged import check_logs, check_weights, label_column
+from onlineauto.interop.log_columns import check_logs, check_weights, label_column
 from onlineauto.interop.rows import Labels, Rows, assemble
 
 if TYPE_CHECKING:

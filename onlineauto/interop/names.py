@@ -87,9 +87,9 @@ class LineNames:
     --------
     >>> names = LineNames()
     >>> names.read("0 |user tom day:monday")
-    >>> names.of(b"user", 3513260458, seed=0)
+    >>> names.name_of(b"user", 3513260458, seed=0)
     'user^tom'
-    >>> names.of(b"user", 12, seed=5)
+    >>> names.name_of(b"user", 12, seed=5)
     'user^7'
     """
 
@@ -112,7 +112,7 @@ class LineNames:
         """Remove all names."""
         self._found.clear()
 
-    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
+    def name_of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
         """Return the name of a feature; if its name is unknown, the number with the same hash.
 
         Parameters

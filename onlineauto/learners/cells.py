@@ -1,6 +1,7 @@
 """Read and write cells of a model in the order of model files: all numbers of a cell together.
 
-In a model's memory the weights and the other numbers are separate arrays; see `onlineauto.learners._kernels`.
+In a model's memory the weights and the other numbers are separate arrays; see
+`onlineauto.learners.gradient_kernels`.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.learners._kernels import W
+from onlineauto.learners.gradient_kernels import W
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
 
     Rows = NDArray[np.int64] | NDArray[np.uint32] | slice
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.learners._kernels import SETTINGS
+from onlineauto.learners.gradient_kernels import SETTINGS
 from onlineauto.learners.rule import make_rule
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.jit import entry_kernel, inline_kernel
-from onlineauto.learners._kernels import W
+from onlineauto.learners.gradient_kernels import W
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
 
 
 @entry_kernel

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners._kernels import (
+from onlineauto.learners.cells import FIELDS, read_cells, write_cells
+from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRADIENTS,
     MAX_LABEL,
@@ -24,7 +25,6 @@ from onlineauto.learners._kernels import (
     T,
     W,
 )
-from onlineauto.learners.cells import FIELDS, read_cells, write_cells
 from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_t, make_rule
@@ -47,7 +47,7 @@ _DENSE = 4  # copying the whole table is about as fast as copying 1/4 of its cel
 
 
 def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np.float64]:
-    """Return the initial state that all lanes share: float64[7], see `onlineauto.learners._kernels`."""
+    """Return the initial state that all lanes share: float64[7], see `gradient_kernels`."""
     update, loss = configuration[UpdateOptions], configuration[LossOptions]
     state = np.zeros(SHARED)
     state[T] = initial_t(configuration)
@@ -60,7 +60,7 @@ def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np
 
 
 def initial_lanes(configuration: Configuration, *, lanes: int) -> NDArray[np.float64]:
-    """Return the initial state of each lane: float64[lanes, 4], see `onlineauto.learners._kernels`."""
+    """Return the initial state of each lane: float64[lanes, 4], see `gradient_kernels`."""
     state = np.zeros((lanes, 4))
     state[:, CONTRACTION] = 1.0
     state[0, [NORM, WEIGHT]] = np.float32(configuration[UpdateOptions].initial_t or 0)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.features.stored import Stored
-from onlineauto.learners._kernels import CONTRACTION, FACTOR, GRAVITY, MIN_LABEL, ORIGIN, SHARED, W
 from onlineauto.learners.cells import FIELDS, read_cells, write_cells
+from onlineauto.learners.gradient_kernels import CONTRACTION, FACTOR, GRAVITY, MIN_LABEL, ORIGIN, SHARED, W
 from onlineauto.learners.model import NOT_FIRST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
 
 _LARGEST = float(np.finfo(np.float32).max)
 _LARGEST_SIZES = np.array([138, 16, 17, 255])
@@ -59,7 +59,7 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
         true.
     """
     n_cells, lanes = model.weights.shape
-    if stored["shape"].of(list[int]) != [n_cells, FIELDS, lanes]:
+    if stored["shape"].convert(list[int]) != [n_cells, FIELDS, lanes]:
         raise stored["shape"].fail(f"the shape {[n_cells, FIELDS, lanes]}")
     weights, n_rows = stored["weights"], n_cells
     cells: NDArray[np.uint32] | slice = slice(None)
@@ -78,7 +78,7 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
     shared = stored["shared"].array(np.float64, (SHARED,), (ORIGIN,))  # earlier versions have no origin
     model.shared[ORIGIN] = 0.0
     model.shared[: len(shared)] = shared
-    model.lanes[:] = stored["lanes"].like(model.lanes)
+    model.lanes[:] = stored["lanes"].array_like(model.lanes)
     if finite:  # except the factor, which the next update replaces
         Stored(np.delete(model.shared, FACTOR), "shared").finite(np.float64, (SHARED - 1,))
         Stored(model.lanes, "lanes").finite(np.float64, model.lanes.shape)

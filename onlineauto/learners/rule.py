@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.learners._kernels import Rule
+from onlineauto.learners.gradient_kernels import Rule
 from onlineauto.learners.loss_kernels import (
     CLASSIC,
     EXPECTILE,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.jit import F32, inline_kernel, short_loop
-from onlineauto.learners._kernels import (
+from onlineauto.learners.gradient_kernels import (
     FACTOR,
     GRADIENTS,
     NORM,
@@ -24,7 +24,7 @@ from onlineauto.learners.loss_kernels import loss_slope_squared
 
 if TYPE_CHECKING:
     from onlineauto.features.records import Example
-    from onlineauto.learners._kernels import LearnedLabel, Model, ModelLane, Rule
+    from onlineauto.learners.gradient_kernels import LearnedLabel, Model, ModelLane, Rule
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)

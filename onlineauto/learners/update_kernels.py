@@ -1,7 +1,7 @@
 """Update four lanes at a time, for the default rule: adaptive, normalized, invariant, by square roots.
 
 A square root or a division of four lanes takes as long as one of a single lane. Each lane does the same
-operations in the same order as `onlineauto.learners._kernels.update`. A lane that does not learn is not
+operations in the same order as `gradient_kernels.update`. A lane that does not learn is not
 changed, nor is a lane whose config does not use a product.
 """
 
@@ -29,7 +29,7 @@ from onlineauto.jit.four import (
     splat,
     store,
 )
-from onlineauto.learners._kernels import (
+from onlineauto.learners.gradient_kernels import (
     FACTOR,
     GRADIENTS,
     LATEST,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from onlineauto.features.records import Example
-    from onlineauto.learners._kernels import LearnedLabel, Model, Rule
+    from onlineauto.learners.gradient_kernels import LearnedLabel, Model, Rule
 
     FourFloats: TypeAlias = tuple[F32, F32, F32, F32]
     FourLessons: TypeAlias = tuple[LearnedLabel, LearnedLabel, LearnedLabel, LearnedLabel]

@@ -8,7 +8,7 @@ import re
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 
 if TYPE_CHECKING:
     from onlineauto.options.option import Option, Scalar
@@ -57,7 +57,7 @@ def from_python(option: Option, value: object) -> Scalar:
         return from_text(option, value)
     elif (text := _text(option, value)) is not None:
         return from_text(option, text)
-    raise _invalid(option, shown(value))
+    raise _invalid(option, short_repr(value))
 
 
 def _text(option: Option, value: object) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.automl.config import ConfigKind
-from onlineauto.automl.text import namespace_text
+from onlineauto.automl.config_text import namespace_text
 from onlineauto.pictures.picture import Picture
 from onlineauto.pictures.story import story_of
 

@@ -152,7 +152,7 @@ def _ensemble(workspace: Workspace) -> Any:
 
 def _state(workspace: Workspace, member: Member) -> list[Any]:
     """Return copies of the arrays and numbers of a member's state."""
-    return _numbers(copy.deepcopy(states_of(_ensemble(workspace)).of(member.name)))
+    return _numbers(copy.deepcopy(states_of(_ensemble(workspace)).state_of(member.name)))
 
 
 def _are_same(one: list[Any], other: list[Any]) -> bool:
@@ -268,7 +268,7 @@ def _check_unknown_version(member: Member, model: bytes, where: str) -> None:
 def _check_merge(member: Member, base: Workspace, ends: list[Workspace], where: str) -> None:
     """Check the laws of merging, on states that continued from a base."""
     ensembles = [_ensemble(each) for each in (base, *ends)]
-    states = [states_of(each).of(member.name) for each in ensembles]
+    states = [states_of(each).state_of(member.name) for each in ensembles]
     before = list(map(_numbers, map(copy.deepcopy, states)))
     inputs, bare = merge_inputs(ensembles[0].members.inputs, [each.members.inputs for each in ensembles[1:]])
     whole, one, other = (branch._replace(state=state) for branch, state in zip(bare, states, strict=True))

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from onlineauto.errors import OnlineautoError, OptionError, shown
+from onlineauto.errors import OnlineautoError, OptionError, short_repr
 from onlineauto.tune.plain import count, number, scalar
 from onlineauto.tune.schedulers import Decision
 from onlineauto.tune.schedulers.fifo import FifoScheduler
@@ -140,7 +140,7 @@ class ActiveTrial:
         is_single = len(outcome.values) == 1
         if is_single and isnan(outcome.first) and not isinstance(scalar(value), float):
             raise OptionError(
-                f"the objective returned {shown(value)}: return one number, or raise TrialPruned"
+                f"the objective returned {short_repr(value)}: return one number, or raise TrialPruned"
             )
         if outcome.has_nan:
             self.fail("the value is NaN, which is not a number", final=True)
@@ -197,7 +197,7 @@ class ActiveTrial:
         if name in self._proposed:
             value = parameter.plain(self._proposed[name])
             if not parameter.holds(value):
-                raise OptionError(f"{name} = {shown(value)} is outside the space; valid is {parameter}")
+                raise OptionError(f"{name} = {short_repr(value)} is outside the space; valid is {parameter}")
         elif is_open:
             first = parameter.prior if self.number == 0 else None
             value = parameter.draw(self._generator(name)) if first is None else first

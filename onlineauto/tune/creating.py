@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.optimizing import UNLIMITED
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler
 from onlineauto.tune.schedulers.fifo import FifoScheduler
@@ -73,7 +73,7 @@ def create_study(
     named = directions if isinstance(directions, Mapping) else dict(enumerate(directions or ()))
     for each in named.values() or [direction]:
         if each not in _MODES:
-            raise OptionError(f"direction = {shown(each)}: valid are minimize and maximize, one of them")
+            raise OptionError(f"direction = {short_repr(each)}: valid are minimize and maximize, one of them")
     modes = {name: _MODES[each] for name, each in named.items()}
     mode: Any = modes if isinstance(directions, Mapping) else [*modes.values()] or _MODES[direction]
     scheduler = scheduler or ("fifo" if modes else "median")

@@ -11,7 +11,7 @@ from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import OptionError, PackageError, StoreError, install_hint, shown
+from onlineauto.errors import OptionError, PackageError, StoreError, install_hint, short_repr
 from onlineauto.tune.active_trial import ActiveTrial, TrialPruned
 from onlineauto.tune.plain import count, number
 from onlineauto.tune.schedulers import State
@@ -81,7 +81,7 @@ class Optimizing(StudyView):
         limit = inf if n_trials is None else count("n_trials", n_trials, 1)
         seconds = inf if timeout is None else number(timeout)
         if not seconds > 0:
-            raise OptionError(f"timeout = {shown(timeout)}: give a number of seconds above 0")
+            raise OptionError(f"timeout = {short_repr(timeout)}: give a number of seconds above 0")
         threads = os.cpu_count() or 1 if n_jobs == -1 else count("n_jobs", n_jobs, 1)
         errors = (catch,) if isinstance(catch, type) else tuple(catch)
         if not all(map(callable, callbacks or ())):

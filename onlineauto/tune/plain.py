@@ -9,7 +9,7 @@ from math import nan
 from numbers import Rational, Real
 from typing import Any, Final
 
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 
 _SCALARS: Final = (float, int, str, bool, type(None))
 _DEEPEST: Final = 50
@@ -92,7 +92,7 @@ def count(name: str, value: Any, least: int) -> int:
     """
     result = as_int(value)
     if result is None or not least <= result < _MOST:
-        raise OptionError(f"{name} = {shown(value)}: give a whole number from {least} to 2**53 - 1")
+        raise OptionError(f"{name} = {short_repr(value)}: give a whole number from {least} to 2**53 - 1")
     return result
 
 
@@ -128,4 +128,4 @@ def _key(name: Any, noun: str) -> str:
         return plain
     if isinstance(plain, int | float):
         return str(as_json(plain, noun))
-    raise OptionError(f"{noun} cannot be stored: the key {shown(name)} is not text")
+    raise OptionError(f"{noun} cannot be stored: the key {short_repr(name)} is not text")

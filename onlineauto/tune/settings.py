@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.plain import as_json, count, number
 from onlineauto.tune.progress import Progress
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler, Setting
@@ -188,7 +188,7 @@ def seconds_of(lease: Any) -> float:
     """Return the seconds of a lease; raise `OptionError` if it is not a number above 0."""
     seconds = number(lease)
     if isinstance(lease, bool) or not seconds > 0:
-        raise OptionError(f"lease = {shown(lease)}: give a number of seconds above 0")
+        raise OptionError(f"lease = {short_repr(lease)}: give a number of seconds above 0")
     return seconds
 
 

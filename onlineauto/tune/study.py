@@ -17,7 +17,7 @@ from math import inf
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.claims import Claims, pauses
 from onlineauto.tune.optimizing import Optimizing
 from onlineauto.tune.plain import count
@@ -267,7 +267,7 @@ class Study(Optimizing):
         with self._lock:
             outcome = Outcome.of(value, self.objectives)
             if outcome.has_nan:
-                self._claims.fail(job, f"the value is {shown(value)}, which is not a number", final=True)
+                self._claims.fail(job, f"the value is {short_repr(value)}, which is not a number", final=True)
             else:
                 self._claims.tell(job, outcome, details)
 

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onlineauto.errors import OptionError, kind_of, shown
+from onlineauto.errors import OptionError, kind_of, short_repr
 from onlineauto.tune.optimizing import UNLIMITED
 from onlineauto.tune.result_grid import ResultGrid
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
@@ -99,7 +99,7 @@ def report(metrics: Mapping[str, Any], *, save: Any = None) -> None:
     """
     running, metric = _running()
     if not isinstance(metrics, dict) or metric not in metrics:
-        raise OptionError(f"report({shown(metrics)}): give a dict with the metric {metric!r}")
+        raise OptionError(f"report({short_repr(metrics)}): give a dict with the metric {metric!r}")
     running(metrics[metric], save=save, details=dict(metrics))
 
 
@@ -172,7 +172,7 @@ class Tuner:
         scheduler = config.scheduler
         if not isinstance(scheduler, TuneScheduler):
             raise OptionError(
-                f"scheduler = {shown(scheduler)}: give one of this module, such as ASHAScheduler()"
+                f"scheduler = {short_repr(scheduler)}: give one of this module, such as ASHAScheduler()"
             )
         metric, mode = config.metric or scheduler.metric, config.mode or scheduler.mode
         if metric is None or mode is None:

@@ -20,10 +20,11 @@ import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.errors import OptionError
-from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.exploration import merge_errors
 from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions
-from onlineauto.learners._kernels import (
+from onlineauto.explorers.ranking_kernels import LEARNT
+from onlineauto.learners.cells import read_cells, write_cells
+from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
     HOLDOUT_WEIGHT,
@@ -39,7 +40,6 @@ from onlineauto.learners._kernels import (
     W,
     materialize,
 )
-from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.model import adopt_sizes
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.options import REGISTRY

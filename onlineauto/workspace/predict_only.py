@@ -16,8 +16,8 @@ from onlineauto.automl.search import LiveConfig
 from onlineauto.engine.ensemble.ensemble import to_predict
 from onlineauto.engine.ensemble.states import constant_of
 from onlineauto.errors import OptionError
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.cells import read_cells, write_cells
+from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.model_state import apply_penalties
 from onlineauto.options import options_of
 from onlineauto.workspace.inspection.vw_command import OF_LEARNING

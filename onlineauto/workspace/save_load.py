@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from msgspec import ValidationError
 
-from onlineauto.errors import InputError, OptionError, shown
+from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.explorers.choice import earlier_defaults
 from onlineauto.features.stored import Stored
 from onlineauto.workspace.model_file import decode_tree, encode_tree, read_file, replace_file
@@ -60,7 +60,7 @@ def save_model(
     is_binary = hasattr(target, "write") and not isinstance(target, TextIOBase)
     if not (isinstance(target, str | os.PathLike) or is_binary):
         raise OptionError(
-            f"cannot save to {shown(target)}: give a path, or a binary file that is open for writing"
+            f"cannot save to {short_repr(target)}: give a path, or a binary file that is open for writing"
         )
     program = f"onlineauto {version('onlineauto')}"
     parts = encode_tree({"program": program, "versions": SECTIONS, "model": state, "run": run or {}})
@@ -96,7 +96,9 @@ def _read(source: ModelSource) -> tuple[State, str]:
     if isinstance(source, str | os.PathLike):
         tree, name = read_file(source), os.fspath(source)
     elif not isinstance(source, bytes) and not hasattr(source, "read"):
-        raise OptionError(f"cannot load {shown(source)}: give a path, the bytes of a model, or a binary file")
+        raise OptionError(
+            f"cannot load {short_repr(source)}: give a path, the bytes of a model, or a binary file"
+        )
     else:
         name = "the model" if isinstance(source, bytes) else str(getattr(source, "name", "the model"))
         tree = decode_tree(source if isinstance(source, bytes) else source.read(), name=name)
@@ -115,7 +117,7 @@ def _check_versions(stored: Stored, name: str) -> None:
         A section is of a later version, or the versions are damaged.
     """
     try:
-        versions = stored["versions"].of(dict[str, int]) if "versions" in stored else {}
+        versions = stored["versions"].convert(dict[str, int]) if "versions" in stored else {}
     except ValueError as error:
         raise InputError(f"{name} is not a valid model: {_one_line_message(error)}") from None
     later = [section for section, version in versions.items() if version > SECTIONS.get(section, 0)]

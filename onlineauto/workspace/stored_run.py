@@ -47,22 +47,22 @@ def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
         position = stored["position"]
         run["position"] = {name: position[name].count() for name in ("passes", "events")} | {"held_out": None}
         if "at" in position and not position["at"].is_none():
-            run["position"]["at"] = position["at"].of(dict[str, Any])  # the source checks the values
+            run["position"]["at"] = position["at"].convert(dict[str, Any])  # the source checks the values
         if not position["held_out"].is_none():
-            run["position"]["held_out"] = held_out = position["held_out"].of(_Counts)
+            run["position"]["held_out"] = held_out = position["held_out"].convert(_Counts)
             Holdout(configuration[RunOptions]).recount(held_out)
     if "progress" in stored:
-        run["progress"] = stored["progress"].of(_Counts)
+        run["progress"] = stored["progress"].convert(_Counts)
         ProgressTable(configuration, kind=kind).recount(run["progress"])
     if "metrics" in stored:
-        run["metrics"] = stored["metrics"].of(_Counts)
+        run["metrics"] = stored["metrics"].convert(_Counts)
         Metrics(configuration, kind=kind, semantics=workspace.semantics).recount(run["metrics"])
     if "outputs" in stored:
         outputs = stored["outputs"]
-        run["outputs"] = {name: outputs[name].of(_Output) for name in OUTPUTS if name in outputs}
+        run["outputs"] = {name: outputs[name].convert(_Output) for name in OUTPUTS if name in outputs}
     if "names" in stored:
-        run["names"] = stored["names"].of(list[tuple[_Count, str]])
+        run["names"] = stored["names"].convert(list[tuple[_Count, str]])
     for name in ("api", "service"):
         if name in stored:
-            run[name] = stored[name].of(dict[str, Any])  # the class of the value checks it
+            run[name] = stored[name].convert(dict[str, Any])  # the class of the value checks it
     return run

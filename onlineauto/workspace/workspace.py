@@ -32,8 +32,8 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.learners.cells import read_cells
+from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY, parse_given_options

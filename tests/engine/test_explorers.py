@@ -14,7 +14,7 @@ from onlineauto.engine.records.task import DecayTally
 from onlineauto.errors import OptionError
 from onlineauto.estimators.robust_kernels import LOWER, T
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers.ranking_kernels import LEARNT
 from tests.engine.test_searching import stream
 from tests.engine.test_workspace import HOLDOUT, bits, check_bandits, check_rows, named
 from tests.learners.model_view import gradients_of, lanes_of

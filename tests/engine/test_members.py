@@ -57,7 +57,7 @@ def test_a_member_from_outside_is_weighed_journalled_inspected_saved_and_removed
         lines = event.split("\n")[1:-2]
         (logged,) = (at for at, line in enumerate(lines) if not line.startswith("|"))
         costs.setdefault(logged, []).append(float(lines[logged].split(":")[1]))
-    sums = states_of(ensemble_of(workspace)).of("toy").sums
+    sums = states_of(ensemble_of(workspace)).state_of("toy").sums
     assert sorted(sums[:4, 0]) == sorted(map(len, costs.values()))
     np.testing.assert_allclose(sorted(sums[:4, 1]), sorted(map(sum, costs.values())), rtol=0.02)
 
@@ -100,8 +100,8 @@ def test_two_states_of_a_member_merge_into_that_of_all_events(toy: Toy) -> None:
         (one if at % 2 else other).learn(event)
         whole.learn(event)
     merged = merge_ensembles(base, [ensemble_of(one), ensemble_of(other)], learnt=[90, 90], floor=True)
-    sums = states_of(merged).of("toy").sums
-    np.testing.assert_allclose(sums, states_of(ensemble_of(whole)).of("toy").sums, rtol=0.1, atol=0.5)
+    sums = states_of(merged).state_of("toy").sums
+    np.testing.assert_allclose(sums, states_of(ensemble_of(whole)).state_of("toy").sums, rtol=0.1, atol=0.5)
 
 
 def test_names_of_members_are_taken_once(toy: Toy) -> None:

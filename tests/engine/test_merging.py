@@ -13,7 +13,7 @@ from onlineauto import OptionError, Workspace
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.engine.ensemble.branches import (
     Branch,
-    forgetting,
+    exponential_retention,
     mean_retention,
     merge_cells,
     merge_moments,
@@ -109,7 +109,7 @@ def test_least_squares_merge_as_their_events_say(keeps: float) -> None:
     base = squares(Squares(1e3, 6), *data(draw, 60), keeps)
     parts = [data(draw, n) for n in (150, 40, 90)]
     ends = [squares(base, *part, keeps) for part in parts]
-    counts = shares([150, 40, 90], forgetting(keeps))
+    counts = shares([150, 40, 90], exponential_retention(keeps))
     began, *rest = [sums_of(each.weights, each.spread) for each in (base, *ends)]
     weights, spread = merge_squares(began, rest, counts, 1e3)
     if keeps == 1.0:
@@ -128,7 +128,7 @@ def test_least_squares_merge_as_their_events_say(keeps: float) -> None:
 def test_two_halves_count_within_the_bound_of_one_learner() -> None:
     """Forgetting is inexact, by at most k(N) for each event, and the prior counts once."""
     n, keeps = 400, 0.9995
-    counts = shares([n, n], forgetting(keeps))
+    counts = shares([n, n], exponential_retention(keeps))
     for back in (0, n - 1):  # the latest and the earliest event of a half; one learner has two for each
         ratio = counts[0] * keeps**back / keeps ** (2 * back)
         assert keeps ** (2 * n) < ratio < keeps ** (-2 * n)
@@ -259,8 +259,8 @@ def test_the_layer_merges_after_it_has_begun() -> None:
     assert distance(one, both) < 0.1 * one.std()
     assert distance(one, both) < distance(one, half)
     np.testing.assert_allclose(
-        states_of(ensemble_of(result)).of("layer").measure,
-        states_of(ensemble_of(whole)).of("layer").measure,
+        states_of(ensemble_of(result)).state_of("layer").measure,
+        states_of(ensemble_of(whole)).state_of("layer").measure,
         rtol=0.3,
     )
 
@@ -324,9 +324,9 @@ def test_waves_of_numbers_in_another_order_are_left_out() -> None:
     learn(one, events[:200])
     learn(other, turned[:200])
     both, alone = merge(base, [one, other], [200, 200]), merge(base, [one], [200])
-    regressions = [states_of(ensemble_of(each)).of("waves").regression for each in (both, alone)]
+    regressions = [states_of(ensemble_of(each)).state_of("waves").regression for each in (both, alone)]
     np.testing.assert_allclose(regressions[0].weights, regressions[1].weights, atol=1e-6)
-    features = [states_of(ensemble_of(each)).of("features").spread[0] for each in (both, alone)]
+    features = [states_of(ensemble_of(each)).state_of("features").spread[0] for each in (both, alone)]
     assert np.trace(features[0]) < 0.9 * np.trace(features[1])  # features may be in any order
 
 
@@ -343,7 +343,7 @@ def test_features_beyond_the_room_of_a_merged_ensemble_are_left_out() -> None:
     inputs = ensemble_of(result).members.inputs
     assert inputs.tally[Known.FEATURES] == 300
     assert inputs.wide[0] == 4
-    assert np.isfinite(states_of(ensemble_of(result)).of("features").weights).all()
+    assert np.isfinite(states_of(ensemble_of(result)).state_of("features").weights).all()
     assert np.isfinite(predicted(result, ["shared |w long_word_3\n|a x\n|a y\n\n"])).all()
 
 

@@ -35,7 +35,7 @@ OPTIONS: list[dict[str, Any]] = [
 class Numbers:
     """Calls features by their numbers."""
 
-    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
+    def name_of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
         return f"{namespace.decode()}^{(hash_ - seed) % 2**32}"
 
 
@@ -57,7 +57,7 @@ def _check(event: Event, options: dict[str, Any], *, exact: bool) -> None:
     twin.see(event)
     shared = event[0] if event[0].shared else None
     actions = event[1:] if shared else event
-    found = list(NamedExamples(workspace, Numbers()).of(block))
+    found = list(NamedExamples(workspace, Numbers()).examples_of(block))
     assert len(found) == len(actions)
     for example, line in zip(found, actions, strict=True):
         expected = twin.action(line, shared).features
@@ -84,7 +84,7 @@ def test_lines(exact: bool, events: list[Event]) -> None:
 def test_names_are_crossed() -> None:
     workspace = Workspace(quadratic="ab")
     block = next(iter(workspace.read(b"1 |a x y |b z\n")))
-    [example] = NamedExamples(workspace, Numbers()).of(block)
+    [example] = NamedExamples(workspace, Numbers()).examples_of(block)
     x, y, z = (_number(name, of) for name, of in (("x", "a"), ("y", "a"), ("z", "b")))
     names = [each.name for each in example.features]
     assert names == [f"a^{x}", f"a^{y}", f"b^{z}", "Constant", f"a^{x}*b^{z}", f"a^{y}*b^{z}"]

@@ -137,7 +137,7 @@ def test_a_stream_with_a_layer_goes_on_as_if_it_was_not_interrupted(tmp_path: Pa
     half.save(tmp_path / "model")
     half.save(tmp_path / "small", predict_only="ensemble")
     again, small = Workspace.load(tmp_path / "model"), Workspace.load(tmp_path / "small", testonly=True)
-    assert states_of(again.searching.live_configs.arrays.ensemble).of("layer").regression.weights.any()
+    assert states_of(again.searching.live_configs.arrays.ensemble).state_of("layer").regression.weights.any()
     asked = odd(1, numbers=2)
     np.testing.assert_array_equal(small.predict(asked), whole.predict(asked))
     for event in events[1150:]:
@@ -151,7 +151,7 @@ def test_events_that_were_learnt_are_not_saved_as_waiting() -> None:
     """Else the bytes of a model would depend on when it was saved before."""
     workspace, _ = learnt(700)
     ensemble = workspace.searching.live_configs.arrays.ensemble
-    features = states_of(ensemble).of("features")
+    features = states_of(ensemble).state_of("features")
     assert features.waiting.any()
     counts = features.n_waiting
     for all_wait in (2, 3):

@@ -11,8 +11,8 @@ from onlineauto.estimators.draw_kernels import (
     BY_CHANCE,
     CHANGED,
     DRAWS_SIZE,
-    by_draws,
     events_per_draw,
+    level_per_draw,
     note_draw,
     tell_of_actions,
 )
@@ -108,7 +108,7 @@ def test_bets_on_blocks_win_as_rarely_as_the_level_says() -> None:
     for _ in range(300):
         gains = np.repeat(rng.choice([-1.0, 1.0], 100), stays)
         wealth = np.cumsum(np.log1p(0.1 * gains)).max()
-        wrong += wealth >= -np.log(by_draws(level, float(stays)))
+        wrong += wealth >= -np.log(level_per_draw(level, float(stays)))
         naive += wealth >= -np.log(level)
     assert wrong <= 0.05 * 300 + 4 * np.sqrt(300 * 0.05 * 0.95)
     assert naive > 100

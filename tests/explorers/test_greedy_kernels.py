@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.explorers._kernels import count_tied, rank
 from onlineauto.explorers.pmf_kernels import greedy
+from onlineauto.explorers.ranking_kernels import count_tied, rank
 from tests.naive import bandit
 
 F = np.float32

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from onlineauto.engine.policies.rnd_noise_kernels import normal_of
 from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers._kernels import LEARNT, rank_by_probability
 from onlineauto.explorers.cost_range_kernels import highest_cost, largest_weight, lowest_cost
 from onlineauto.explorers.exploration import kernel_of, make_exploration, merge_errors
 from onlineauto.explorers.explore_kernels import ROWS, note_error
 from onlineauto.explorers.pmf_kernels import hold_floor, softmax
 from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
+from onlineauto.explorers.ranking_kernels import LEARNT, rank_by_probability
 from onlineauto.explorers.sample_kernels import number_of, step_on
 from onlineauto.workspace.options import REGISTRY
 from tests.naive import explorers as naive

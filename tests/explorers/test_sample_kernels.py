@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
-from onlineauto.explorers._kernels import DRAWN
 from onlineauto.explorers.exploration import make_exploration
+from onlineauto.explorers.ranking_kernels import DRAWN
 from onlineauto.explorers.sample_kernels import fnv1a, mix_number, pick_place, put_first
 from onlineauto.explorers.sampling import sample, uniform
 from onlineauto.workspace.options import REGISTRY

@@ -13,7 +13,7 @@ from onlineauto.engine.event.event_kernels import open_event
 from onlineauto.engine.event.example_kernels import list_action
 from onlineauto.engine.loop.buffers import make_buffers
 from onlineauto.engine.records.loop import LoopRun
-from onlineauto.features._kernels import forget
+from onlineauto.features.group_kernels import forget
 from onlineauto.features.records import make_stream
 from onlineauto.jit import kernel
 from onlineauto.workspace.workspace import Workspace

@@ -33,7 +33,7 @@ def named(text: bytes, **options: Any) -> list[list[str]]:
         ]
         found.append(
             [
-                names.of(name, hash_, seed=seed)
+                names.name_of(name, hash_, seed=seed)
                 for name, seed, of in spans
                 for hash_ in block.hash[of].tolist()
             ]
@@ -95,9 +95,13 @@ def test_all_of_a_log_is_named(*, chained: bool, hash_: str) -> None:
 def test_of_several_names_with_one_hash_each_has_its_turn() -> None:
     names = LineNames()
     names.read("1 |a 07 7")
-    assert [names.of(b"a", hash_, seed=hash_ - 7) for hash_ in [_hash("7")] * 3] == ["a^07", "a^7", "a^07"]
+    assert [names.name_of(b"a", hash_, seed=hash_ - 7) for hash_ in [_hash("7")] * 3] == [
+        "a^07",
+        "a^7",
+        "a^07",
+    ]
     names.forget()
-    assert names.of(b"a", _hash("7"), seed=_hash("7") - 7) == "a^7"
+    assert names.name_of(b"a", _hash("7"), seed=_hash("7") - 7) == "a^7"
 
 
 def _hash(name: str) -> int:

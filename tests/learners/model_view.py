@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from onlineauto.learners import _kernels as fields
+from onlineauto.learners import gradient_kernels as fields
 
 if TYPE_CHECKING:
     from typing import Any

@@ -19,7 +19,7 @@ from onlineauto.workspace.options import REGISTRY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
 
 CELLS, LANES = 8, 4
 UNLEARNT = np.array([0.0, 0.5, 0.0, 0.0], np.float32)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
-from onlineauto.learners._kernels import LearnedLabel, Model, ModelLane, clip, dot, update
-from onlineauto.learners._kernels import see_label as see
 from onlineauto.learners.cells import read_cells
+from onlineauto.learners.gradient_kernels import LearnedLabel, Model, ModelLane, clip, dot, update
+from onlineauto.learners.gradient_kernels import see_label as see
 from onlineauto.learners.model import initial_table, make_model
 from onlineauto.learners.rule import make_rule
 from onlineauto.workspace.options import REGISTRY
@@ -33,7 +33,7 @@ from tests.learners.test_update_kernels import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.learners._kernels import Rule
+    from onlineauto.learners.gradient_kernels import Rule
 
 CELLS, LANES = 32, 4
 HUGE = st.sampled_from([1.0, -1.0, 0.5, 1e-20, 1e19, -3e38, 3e38, np.inf, -np.inf]).map(F)

@@ -15,7 +15,8 @@ from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.jit import kernel
-from onlineauto.learners._kernels import (
+from onlineauto.learners.cells import read_cells
+from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
     MAX_LABEL,
@@ -28,8 +29,7 @@ from onlineauto.learners._kernels import (
     materialize,
     update,
 )
-from onlineauto.learners._kernels import see_label as see
-from onlineauto.learners.cells import read_cells
+from onlineauto.learners.gradient_kernels import see_label as see
 from onlineauto.learners.model import initial_state, initial_table, make_model
 from onlineauto.learners.rule import make_rule
 from onlineauto.learners.update_kernels import update_four

@@ -36,7 +36,7 @@ def test_nothing_is_read_out_of_bounds() -> None:
 
 
 def test_indices_are_checked_there() -> None:
-    code = "import numpy as np\nfrom onlineauto.explorers._kernels import count_tied\n"
+    code = "import numpy as np\nfrom onlineauto.explorers.ranking_kernels import count_tied\n"
     done = run("-c", code + "count_tied(np.zeros(2, np.float32), 5)")
     assert "IndexError" in done.stderr
 

@@ -70,10 +70,14 @@ def numbers_of(workspace: Workspace) -> Iterator[np.ndarray[Any, Any]]:
     if len(ensemble.members.rests):
         states, numbers = states_of(ensemble), ensemble.members.inputs.numbers
         yield from (numbers.mean, numbers.variance, numbers.latest, numbers.cut)
-        yield from (*states.of("features"), *states.of("waves").regression)
+        yield from (*states.state_of("features"), *states.state_of("waves").regression)
         if any(member.name == "layer" for member in states.members):  # single lines have none
-            yield from (*states.of("layer").regression, states.of("layer").measure)
-            yield from (*states.of("baseline"), *states.of("ridge").regression, states.of("ridge").mean)
+            yield from (*states.state_of("layer").regression, states.state_of("layer").measure)
+            yield from (
+                *states.state_of("baseline"),
+                *states.state_of("ridge").regression,
+                states.state_of("ridge").mean,
+            )
 
 
 def usual(options: dict[str, Any], n: int) -> str:

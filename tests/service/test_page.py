@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import onlineauto.service.http.handlers as handlers
-from tests.service.browser import PROGRAM, draw, shown
+from tests.service.browser import PROGRAM, draw, short_repr
 from tests.service.serving import Service
 from tests.waiting import until
 
@@ -56,7 +56,7 @@ def test_a_browser_shows_what_the_service_does(tmp_path: Path) -> None:
             answer = client.post("/v1/rank", json=body).json()
             client.post("/v1/reward", json={"event_id": answer["event_id"], "reward": float(answer["index"])})
         until(lambda: client.get("/v1/status").json()["learnt"] == 200)
-        page = shown(service.url, tmp_path)
+        page = short_repr(service.url, tmp_path)
         assert 'data-learnt="200"' in page
         assert "deciding and learning" in page
         assert "topic \N{MULTIPLICATION SIGN} user &lt;b&gt;" in page
@@ -77,7 +77,7 @@ def test_a_browser_shows_what_the_service_does(tmp_path: Path) -> None:
 def test_a_browser_shows_an_empty_service_and_its_troubles(tmp_path: Path) -> None:
     with Service(tmp_path / "loop", "--ship", str(tmp_path / "away")) as service:
         until(lambda: httpx.get(f"{service.url}/v1/status", timeout=30).json()["copies"][0]["failures"])
-        page = shown(service.url, tmp_path)
+        page = short_repr(service.url, tmp_path)
     assert "No decision has been learnt yet." in page
     assert f"curl {service.url}/v1/rank -d" in page
     assert "is listed once the model has made 50 decisions with it" in page

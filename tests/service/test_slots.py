@@ -150,7 +150,7 @@ def test_deferred_slots_that_have_ended_are_forgotten(serve: Callable[..., InPro
     loop = client.loop
     for number in range(1200):
         loop.deferred_slots.add(f"e{number}#top")
-    assert len(loop.deferred_slots.of("e5")) + len(loop.deferred_slots.of("e1199")) == 1
+    assert len(loop.deferred_slots.ids_of("e5")) + len(loop.deferred_slots.ids_of("e1199")) == 1
 
 
 def test_slots_that_have_no_room_are_refused_together(serve: Callable[..., InProcessClient]) -> None:

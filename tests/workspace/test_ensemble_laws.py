@@ -203,7 +203,7 @@ def test_weights_of_products_do_not_grow_without_bound(
 ) -> None:
     options = {**BANDIT, "bit_precision": bits}
     workspace = Workspace(**options).fit(repeated(500, times=times, words=words, actions=actions))
-    crosses = states_of(workspace.searching.live_configs.arrays.ensemble).of("crosses")
+    crosses = states_of(workspace.searching.live_configs.arrays.ensemble).state_of("crosses")
     assert 0.0 < np.abs(crosses.weights).max() < 1.0
     assert saved(again(workspace)) == saved(workspace)
 
@@ -221,6 +221,6 @@ def test_products_that_all_share_a_cell_leave_finite_weights() -> None:
 def test_events_that_come_in_turn_are_all_learnt() -> None:
     text, means = in_turn(4000, 24)
     workspace = Workspace(**LINES).fit(text)
-    weights = states_of(workspace.searching.live_configs.arrays.ensemble).of("features").weights[0]
+    weights = states_of(workspace.searching.live_configs.arrays.ensemble).state_of("features").weights[0]
     off = weights[0] + weights[1:25] - means  # inputs are in the order in which they were met
     assert float(np.mean(off**2)) < 0.006  # 0.03 where the covariance learns each fourth event

@@ -13,7 +13,7 @@ from onlineauto.api.decisions.decision_log import DecisionLog
 from onlineauto.api.decisions.draw import draw_index
 from onlineauto.api.decisions.event_ids import EventIds
 from onlineauto.api.decisions.pending import Pending
-from onlineauto.errors import InputError, shown
+from onlineauto.errors import InputError, short_repr
 
 if TYPE_CHECKING:
     import os
@@ -111,7 +111,9 @@ class Decisions:
         if event_id is None:
             event_id = next(self._ids)
         elif not is_id(event_id):
-            raise InputError(f"event_id is a str that UTF-8 can have, not empty, and not {shown(event_id)}")
+            raise InputError(
+                f"event_id is a str that UTF-8 can have, not empty, and not {short_repr(event_id)}"
+            )
         elif event_id in self.waiting:
             raise InputError(f"event {event_id!r} waits for its reward: give another id")
         if self._log is not None:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.api.numbers import as_float
-from onlineauto.errors import EventTypeError, InputError, shown
+from onlineauto.errors import EventTypeError, InputError, short_repr
 from onlineauto.formats.mappings.values import is_missing, plain, whole_number
 
 if TYPE_CHECKING:
@@ -64,17 +64,18 @@ def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int
     if isinstance(actions, Mapping):
         if action not in actions:
             raise InputError(
-                f"{where}: there is no action {shown(action)}; the ids are {_first_ids(list(actions))}"
+                f"{where}: there is no action {short_repr(action)}; the ids are {_first_ids(list(actions))}"
             )
         return list(actions).index(action)
     index = whole_number(action)
     if index is None:
         raise InputError(
-            f"{where}: the action is {shown(action)}; in a list, it is an index from 0 (a mapping has ids)"
+            f"{where}: the action is {short_repr(action)}; in a list, it is an index from 0 "
+            "(a mapping has ids)"
         )
     if not 0 <= index < len(actions):
         raise InputError(
-            f"{where}: the action is {shown(index)}, and there are {len(actions)}, counted from 0"
+            f"{where}: the action is {short_repr(index)}, and there are {len(actions)}, counted from 0"
         )
     return index
 
@@ -97,9 +98,9 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
     name, value = ("cost", cost) if reward is None else ("reward", reward)
     builtin = plain(value)
     if not isinstance(builtin, float | int) or not math.isfinite(number := as_float(builtin)):
-        raise InputError(f"{where}: {name} {shown(value)} is not a finite number")
+        raise InputError(f"{where}: {name} {short_repr(value)} is not a finite number")
     if abs(number) > _MOST:
-        raise InputError(f"{where}: {name} {shown(value)} is too large for a float32")
+        raise InputError(f"{where}: {name} {short_repr(value)} is too large for a float32")
     return number if reward is None else -number
 
 
@@ -130,17 +131,17 @@ def logged_event(event: object, number: int) -> tuple[Mapping[str, Any], str]:
     present = {name: value for name, value in known.items() if not is_missing(value)}
     if not present:
         return mapping | ({"cost": None} if known else {}), ", ".join(
-            f"{k} {shown(v)}" for k, v in known.items()
+            f"{k} {short_repr(v)}" for k, v in known.items()
         )
     mapping["cost"] = cost_of(present.get("reward"), present.get("cost"), where=where)
     lacking = [name for name in ("chosen", "probability") if is_missing(mapping.get(name))]
     if lacking and "slots" not in mapping:
         mapping["cost"] = None
-        return mapping, ", ".join(f"{name} {shown(mapping.get(name))}" for name in lacking)
+        return mapping, ", ".join(f"{name} {short_repr(mapping.get(name))}" for name in lacking)
     return mapping, ""
 
 
 def _first_ids(ids: list[Any]) -> str:
     """Return the first ids as text."""
-    text = ", ".join(map(shown, ids[:5]))
+    text = ", ".join(map(short_repr, ids[:5]))
     return text + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

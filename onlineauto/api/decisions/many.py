@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from onlineauto.api.decisions.events import copy_context, list_features
-from onlineauto.errors import InputError, shown
+from onlineauto.errors import InputError, short_repr
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def decide_many(
 def _encoded(decision: object) -> Question | InputError:
     if not isinstance(decision, tuple | list) or not 2 <= len(decision) <= 3:
         return InputError(
-            f"a decision is (context, actions) or (context, actions, event_id), not {shown(decision)}"
+            f"a decision is (context, actions) or (context, actions, event_id), not {short_repr(decision)}"
         )
     context, actions, *event_id = decision
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from onlineauto.errors import InputError, OptionError, shown
+from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.values import plain
 
@@ -39,12 +39,12 @@ def check_limits(limit: object, time_to_live: object) -> None:
     """
     if isinstance(limit, bool) or not isinstance(limit, Integral) or not 1 <= int(limit) < 2**63:
         raise OptionError(
-            f"max_pending cannot be {shown(limit)}; it takes a whole number of decisions, at least 1"
+            f"max_pending cannot be {short_repr(limit)}; it takes a whole number of decisions, at least 1"
         )
     seconds = plain(time_to_live) if isinstance(time_to_live, Real) else None
     if seconds is None or not (0 < seconds <= sys.float_info.max or seconds == math.inf):
         raise OptionError(
-            f"time_to_live cannot be {shown(time_to_live)}; it takes a number of seconds above 0"
+            f"time_to_live cannot be {short_repr(time_to_live)}; it takes a number of seconds above 0"
         )
 
 

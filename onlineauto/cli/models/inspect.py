@@ -80,5 +80,5 @@ def _names_in(workspace: Workspace, events: Sequence[str]) -> dict[int, str]:
     examples = NamedExamples(workspace, names)
     for path in events:
         for block in named_blocks(path, workspace.configuration, Diagnostics(), names=names):
-            inverse.note(inverse.names_of_weights(examples.of(block)))
+            inverse.note(inverse.names_of_weights(examples.examples_of(block)))
     return inverse.names

@@ -11,7 +11,7 @@ from onlineauto.cluster.elastic.running.threads import Threads
 from onlineauto.cluster.elastic.shardable import check_shardable
 from onlineauto.engine.stream.source import can_be_read_again
 from onlineauto.errors import OptionError
-from onlineauto.tune.workers.on_ray.connecting import imported_ray
+from onlineauto.tune.workers.on_ray.connection import imported_ray
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

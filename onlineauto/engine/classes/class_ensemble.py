@@ -219,7 +219,9 @@ class ClassEnsemble:
             raise stored["logits"].fail("sums of squares, which are at least 0")
         classes.logits[:, :, :k] = 0.0
         classes.logits[rows, :, :k] = logits
-        classes.share[:k] = stored["share"].within(classes.share[:k], 0.0, float(np.finfo(np.float64).max))
+        classes.share[:k] = stored["share"].array_between(
+            classes.share[:k], 0.0, float(np.finfo(np.float64).max)
+        )
         classes.mix[:] = stored["mix"].finite(np.float64, (n,))
         classes.fisher[:] = stored["fisher"].finite(np.float64, (n, n))
         classes.bias[:, :k] = stored["bias"].finite(np.float64, (2, k))

@@ -61,7 +61,7 @@ def count_learnt(branches: Sequence[Branch]) -> list[int]:
     return [int(branch.seen[-1, 1] - branch.seen[-1, 0]) for branch in branches]
 
 
-def forgetting(keeps: float) -> Kept:
+def exponential_retention(keeps: float) -> Kept:
     """Return k(n) of a statistic that is multiplied by `keeps` for each event."""
     return lambda n: np.exp(n * math.log(keeps))
 
@@ -177,7 +177,7 @@ def merge_cells(
         with np.errstate(divide="ignore"):
             since = np.minimum(np.log1p(-own / limit) / math.log(keeps), float(n))
         times.append(np.where(changed[rows], since, 0.0))
-    parts = shares(times, forgetting(keeps))
+    parts = shares(times, exponential_retention(keeps))
     precision = np.maximum(merge_statistic(sure[0], sure[1:], parts), 1.0 / initial_variance)
     products = [one * variance[0] for one, variance in zip(sure, tables, strict=True)]
     weights[rows] = merge_statistic(products[0], products[1:], parts) / precision

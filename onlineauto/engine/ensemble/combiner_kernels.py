@@ -64,13 +64,13 @@ from onlineauto.estimators.difference_kernels import (
     observe_difference_within,
     share,
 )
-from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, tell_of_actions
+from onlineauto.estimators.draw_kernels import events_per_draw, level_per_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_policy
 from onlineauto.estimators.paired_kernels import Counts, is_better, is_worse, observe_counted
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.jit import F32, call_at, entry_kernel, inline_kernel, kernel, short_loop
-from onlineauto.learners._kernels import ORIGIN, clip
+from onlineauto.learners.gradient_kernels import ORIGIN, clip
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -431,9 +431,9 @@ def _verdict(live: Live, simple: bool) -> int:
     ensemble, by_reward, by_loss = live.ensemble, tests.by_reward, tests.by_loss
     test = ensemble.test
     many = events_per_draw(statistics.draws)
-    level, leaning = test.level[0], by_draws(LEANING, many)
-    level_of_losses = by_draws(level * share(test.loss_spread) * (0.5 if by_reward else 1.0), many)
-    level_of_rewards = by_draws(level * (0.5 if by_loss else 1.0), many)
+    level, leaning = test.level[0], level_per_draw(LEANING, many)
+    level_of_losses = level_per_draw(level * share(test.loss_spread) * (0.5 if by_reward else 1.0), many)
+    level_of_rewards = level_per_draw(level * (0.5 if by_loss else 1.0), many)
     by_loss = by_loss and tell_of_actions(statistics.draws)
     if ensemble.serves:
         if by_reward and is_worse(test.pair, level_of_rewards):

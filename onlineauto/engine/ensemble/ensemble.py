@@ -404,7 +404,7 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
         The state is from other options, from a later version, or not an ensemble.
     """
     stored = _of_this_version(stored)
-    names = stored["scores"].of(list[str])
+    names = stored["scores"].convert(list[str])
     for name in _stored_names(ensemble):
         if name == "costs" and stored["version"].count() < 2:
             continue
@@ -414,9 +414,9 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
         elif name in ("range", "error", "costs"):
             array[...] = part.finite(np.float64, array.shape)
         elif name == "level":
-            array[...] = part.within(array, 0.0, 1.0)
+            array[...] = part.array_between(array, 0.0, 1.0)
         elif name not in ("weights", "spread"):
-            array[...] = part.like(array)
+            array[...] = part.array_like(array)
     _restore_weights(stored, ensemble, names)
     if len(ensemble.members.rests):
         _restore_sections(stored, ensemble, names)
@@ -433,7 +433,7 @@ def _of_this_version(stored: Stored) -> Stored:
     """
     if "version" not in stored:
         try:
-            stored = stored.changed(_of_v0_1)
+            stored = stored.apply(_of_v0_1)
         except (KeyError, TypeError):
             raise stored.fail("an ensemble of release 0.1") from None
     if stored["version"].count() > VERSION:

@@ -112,7 +112,7 @@ def restore_inputs(stored: Stored, inputs: Inputs) -> None:
     """
     for name, most in _BOUNDED.items():
         array = _array_of(inputs, name)
-        array[...] = stored[name].within(array, _LEAST.get(name, 0), most)
+        array[...] = stored[name].array_between(array, _LEAST.get(name, 0), most)
     for name in (*_FREE, *["latest"] * bool(len(inputs.numbers.latest))):
         array = _array_of(inputs, name)
         array[...] = stored[name].finite(array.dtype, array.shape)
@@ -123,6 +123,6 @@ def restore_inputs(stored: Stored, inputs: Inputs) -> None:
         inputs.wide[: len(wide)] = wide[:WIDE]
     for name in ("feature", "action", "named"):
         array = _array_of(inputs, name)
-        array[...] = stored[name].like(array)
+        array[...] = stored[name].array_like(array)
     if np.count_nonzero(inputs.feature) > MOST_FEATURES:
         raise stored["feature"].fail(f"at most {MOST_FEATURES} features")

@@ -17,7 +17,7 @@ import numpy as np
 
 from onlineauto.engine.ensemble.branches import (
     Branch,
-    forgetting,
+    exponential_retention,
     mean_retention,
     merge_moments,
     merge_squares,
@@ -92,7 +92,7 @@ def merge_ensembles(
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
     base, *ends = everyone = [_widen_range(drop_stopped(each, inputs), widest) for each in everyone]
     began, *sums = [sums_of(each.weights, each.spread) for each in everyone]
-    weights, spread = merge_squares(began, sums, shares(learnt, forgetting(KEEPS)), UNSURE)
+    weights, spread = merge_squares(began, sums, shares(learnt, exponential_retention(KEEPS)), UNSURE)
     return base._replace(
         weights=weights,
         spread=spread,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import Sums, forgetting, merge_squares, shares, sums_of
+from onlineauto.engine.ensemble.branches import Sums, exponential_retention, merge_squares, shares, sums_of
 from onlineauto.engine.ensemble.least_squares_kernels import LATE, SURE_32, WAITING, Observed, Regression
 from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, Prepared, times_taken
 from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
@@ -89,7 +89,7 @@ def restore_regression(stored: Stored, regression: Regression, inputs: Inputs, n
     ValueError
         The section does not hold regressions of this size.
     """
-    weights = stored["weights"].narrowed((-1, -1))
+    weights = stored["weights"].float32_array((-1, -1))
     actions, n = weights.shape
     if actions > len(regression.weights) or n > regression.weights.shape[1]:
         raise stored["weights"].fail("weights of members")
@@ -99,27 +99,27 @@ def restore_regression(stored: Stored, regression: Regression, inputs: Inputs, n
     if not len(regression.spread):
         return
     row, column = np.tril_indices(n)
-    spread = stored["spread"].narrowed((actions, len(row)))
+    spread = stored["spread"].float32_array((actions, len(row)))
     regression.spread[:actions] = 0
     regression.spread[:actions, row, column] = spread
     regression.spread[:actions, column, row] = spread
     regression.begun[:actions] = np.count_nonzero(spread[:, row == column], axis=1)
     regression.late[:], regression.n_late[:], regression.scale[:] = 0.0, 0, 1.0
-    late = stored["late"].narrowed((actions, -1, n))
+    late = stored["late"].float32_array((actions, -1, n))
     if late.shape[1] > LATE:
         raise stored["late"].fail(f"at most {LATE} events")
     regression.late[:actions, : late.shape[1], :n] = late
     counts = regression.n_late[:actions]
-    counts[:] = stored["n_late"].within(counts, 0, LATE)
+    counts[:] = stored["n_late"].array_between(counts, 0, LATE)
     scale = regression.scale[:actions]
-    scale[:] = stored["scale"].within(scale, 1.0, 2.0)
+    scale[:] = stored["scale"].array_between(scale, 1.0, 2.0)
     _restore_waiting(stored, regression, actions, n)
 
 
 def _restore_waiting(stored: Stored, regression: Regression, actions: int, inputs: int) -> None:
     """Copy the stored events that wait to be learnt into the regressions of `actions` actions."""
     regression.waiting[:], regression.observed[:], regression.n_waiting[:] = 0.0, 0.0, 0
-    waiting = stored["waiting"].narrowed((actions, -1, inputs))
+    waiting = stored["waiting"].float32_array((actions, -1, inputs))
     waits = waiting.shape[1]
     observed = stored["observed"].finite(np.float64, (actions, waits, regression.observed.shape[2]))
     if waits >= WAITING or ((observed[..., -1] < 0) | (observed[..., -1] > EACH)).any():
@@ -127,7 +127,7 @@ def _restore_waiting(stored: Stored, regression: Regression, actions: int, input
     regression.waiting[:actions, :waits, :inputs] = waiting
     regression.observed[:actions, :waits] = observed
     counts = regression.n_waiting[:actions]
-    counts[:] = stored["n_waiting"].within(counts, 0, waits)
+    counts[:] = stored["n_waiting"].array_between(counts, 0, waits)
 
 
 def merge_regression(
@@ -151,7 +151,9 @@ def merge_regression(
     for action in range(1 if known > MOST_ACTIONS else known):
         taken = [times_taken(*branch.seen[action].tolist()) for branch in branches]
         began, *ends = [_sums(each, action, n, initial_variance, keeps) for each in (base, *branches)]
-        weights, spread = merge_squares(began, ends, shares(taken, forgetting(keeps)), initial_variance)
+        weights, spread = merge_squares(
+            began, ends, shares(taken, exponential_retention(keeps)), initial_variance
+        )
         result.weights[action, :n], result.spread[action, :n, :n] = weights, spread
         result.begun[action] = n
     return result

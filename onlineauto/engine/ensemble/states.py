@@ -29,7 +29,7 @@ class MemberStates(SealedRecords):
         super().__init__(records)
         self.members = tuple(members)
 
-    def of(self, name: str) -> Any:
+    def state_of(self, name: str) -> Any:
         """Return the state of a member."""
         return next(
             state for member, state in zip(self.members, self.records, strict=True) if member.name == name

@@ -32,7 +32,7 @@ class EventOutcomes(Outcomes):
 
     by_slot: Outcomes
 
-    def shown(self, event: int) -> tuple[str, str]:
+    def short_repr(self, event: int) -> tuple[str, str]:
         """Return label and prediction for the progress table.
 
         The label lists the logged actions of the first two slots, the prediction the chosen actions of all

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.records.loop import Actions, Label, Outlier
-from onlineauto.features._kernels import leave_slot, open_slot
+from onlineauto.features.group_kernels import leave_slot, open_slot
 from onlineauto.features.records import FIRST_SLOT, INDEX_FEATURE, SHARED_LINE, SLOT_LINE
 from onlineauto.jit import entry_kernel, kernel
 

@@ -11,10 +11,10 @@ from onlineauto.engine.event.example_kernels import list_action
 from onlineauto.engine.event.live_config_kernels import place_of
 from onlineauto.engine.event.pass_kernels import over_again, run_on
 from onlineauto.engine.records.task import Shape
-from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
+from onlineauto.explorers.ranking_kernels import LEARNT
 from onlineauto.jit import F32, entry_kernel, short_loop
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, LearnedLabel, rule_of
+from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, LearnedLabel, rule_of
 from onlineauto.learners.sensitivity_kernels import sensitivity
 
 if TYPE_CHECKING:

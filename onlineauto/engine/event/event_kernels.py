@@ -9,9 +9,9 @@ import numpy as np
 from onlineauto.engine.event.ccb_slot_kernels import open_slot_event
 from onlineauto.engine.records.loop import Actions, Label
 from onlineauto.engine.records.task import Shape
-from onlineauto.features._kernels import open_constant, open_line
+from onlineauto.features.group_kernels import open_constant, open_line
 from onlineauto.jit import inline_kernel, kernel, short_loop
-from onlineauto.learners._kernels import ORIGIN
+from onlineauto.learners.gradient_kernels import ORIGIN
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import LoopRun

@@ -10,16 +10,16 @@ import numpy as np
 from onlineauto.engine.event.screen_kernels import screen_action
 from onlineauto.engine.records.loop import Counted
 from onlineauto.engine.records.task import Shape
-from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
+from onlineauto.features.group_kernels import forget, merge_shared, open_constant, open_line, open_numbered
 from onlineauto.features.product_kernels import cross_all, linear_squares, list_linear, sum_crossed_squares
 from onlineauto.features.records import Example, Listing
 from onlineauto.jit import F32, inline_kernel, short_loop
-from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
+from onlineauto.learners.gradient_kernels import clip, dot, rule_of, see_label, update
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
     from onlineauto.features.records import Interactions
-    from onlineauto.learners._kernels import LearnedLabel, ModelLane
+    from onlineauto.learners.gradient_kernels import LearnedLabel, ModelLane
 
 IDENTITY, LOGIT, GLF1, EXPONENTIAL = 0, 1, 2, 3
 """Codes of the link functions."""

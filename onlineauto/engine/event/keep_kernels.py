@@ -18,7 +18,7 @@ import numpy as np
 from onlineauto.engine.records.loop import Label
 from onlineauto.explorers.sample_kernels import mix_state
 from onlineauto.jit import F32, inline_kernel
-from onlineauto.learners._kernels import T
+from onlineauto.learners.gradient_kernels import T
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import LoopRun

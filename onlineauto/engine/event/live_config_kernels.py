@@ -12,7 +12,7 @@ from onlineauto.engine.records.loop import Cursor, LoopSignal, Step
 from onlineauto.engine.records.search import GROUP, PLACES, RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
-from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, note_draw, tell_of_actions
+from onlineauto.estimators.draw_kernels import events_per_draw, level_per_draw, note_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
 from onlineauto.estimators.paired_kernels import Counts
 from onlineauto.estimators.paired_kernels import is_better as is_ahead
@@ -22,7 +22,7 @@ from onlineauto.estimators.robust_kernels import IN_FULL, LARGEST_WEIGHT, is_bet
 from onlineauto.estimators.scale_kernels import HIGH, LOW, widen
 from onlineauto.features.records import SLOT_LINE
 from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, ModelLane, clip
+from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, ModelLane, clip
 from onlineauto.learners.loss_kernels import loss_value
 
 if TYPE_CHECKING:
@@ -457,13 +457,16 @@ def verdict(live: Live) -> tuple[int, int]:
         return (LoopSignal.BOUND_CROSSED if slot > 0 else LoopSignal.BLOCK_END), slot
     signal, about = LoopSignal.BLOCK_END, 0
     many, compared = events_per_draw(statistics.draws), events_per_draw(statistics.compared_draws)
-    leaning, losses_tell = by_draws(LEANING, compared), tests.by_loss and tell_of_actions(statistics.draws)
+    leaning, losses_tell = (
+        level_per_draw(LEANING, compared),
+        tests.by_loss and tell_of_actions(statistics.draws),
+    )
     for slot in range(1, live.n):
         short_loop()
         pair, losses = tests.pairs[slot], tests.losses[slot]
         by_loss = losses_tell and tests.alike[slot]
-        level = by_draws(reward_level(live, slot), compared)
-        level_of_losses = by_draws(loss_level(live, slot), many)
+        level = level_per_draw(reward_level(live, slot), compared)
+        level_of_losses = level_per_draw(loss_level(live, slot), many)
         if tests.by_reward and is_ahead(pair, level):
             signal, about = LoopSignal.BOUND_CROSSED, slot
         elif signal == LoopSignal.BOUND_CROSSED:

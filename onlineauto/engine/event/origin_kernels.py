@@ -14,7 +14,7 @@ from onlineauto.engine.records.loop import Outlier
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.estimators.typical_size_kernels import FIRST_EVENTS
 from onlineauto.jit import kernel
-from onlineauto.learners._kernels import ORIGIN
+from onlineauto.learners.gradient_kernels import ORIGIN
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import LoopRun

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.pass_kernels import account, draw_otherwise, explore_otherwise
+from onlineauto.engine.event.pass_kernels import account, put_drawn_first, call_explorer
 from onlineauto.engine.records.loop import EventMode
 from onlineauto.engine.records.task import Shape
-from onlineauto.explorers._kernels import rank
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt, note_value
 from onlineauto.explorers.pmf_kernels import greedy
+from onlineauto.explorers.ranking_kernels import rank
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 from onlineauto.learners.cost_kernels import DR
 
@@ -86,11 +86,11 @@ def explore(
     if task.exploration.direct:
         greedy(score, len(order), task.exploration.epsilon, task.exploration.first_only)
     elif len(order) > 0:
-        explore_otherwise(context, order, score)
+        call_explorer(context, order, score)
     if len(results.name) > 0 and len(order) > 0:
         logs = learns or (task.quirks.draws_logged and task.slots and task.training and streamed)
         logged, keeps = int(label.action) if logs else -1, bool(task.quirks.draws_aside or streamed)
-        draw_otherwise(context, order, score, logged, results.name[event], results.named[event], keeps)
+        put_drawn_first(context, order, score, logged, results.name[event], results.named[event], keeps)
 
 
 @kernel

@@ -16,15 +16,15 @@ from onlineauto.engine.records.loop import LoopRun
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.sample_kernels import put_first
 from onlineauto.jit import F32, call_at, inline_kernel, kernel
-from onlineauto.learners._kernels import HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, T
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
+from onlineauto.learners.gradient_kernels import HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, T
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.loop import Actions, Context, Label
     from onlineauto.features.records import Stream
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
 
 
 class Pass(IntEnum):
@@ -111,13 +111,13 @@ def account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
 
 
 @kernel
-def explore_otherwise(context: Context, order: NDArray[np.int32], score: NDArray[np.float32]) -> None:
+def call_explorer(context: Context, order: NDArray[np.int32], score: NDArray[np.float32]) -> None:
     """Replace ranked scores by the probabilities of the explorer, whose kernel is called by its address."""
     call_at(context.units.explore, (context.task.exploration, order, score, context.buffers.explored))
 
 
 @kernel
-def draw_otherwise(
+def put_drawn_first(
     context: Context,
     order: NDArray[np.int32],
     score: NDArray[np.float32],
@@ -126,5 +126,5 @@ def draw_otherwise(
     named: bool,
     keeps: bool,
 ) -> None:
-    """Put the logged action or a drawn one first, as `put_first` does."""
+    """Put the logged action or a drawn one first: `put_first` as a kernel that is not inlined."""
     put_first(context.task.exploration, order, score, logged, name, named, keeps)

@@ -14,12 +14,12 @@ import numpy as np
 from onlineauto.engine.event.example_kernels import open_action, shown_features
 from onlineauto.engine.records.loop import Counted
 from onlineauto.engine.records.task import Shape
-from onlineauto.features._kernels import forget, group_in_vw_order
+from onlineauto.features.group_kernels import forget, group_in_vw_order
 from onlineauto.features.product_kernels import cross_any, is_linear, look_up
 from onlineauto.features.records import Listing
 from onlineauto.jit import F32, Four, inline_kernel, short_loop
 from onlineauto.jit.four import four, load, load_flags, pick, some, splat, store
-from onlineauto.learners._kernels import CONTRACTION
+from onlineauto.learners.gradient_kernels import CONTRACTION
 from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, add_term, add_triple
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from onlineauto.features.product_kernels import cross_product, look_up
 from onlineauto.features.records import Listing
 from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.jit.four import prefetch
-from onlineauto.learners._kernels import CONTRACTION, MAX_LABEL, MIN_LABEL, clip
+from onlineauto.learners.gradient_kernels import CONTRACTION, MAX_LABEL, MIN_LABEL, clip
 from onlineauto.learners.loss_kernels import loss_slope, loss_value
 
 if TYPE_CHECKING:

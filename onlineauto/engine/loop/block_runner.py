@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from onlineauto.features.slots import Slots
     from onlineauto.features.stored import Stored
     from onlineauto.formats.lines.diagnostics import Diagnostics
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
     from onlineauto.options import Configuration
 
 

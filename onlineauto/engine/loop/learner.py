@@ -16,8 +16,8 @@ from onlineauto.estimators.robust import stored_evidence
 from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY
 from onlineauto.explorers.exploration import EXPLORER_STATE, make_exploration
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners._kernels import materialize
 from onlineauto.learners.cells import FIELDS
+from onlineauto.learners.gradient_kernels import materialize
 from onlineauto.learners.model import (
     begin_again,
     initial_table,
@@ -236,7 +236,7 @@ def _restore_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[An
         return stored.counts(array.shape)
     if name == "evidence":
         return stored_evidence(stored, array)
-    values = stored.like(array)
+    values = stored.array_like(array)
     if name == "place" and sorted(values) != list(range(len(array))):
         raise stored.fail(f"the places of {len(array)} models")
     return values

@@ -27,11 +27,11 @@ from onlineauto.engine.outliers.outlier_kernels import (
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal, Outlier
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_error, note_learnt
-from onlineauto.features._kernels import forget
+from onlineauto.features.group_kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, SIZES, SPANS
 from onlineauto.jit import call_at, entry_kernel
-from onlineauto.learners._kernels import clip
+from onlineauto.learners.gradient_kernels import clip
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ import numpy as np
 from onlineauto.engine.event.event_kernels import open_event
 from onlineauto.engine.event.example_kernels import open_action
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.features._kernels import forget
+from onlineauto.features.group_kernels import forget
 from onlineauto.features.product_kernels import count_all
 from onlineauto.jit import entry_kernel, inline_kernel, short_loop
 

@@ -28,8 +28,8 @@ from onlineauto.engine.records.loop import Label, LoopRun
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import learnt_probability
 from onlineauto.jit import call_at, inline_kernel, short_loop
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, LearnedLabel, clip, see_label
 from onlineauto.learners.cost_kernels import MTR
+from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, LearnedLabel, clip, see_label
 from onlineauto.learners.loss_kernels import loss_value
 from onlineauto.learners.update_kernels import has_fours, update_four
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from onlineauto.features.layout import StreamLayout
     from onlineauto.features.records import Interactions, Scratch, Stream
     from onlineauto.features.records import Layout as KernelLayout
-    from onlineauto.learners._kernels import Model, Rule
+    from onlineauto.learners.gradient_kernels import Model, Rule
     from onlineauto.options import Configuration
 
 

@@ -42,7 +42,7 @@ from onlineauto.estimators.typical_size_kernels import (
 )
 from onlineauto.features.records import FIRST_SLOT, SHARED_LINE, SLOT_LINE
 from onlineauto.jit import inline_kernel, kernel, short_loop
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, SCALE
+from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, SCALE
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Context

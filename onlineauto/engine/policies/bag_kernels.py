@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.explorers._kernels import DRAWN, count_leaders
+from onlineauto.explorers.ranking_kernels import DRAWN, count_leaders
 from onlineauto.explorers.sample_kernels import mix_number, number_of, step_on
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
 
 _ONE = np.float32(1)
 _MOST = 20

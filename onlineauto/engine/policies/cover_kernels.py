@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.explorers._kernels import count_leaders
 from onlineauto.explorers.explore_kernels import FILLED, SUMS, VOTES, WORK
+from onlineauto.explorers.ranking_kernels import count_leaders
 from onlineauto.jit import F32, inline_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)

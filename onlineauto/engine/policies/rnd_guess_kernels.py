@@ -11,7 +11,7 @@ from onlineauto.engine.event.example_kernels import open_action
 from onlineauto.engine.policies.rnd_noise_kernels import RndNumber, normal_of
 from onlineauto.explorers.explore_kernels import WORK
 from onlineauto.explorers.sample_kernels import mix_state
-from onlineauto.features._kernels import forget
+from onlineauto.features.group_kernels import forget
 from onlineauto.features.product_kernels import cross_all, list_linear
 from onlineauto.features.records import Listing
 from onlineauto.jit import F32, kernel, short_loop

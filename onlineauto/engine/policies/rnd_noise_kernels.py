@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.explorers._kernels import DRAWN
+from onlineauto.explorers.ranking_kernels import DRAWN
 from onlineauto.explorers.sample_kernels import mix_state, number_of, step_on
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)

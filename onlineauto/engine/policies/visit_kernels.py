@@ -25,9 +25,9 @@ from onlineauto.engine.policies.policy_kernels import estimate_all, learn_as, le
 from onlineauto.engine.policies.rnd_guess_kernels import guess
 from onlineauto.engine.policies.rnd_noise_kernels import draw_noise
 from onlineauto.engine.records.loop import Label
-from onlineauto.explorers._kernels import BAG, COVER, EPSILON_DECAY, RND
 from onlineauto.explorers.explore_kernels import BONUS, FILLED, SUMS, VOTES, WORK
 from onlineauto.explorers.pmf_kernels import falling_floor
+from onlineauto.explorers.ranking_kernels import BAG, COVER, EPSILON_DECAY, RND
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
 

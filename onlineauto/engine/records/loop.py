@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.task import Task
     from onlineauto.features.records import Interactions, Layout, Records, Scratch, Stream
     from onlineauto.jit import F32
-    from onlineauto.learners._kernels import Model, Rule
+    from onlineauto.learners.gradient_kernels import Model, Rule
 
 
 class Cursor(IntEnum):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.records.quirks import Quirks
     from onlineauto.estimators.robust_kernels import Test
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.features.records import Numbering
     from onlineauto.jit import F32
 

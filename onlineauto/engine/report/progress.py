@@ -298,7 +298,7 @@ class ProgressTable(Counters):
         average, since = self._holdout_losses(totals, row) if shows_holdout else self._losses(totals, row)
         weight = float(totals.weight[row])
         if isinstance(outcomes, EventOutcomes):
-            label, prediction = outcomes.shown(row)
+            label, prediction = outcomes.short_repr(row)
         else:
             label, prediction = _simple_cells(outcomes, row) if self._simple else _bandit_cells(outcomes, row)
         line = format_row(

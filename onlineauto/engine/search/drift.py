@@ -82,5 +82,5 @@ class Drift:
         if self._most < 0:
             raise stored["most"].fail("a loss, which is not negative")
         window = stored["window"]
-        begins = window.is_none() or isinstance(window.of(object), bytes)
-        self._window = make_window() if begins else window_of(window.of(dict[str, Any]))
+        begins = window.is_none() or isinstance(window.convert(object), bytes)
+        self._window = make_window() if begins else window_of(window.convert(dict[str, Any]))

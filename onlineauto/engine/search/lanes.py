@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.jit import prepare
-from onlineauto.learners._kernels import materialize
+from onlineauto.learners.gradient_kernels import materialize
 from onlineauto.learners.lane_kernels import copy_lane, swap_lanes
 
 if TYPE_CHECKING:
     from onlineauto.automl.control import Control
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
     from onlineauto.learners.table import TableShape
 
 
@@ -40,7 +40,7 @@ class Lanes:
         if self._control.moves_sums:
             prepare(materialize, model, 0)
 
-    def of(self, live: int, model: Model) -> list[int]:
+    def lanes_of(self, live: int, model: Model) -> list[int]:
         """Return the lanes that move together with a live config."""
         parts = len(model.lanes) // self._max_live if self._control.moves_whole_table else self._shape.parts
         return [part * self._max_live + live for part in range(parts)]
@@ -48,7 +48,7 @@ class Lanes:
     def swap(self, live: int, model: Model) -> None:
         """Swap the weights of the champion and of challenger `live`."""
         touched = np.flatnonzero(model.touched)
-        for one, other in zip(self.of(0, model), self.of(live, model), strict=True):
+        for one, other in zip(self.lanes_of(0, model), self.lanes_of(live, model), strict=True):
             swap_lanes(model, touched, one, other)
             if self._control.moves_sums:
                 model.lanes[[one, other]] = model.lanes[[other, one]]
@@ -58,11 +58,11 @@ class Lanes:
     def copy(self, source: int, target: int, model: Model) -> None:
         """Copy the weights of live config `source` to live config `target`."""
         touched = np.flatnonzero(model.touched)
-        for one, other in zip(self.of(source, model), self.of(target, model), strict=True):
+        for one, other in zip(self.lanes_of(source, model), self.lanes_of(target, model), strict=True):
             copy_lane(model, touched, one, other)
             if self._control.moves_sums:
                 model.lanes[other] = model.lanes[one]
         if self._control.moves_sums:
             model.sums[target] = model.sums[source]
-            for lane in self.of(target, model):
+            for lane in self.lanes_of(target, model):
                 materialize(model, lane)  # the target may learn with other penalties

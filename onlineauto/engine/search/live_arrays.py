@@ -71,7 +71,7 @@ def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, p
         and task.shape != Shape.SIMPLE
         and not task.exploration.policies
         and options.is_paired(control.paired)
-        and options.by_loss()
+        and options.tests_losses()
         and ORACLES[options.oracle_type or control.oracle].renews
         and settings["cb_type"] == MTR
         and "cb_type" not in options.searched()
@@ -113,8 +113,8 @@ def make_live(
         ),
         tests=Tests(
             paired=options.is_paired(control.paired),
-            by_reward=not simple and options.by_reward(),
-            by_loss=options.by_loss(),
+            by_reward=not simple and options.tests_rewards(),
+            by_loss=options.tests_losses(),
             sparing=_is_sparing(options, learner, control, predicts_with=predicts_with),
             cost_is_reward=options.reward_as_cost,
             robust=Test(

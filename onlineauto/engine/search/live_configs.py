@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.features.layout import StreamLayout
     from onlineauto.features.stored import Stored
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
     from onlineauto.learners.hyperparameters import Hyperparameters
     from onlineauto.options import Configuration
 
@@ -340,13 +340,15 @@ class LiveConfigs:
         ValueError
             The state was stored with other options, or is not one of live configs.
         """
-        self.configs, self.indices = list(configs), stored["indices"].of(list[int])
+        self.configs, self.indices = list(configs), stored["indices"].convert(list[int])
         self.namespaces, self._counts = stored["namespaces"].name_list(), stored_counts(stored["counts"])
-        self._removed = stored["removed"].of(set[int])
+        self._removed = stored["removed"].convert(set[int])
         self._since, self._n_tests = stored["since"].count(), stored["tests"].count()
         states = tuple(state[0] for state in self._states())
         self.waiting = {
-            each["config"].of(Config): stored_waiting(each, model, self._shape.parts, states, self._decay)
+            each["config"].convert(Config): stored_waiting(
+                each, model, self._shape.parts, states, self._decay
+            )
             for each in stored["parked"].items()
         }
         stored_arrays, arrays = stored["arrays"], arrays_of(self.arrays)
@@ -409,7 +411,7 @@ class LiveConfigs:
 
     def _park(self, live: int, model: Model) -> None:
         """Store the weights and the evidence of a config until it is live again."""
-        lanes = self._lanes.of(live, model)
+        lanes = self._lanes.lanes_of(live, model)
         cells, weights = learnt_cells(model, lanes, self._unlearnt)
         self.waiting[self.configs[live]] = WaitingConfig(
             weights=weights,
@@ -431,7 +433,7 @@ class LiveConfigs:
         same = parked.began == events_before(self._decay, int(self.arrays.tally[Tally.LEARNT]))
         if not same.all():
             self._lanes.copy(0, live, model)
-        lanes = self._lanes.of(live, model)
+        lanes = self._lanes.lanes_of(live, model)
         put_back(parked, model, live, lanes=lanes, same=same, unlearnt=self._unlearnt)
         for state, kept in zip(self._states(), parked.evidence, strict=True):
             state[live] = kept
@@ -465,7 +467,7 @@ class LiveConfigs:
         self._since = int(self.arrays.tally[Tally.LEARNT])
         self._reset(slice(None))
         if decision.what == "reset_model":
-            unlearn(model, self._lanes.of(0, model), self._unlearnt)
+            unlearn(model, self._lanes.lanes_of(0, model), self._unlearnt)
             model.sums[0] = 0
         if len(self.arrays.ensemble.members.rests):
             ensembles.rest(self.arrays.ensemble, ())

@@ -105,8 +105,8 @@ class Screening:
         ValueError
             The state is not one of screening.
         """
-        self._gains = dict(stored["gains"].of(list[tuple[Interaction, float]]))
-        held = stored["held"].of(set[Interaction])
+        self._gains = dict(stored["gains"].convert(list[tuple[Interaction, float]]))
+        held = stored["held"].convert(set[Interaction])
         if not all(map(is_possible, (*held, *self._gains))):
             raise stored["gains"].fail("gains of interactions that can be searched")
         self._pool, self._held = tuple(self._gains), frozenset(held)

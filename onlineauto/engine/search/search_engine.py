@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.layout import StreamLayout
     from onlineauto.features.stored import Stored
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
     from onlineauto.options import Configuration
 
 _KEPT = 20
@@ -225,8 +225,8 @@ class Searching:
         """
         if self.replays:
             raise OptionError("a replay must begin with an empty model, at the start of the stream")
-        self.search = stored["search"].of(Search)
-        configs = stored["slots"]["configs"].of(list[Config])
+        self.search = stored["search"].convert(Search)
+        configs = stored["slots"]["configs"].convert(list[Config])
         problems = [search_problem(self._rules, self.search)]
         problems += [config_problem(self._rules, config) for config in configs]
         if any(problems):
@@ -237,7 +237,7 @@ class Searching:
         self.n_alarms = stored["alarms"].count()
         if "predicts_since" in stored and self.live_configs.arrays.ensemble.on:
             self._predicts_since = stored["predicts_since"].count()
-        self.changes.extend(stored["latest_changes"].of(list[Promotion]))
+        self.changes.extend(stored["latest_changes"].convert(list[Promotion]))
         self._drift.restore(stored["drift"])
         self.live_configs.restore(stored["slots"], model, configs)
         self.screening.restore(

@@ -11,14 +11,14 @@ from onlineauto.engine.records.search import GROUP
 from onlineauto.engine.search.waiting_configs import WaitingConfig
 from onlineauto.estimators.robust import stored_evidence
 from onlineauto.features.stored import MOST, Stored
-from onlineauto.learners._kernels import W
 from onlineauto.learners.cells import FIELDS
+from onlineauto.learners.gradient_kernels import W
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.task import Decay
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
 
 
 def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
@@ -36,8 +36,8 @@ def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]
     if name == "evidence":
         return stored_evidence(stored, array)
     if name in ("mix", "levels"):
-        return stored.within(array, 0.0, 2.0)  # both are at most 1, apart from rounding
-    return stored.like(array)
+        return stored.array_between(array, 0.0, 2.0)  # both are at most 1, apart from rounding
+    return stored.array_like(array)
 
 
 def stored_counts(stored: Stored) -> dict[bytes, tuple[int, int]]:
@@ -48,7 +48,7 @@ def stored_counts(stored: Stored) -> dict[bytes, tuple[int, int]]:
     ValueError
         The stored values are not counts of namespaces.
     """
-    counts = stored.of(list[tuple[bytes, int, int]])
+    counts = stored.convert(list[tuple[bytes, int, int]])
     if not all(name and 0 <= count <= MOST and 0 <= size <= MOST for name, count, size in counts):
         raise stored.fail("counts of namespaces")
     return {name: (count, size) for name, count, size in counts}
@@ -88,8 +88,8 @@ def stored_waiting(
         cells=np.require(cells, requirements=["C", "W"]),
         lanes=stored["lanes"].finite(np.float64, (width, model.lanes.shape[1])),
         sums=stored["sums"].counts(model.sums.shape[1:]),
-        evidence=tuple(each.like(state) for each, state in zip(evidence, states, strict=True)),
-        champion=stored["champion"].like(states[-3][0]),
+        evidence=tuple(each.array_like(state) for each, state in zip(evidence, states, strict=True)),
+        champion=stored["champion"].array_like(states[-3][0]),
         updates=stored["updates"].count(),
         compared=stored["compared" if "compared" in stored else "updates"].count(),
         level=stored["level"].number(),

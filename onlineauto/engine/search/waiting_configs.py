@@ -8,8 +8,8 @@ import numpy as np
 
 from onlineauto.estimators.robust_kernels import LOWER, T
 from onlineauto.jit import prepare
-from onlineauto.learners._kernels import CONTRACTION
 from onlineauto.learners.cells import FIELDS
+from onlineauto.learners.gradient_kernels import CONTRACTION
 from onlineauto.learners.lane_kernels import put_lane, take_lanes
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.task import Decay
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
 
 
 class WaitingConfig(NamedTuple):

@@ -15,7 +15,7 @@ from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.event_sources import with_datasets
 from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
 from onlineauto.engine.stream.validity import find_odd_labels
-from onlineauto.errors import EventTypeError, InputError, OptionError, shown
+from onlineauto.errors import EventTypeError, InputError, OptionError, short_repr
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
@@ -141,8 +141,8 @@ def read_all(source: Sources, configuration: Configuration, problems: Diagnostic
     _refuse_table(source)
     if not isinstance(source, Iterable):
         raise EventTypeError(
-            f"{shown(source)} is not a source of events: give a path, a binary file, or an iterable of texts "
-            "or blocks"
+            f"{short_repr(source)} is not a source of events: give a path, a binary file, or an iterable of "
+            "texts or blocks"
         )
     for kind, items in groupby(cast("Iterable[object]", source), _kind_of_item):
         if kind is Block:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.options import Configuration
 
 
@@ -69,9 +69,9 @@ class Bag(Explorer):
         """Return the kernel, which reads votes and summed scores, and sorts actions by probability."""
         import numpy as np
 
-        from onlineauto.explorers._kernels import rank_by_probability
         from onlineauto.explorers.explore_kernels import SUMS, VOTES, WORK
         from onlineauto.explorers.pmf_kernels import hold_floor
+        from onlineauto.explorers.ranking_kernels import rank_by_probability
         from onlineauto.jit import entry_kernel, kernel
 
         zero, one, close = np.float32(0), np.float32(1), np.float32(1e-6)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.explorers._kernels import Exploration
     from onlineauto.explorers.quirks import ExploringQuirks
+    from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.options import Configuration
 
 
@@ -92,9 +92,9 @@ class Cover(Explorer):
         """Return the kernel, which reads shares and summed scores, and sorts actions by probability."""
         import numpy as np
 
-        from onlineauto.explorers._kernels import rank_by_probability
         from onlineauto.explorers.explore_kernels import SUMS, VOTES, WORK
         from onlineauto.explorers.pmf_kernels import falling_floor, hold_floor
+        from onlineauto.explorers.ranking_kernels import rank_by_probability
         from onlineauto.jit import entry_kernel
 
         @entry_kernel

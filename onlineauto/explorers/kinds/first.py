@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.options import Configuration
 
 
@@ -62,9 +62,9 @@ class First(Explorer):
         """Return the kernel."""
         import numpy as np
 
-        from onlineauto.explorers._kernels import LEARNT
         from onlineauto.explorers.explore_kernels import WORK
         from onlineauto.explorers.pmf_kernels import hold_floor
+        from onlineauto.explorers.ranking_kernels import LEARNT
         from onlineauto.jit import entry_kernel
 
         zero, one = np.float32(0), np.float32(1)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.options import Configuration
 
 _FACTOR = 0.3
@@ -73,9 +73,9 @@ class ScaledSquarecb(Explorer):
 
         import numpy as np
 
-        from onlineauto.explorers._kernels import LEARNT
         from onlineauto.explorers.explore_kernels import WORK, typical_error
         from onlineauto.explorers.pmf_kernels import hold_floor
+        from onlineauto.explorers.ranking_kernels import LEARNT
         from onlineauto.jit import entry_kernel, short_loop
 
         zero, one, largest = np.float32(0), np.float32(1), 1e30

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.options import Configuration
 
 
@@ -88,10 +88,10 @@ class Squarecb(Explorer):
         """Return the kernel."""
         import numpy as np
 
-        from onlineauto.explorers._kernels import LEARNT
         from onlineauto.explorers.cost_range_kernels import best_highest
         from onlineauto.explorers.explore_kernels import WORK
         from onlineauto.explorers.pmf_kernels import hold_floor
+        from onlineauto.explorers.ranking_kernels import LEARNT
         from onlineauto.jit import F32, entry_kernel, kernel
 
         zero, one = np.float32(0), np.float32(1)

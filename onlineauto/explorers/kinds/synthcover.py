@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.options import Configuration
 
 
@@ -87,9 +87,9 @@ class Synthcover(Explorer):
         """Return the kernel, which sorts actions by probability, and ties in reverse order."""
         import numpy as np
 
-        from onlineauto.explorers._kernels import HIGH, LOW, rank_by_probability
         from onlineauto.explorers.explore_kernels import FILLED, WORK
         from onlineauto.explorers.pmf_kernels import hold_floor
+        from onlineauto.explorers.ranking_kernels import HIGH, LOW, rank_by_probability
         from onlineauto.jit import entry_kernel, kernel, short_loop
 
         zero, one, infinite = np.float32(0), np.float32(1), np.float32(np.inf)

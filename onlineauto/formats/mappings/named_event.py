@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import InputError, shown
+from onlineauto.errors import InputError, short_repr
 from onlineauto.formats.mappings.token_kernels import LARGE
 from onlineauto.formats.mappings.values import (
     invalid_feature_error,
@@ -153,7 +153,7 @@ def check_weight(weight: object, where: str) -> float:
     """
     number = _number(weight, "weight", where)
     if number < 0:
-        raise InputError(f"{where}: weight {shown(weight)} is negative")
+        raise InputError(f"{where}: weight {short_repr(weight)} is negative")
     return number
 
 
@@ -162,7 +162,7 @@ def _refuse_unknown(mapping: Mapping[str, Any], keys: tuple[str, ...], where: st
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), keys, n=1)
         hint = f"did you mean {near[0]}?" if near else f"{noun} has {', '.join(keys)}"
-        raise InputError(f"{where}: unknown key {shown(unknown[0])}; {hint}")
+        raise InputError(f"{where}: unknown key {short_repr(unknown[0])}; {hint}")
 
 
 def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
@@ -209,7 +209,9 @@ def _find_chosen_action(
         return None, _costs(event, "chosen", where)
     chosen = whole_number(position)
     if chosen is None or not 0 <= chosen < n:
-        raise InputError(f"{where}: chosen is {shown(position)}, and there are {n} actions, numbered from 0")
+        raise InputError(
+            f"{where}: chosen is {short_repr(position)}, and there are {n} actions, numbered from 0"
+        )
     return chosen, _costs(event, "chosen", where)
 
 
@@ -261,9 +263,9 @@ def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, f
         raise InputError(f"{where}: {invalid_probability(event['probability'])}")
     action = whole_number(position)
     if action is None or action < 0:
-        raise InputError(f"{where}: the chosen action is {shown(position)}, not a whole number from 0")
+        raise InputError(f"{where}: the chosen action is {short_repr(position)}, not a whole number from 0")
     if action >= 1 << 32:
-        raise InputError(f"{where}: the chosen action is {shown(action)}, and the largest is 2^32 - 1")
+        raise InputError(f"{where}: the chosen action is {short_repr(action)}, and the largest is 2^32 - 1")
     return ((action, _number(cost, "cost", where), probability),)
 
 
@@ -289,14 +291,14 @@ def _number(value: object, noun: str, where: str) -> float:
     number = plain(value)
     if not isinstance(number, float | int):
         wrong = "missing" if number is None else "not a number"
-        raise InputError(f"{where}: {noun} {shown(value)} is {wrong}")
+        raise InputError(f"{where}: {noun} {short_repr(value)} is {wrong}")
     try:
         number = float(number)
     except OverflowError:  # a whole number with hundreds of digits
         number = math.inf
     number = _as_float32(number) if abs(number) < LARGE else math.inf
     if not math.isfinite(number):
-        raise InputError(f"{where}: {noun} {shown(value)} is infinite, NaN or too large for a float32")
+        raise InputError(f"{where}: {noun} {short_repr(value)} is infinite, NaN or too large for a float32")
     return number
 
 
@@ -376,7 +378,7 @@ def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Itera
         if isinstance(each, str):
             yield name, each, 1.0
         elif isinstance(values, AbstractSet):
-            raise InputError(f"{here}: {shown(each)} in a set, which has no order: give a list")
+            raise InputError(f"{here}: {short_repr(each)} in a set, which has no order: give a list")
         else:
             yield from _feature(name, str(index), value, here)
         index += 1

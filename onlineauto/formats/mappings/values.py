@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from onlineauto.errors import InputError, kind_of, shown
+from onlineauto.errors import InputError, kind_of, short_repr
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 """Types of ``pandas.NA`` and ``pandas.NaT``, by name, since pandas need not be installed."""
@@ -125,7 +125,7 @@ def plain_tree(value: object, where: str) -> Any:
     if builtin is not None and not isinstance(builtin, str | int | float):
         raise invalid_feature_error(builtin, where)
     if isinstance(builtin, float) and math.isinf(builtin):
-        raise InputError(f"{where}: value {shown(value)} is infinite")
+        raise InputError(f"{where}: value {short_repr(value)} is infinite")
     return builtin
 
 
@@ -133,16 +133,18 @@ def invalid_feature_error(value: object, where: str) -> InputError:
     """Return the error for a value that cannot be a feature, with the remedy."""
     if isinstance(value, _DATES):
         return InputError(
-            f"{where}: {shown(value)} is a date or a time, which is no feature: give what matters of it as "
-            "numbers or strings, such as the weekday and the hour"
+            f"{where}: {short_repr(value)} is a date or a time, which is no feature: give what matters of it "
+            "as numbers or strings, such as the weekday and the hour"
         )
     if isinstance(value, bytes | bytearray):
-        return InputError(f"{where}: {shown(value)} is bytes, which are no feature: decode them to a string")
+        return InputError(
+            f"{where}: {short_repr(value)} is bytes, which are no feature: decode them to a string"
+        )
     if is_sequence(value):
         return InputError(
-            f"{where}: {shown(value)} in a list: a list has numbers, names and mappings, and no lists"
+            f"{where}: {short_repr(value)} in a list: a list has numbers, names and mappings, and no lists"
         )
     return InputError(
-        f"{where}: value {shown(value)} is {kind_of(value)}, which is no feature: features are numbers, "
+        f"{where}: value {short_repr(value)} is {kind_of(value)}, which is no feature: features are numbers, "
         "strings, truth values, lists and mappings"
     )

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import InputError, OptionError, shown
+from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.interop.vw.file import begins_as_vw
 from onlineauto.interop.vw.model import load_vw_model, read_vw_model
 from onlineauto.workspace.model_file import MAGIC
@@ -58,7 +58,9 @@ def read_model(source: str | os.PathLike[str] | bytes, *, testonly: bool = False
         bytes.
     """
     if not isinstance(source, str | os.PathLike | bytes):
-        raise OptionError(f"cannot read a model from {shown(source)}: give a path, or the bytes of a model")
+        raise OptionError(
+            f"cannot read a model from {short_repr(source)}: give a path, or the bytes of a model"
+        )
     data = source if isinstance(source, bytes) else _content(source)
     if not data.startswith(MAGIC):
         return read_vw_model(data)

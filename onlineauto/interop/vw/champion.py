@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from onlineauto.explorers._kernels import LEARNT as EXPLORED
 from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.first import left_to_explore
+from onlineauto.explorers.ranking_kernels import LEARNT as EXPLORED
 from onlineauto.interop.vw.decay import VwDecay
 from onlineauto.interop.vw.evidence import estimator_of
 from onlineauto.interop.vw.file import VwDescent, VwFile, VwHead, VwShape, vw_file_bytes
 from onlineauto.interop.vw.model import fields_of
 from onlineauto.interop.vw.options import EXPLORER_FIELDS, PER_MODEL
 from onlineauto.interop.vw.words import champion_words
-from onlineauto.learners._kernels import (
+from onlineauto.learners.cells import read_cells
+from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
     HOLDOUT_WEIGHT,
@@ -30,7 +31,6 @@ from onlineauto.learners._kernels import (
     T,
     W,
 )
-from onlineauto.learners.cells import read_cells
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.model_file import replace_file

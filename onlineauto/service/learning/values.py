@@ -163,7 +163,7 @@ class Values:
         made._stride, made._recent = kept.stride, kept.recent
         for name, fresh in made._evidence.items():
             stored = Stored(kept.evidence[name], f"values.{name}").items()
-            arrays = [each.like(array).copy() for each, array in zip(stored, fresh, strict=True)]
+            arrays = [each.array_like(array).copy() for each, array in zip(stored, fresh, strict=True)]
             made._evidence[name] = Evidence(*arrays)
         return made
 

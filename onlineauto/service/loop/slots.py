@@ -38,7 +38,7 @@ class DeferredSlots:
             self._read()
         self._add(event_id)
 
-    def of(self, event_id: str) -> list[str]:
+    def ids_of(self, event_id: str) -> list[str]:
         """Return the ids of the deferred slots of an event, active ones included."""
         return self._slots.get(event_id, [])
 
@@ -61,7 +61,7 @@ def activate_slots(front: Front, event_id: str, done: Done, *, single: bool) -> 
     RefusedError
         Too much waits.
     """
-    ids = front.deferred_slots.of(event_id) or [event_id] * single
+    ids = front.deferred_slots.ids_of(event_id) or [event_id] * single
     if not ids:
         done(None)
         return

@@ -40,8 +40,8 @@ class Ranked(NamedTuple):
     model: str
 
 
-class _Head(msgspec.Struct):
-    """The members of a decision before its context, in the order of the line."""
+class _DecisionHead(msgspec.Struct):
+    """The members of a logged decision that come before its context, in their order in the log."""
 
     kind: str = msgspec.field(name="Type")
     event_id: str = msgspec.field(name="EventId")
@@ -109,7 +109,7 @@ def line_of(
     arm, bucket : str and int
         The arm of an experiment, and the bucket of the unit.
     """
-    head = _Head(
+    head = _DecisionHead(
         "rank",
         ranked.event_id,
         stamp(time),

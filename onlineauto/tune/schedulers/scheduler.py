@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.plain import as_int, count
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ class Setting:
             object.__setattr__(self, name, count(name, getattr(self, name), 1))
         seed = as_int(self.seed)
         if seed is None or seed.bit_length() > _SEED_BITS:
-            raise OptionError(f"seed = {shown(self.seed)}: give a whole number of at most {_SEED_BITS} bits")
+            raise OptionError(
+                f"seed = {short_repr(self.seed)}: give a whole number of at most {_SEED_BITS} bits"
+            )
         object.__setattr__(self, "seed", seed)
         if self.max_resource < self.min_resource:
             raise OptionError(

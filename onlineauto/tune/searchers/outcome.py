@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.plain import number
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Outcome:
             return cls({names[0]: number(result)}, {})
         if not isinstance(result, list | tuple) or len(result) != len(names):
             raise OptionError(
-                f"the result is {shown(result)}: return {len(names)} numbers, one per objective"
+                f"the result is {short_repr(result)}: return {len(names)} numbers, one per objective"
             )
         return cls(dict(zip(names, map(number, result), strict=True)), {})
 

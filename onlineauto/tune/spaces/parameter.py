@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.plain import as_int, as_json, number, scalar
 
 if TYPE_CHECKING:
@@ -134,10 +134,10 @@ class Parameter(ABC):
         """Convert the prior, and raise `OptionError` if it is not a value of the parameter."""
         object.__setattr__(self, "prior", self.plain(self.prior))
         if self.prior is not None and not self.holds(self.prior):
-            raise OptionError(f"prior = {shown(self.prior)} is outside the range: {self.described()}")
+            raise OptionError(f"prior = {short_repr(self.prior)} is outside the range: {self.described()}")
         spread = number(self.spread)
         if not 0 < spread <= 1:
-            raise OptionError(f"spread = {shown(self.spread)}: give a number above 0 and up to 1")
+            raise OptionError(f"spread = {short_repr(self.spread)}: give a number above 0 and up to 1")
         object.__setattr__(self, "spread", spread)
 
     def __str__(self) -> str:

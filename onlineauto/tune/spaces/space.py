@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.spaces.parameter import Categorical, Float, Int, Parameter, Value
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Space:
                 raise OptionError(f"the config has no {name!r}; valid is {parameter}")
             if exists and not parameter.holds(config[name]):
                 raise OptionError(
-                    f"{name} = {shown(config[name])} is outside the space; valid is {parameter}"
+                    f"{name} = {short_repr(config[name])} is outside the space; valid is {parameter}"
                 )
             if not exists and name in config:
                 raise OptionError(f"{name!r} does not exist in this config: it needs {dict(parameter.when)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onlineauto.tune.store.memory import MemoryStore
-from onlineauto.tune.store.opening import STORES, open_store
+from onlineauto.tune.store.open_store import STORES, open_store
 from onlineauto.tune.store.protocol import Claim, LeaseLost, Record, Store, StudySnapshot
 
 __all__ = ["STORES", "Claim", "LeaseLost", "MemoryStore", "Record", "Store", "StudySnapshot", "open_store"]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from onlineauto.errors import OptionError, StoreError
-from onlineauto.tune.store import at_once
-from onlineauto.tune.store.connecting import connect, each_alone, hide_password, reading, writing
+from onlineauto.tune.store import postgres_statements
+from onlineauto.tune.store.connection import connect, each_alone, hide_password, reading, writing
 from onlineauto.tune.store.protocol import DAMAGED, LOST, MISSING, Claim, LeaseLost, StudySnapshot
 from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, alone, prepare
 from onlineauto.tune.store.sealing import seal, unseal, unseal_or_none
@@ -194,7 +194,7 @@ class SqlStore:
             if self._at_once:
                 body, crc = seal(record)
                 words = {**self._fence(job), "seconds": lease, "body": body, "crc": crc}
-                connection.exec_driver_sql(at_once.ADD_ASKED, words)
+                connection.exec_driver_sql(postgres_statements.ADD_ASKED, words)
             else:
                 self._append(connection, self.study, version, [record])
                 lease_row = {"study": self.study, "trial": job.trial, "attempt": job.attempt, "owner": owner}
@@ -215,7 +215,7 @@ class SqlStore:
         if record["kind"] == "told":
             return self._finish(claim, record)
         if self._at_once:
-            version = self._write_at_once(at_once.REPORT, claim, record, reported=record["step"])
+            version = self._write_at_once(postgres_statements.REPORT, claim, record, reported=record["step"])
             if version is None:
                 self._still_holds(claim)
             return version or 0
@@ -369,7 +369,7 @@ class SqlStore:
 
     def _finish(self, claim: Claim, record: Record) -> int:
         if self._at_once:
-            ended = self._write_at_once(at_once.END, claim, record)
+            ended = self._write_at_once(postgres_statements.END, claim, record)
             if ended is None:
                 self._still_holds(claim)  # raises the specific error
                 raise self._lease_lost_error(claim)

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from onlineauto.errors import StoreError
 from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.tune.store.checkpoints import Checkpoint
-from onlineauto.tune.store.connecting import reading, writing
+from onlineauto.tune.store.connection import reading, writing
 from onlineauto.tune.store.protocol import LeaseLost
 from onlineauto.tune.store.schema import CHECKPOINTS
 

@@ -11,7 +11,7 @@ import logging
 import math
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from onlineauto.errors import OptionError, UnreachableError, shown
+from onlineauto.errors import OptionError, UnreachableError, short_repr
 from onlineauto.tune.progress import TRIES
 from onlineauto.tune.searchers.outcome import first_number
 from onlineauto.tune.store.patience import retry_call
@@ -227,7 +227,7 @@ class Controller:
         value = first_number(step.value)
         result = step.value if isinstance(step.value, list | tuple | dict) else value
         if math.isnan(value):
-            self._fail(job, f"its value after step {step.step} is {shown(step.value)}, and no number")
+            self._fail(job, f"its value after step {step.step} is {short_repr(step.value)}, and no number")
             return False
         if step.saved is not None:
             self._keep(job, step.step, step.saved)

@@ -61,7 +61,7 @@ def run_on_ray(controller: Controller, trainable: AnyTrainable, workers: int | W
     """
     _check(trainable)
     from onlineauto.tune.workers.on_ray.actors import Actors
-    from onlineauto.tune.workers.on_ray.connecting import ray_connection
+    from onlineauto.tune.workers.on_ray.connection import ray_connection
 
     requested = RayWorkers.of(workers)
     with ray_connection(requested.address):

@@ -19,7 +19,7 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.engine.report.predictions import spell_number
 from onlineauto.explorers.choice import choose_explorer
 from onlineauto.features.block import UNLABELLED
-from onlineauto.learners._kernels import CONTRACTION, GRADIENTS, GRAVITY, MAX_LABEL, MIN_LABEL, ORIGIN
+from onlineauto.learners.gradient_kernels import CONTRACTION, GRADIENTS, GRAVITY, MAX_LABEL, MIN_LABEL, ORIGIN
 from onlineauto.workspace.inspection.named_examples import Listed
 
 if TYPE_CHECKING:

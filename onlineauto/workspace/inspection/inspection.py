@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.automl.config_text import namespace_text
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.automl.text import namespace_text
 from onlineauto.engine.ensemble.ensemble import able_scores
 from onlineauto.engine.ensemble.states import constant_of
 from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners._kernels import GRADIENTS, ORIGIN, SCALE, T
+from onlineauto.learners.gradient_kernels import GRADIENTS, ORIGIN, SCALE, T
 from onlineauto.learners.model_state import apply_penalties
 
 if TYPE_CHECKING:

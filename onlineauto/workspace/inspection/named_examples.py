@@ -33,14 +33,14 @@ _ONE = np.float32(1)
 class Names(Protocol):
     """Finds the name of a feature by its namespace and its hash."""
 
-    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:
+    def name_of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:
         """Return the name of a feature of a namespace; `seed` is the hash of the namespace's name."""
 
 
 class Nameless:
     """Names that are all unknown: VW stores none for the second pass."""
 
-    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:  # noqa: ARG002 - as `Names` has it
+    def name_of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:  # noqa: ARG002 - as `Names` has it
         """Return None."""
         return None
 
@@ -127,7 +127,7 @@ class NamedExamples:
         self._workspace, self._names, self._most = workspace, names, most
         self._mask = workspace.learner.shape.cells - 1
 
-    def of(self, block: Block) -> Iterator[NamedExample]:
+    def examples_of(self, block: Block) -> Iterator[NamedExample]:
         """Yield the examples of the events of a block, before it is learnt."""
         layout = self._workspace.layout
         layout.update(block)
@@ -182,7 +182,7 @@ class NamedExamples:
             name, seed = block.namespaces.names[number], block.namespaces.hashes[number]
             span_slice = slice(block.span_start[span], block.span_start[span + 1])
             groups.setdefault(key, []).extend(
-                _Feature(self._names.of(name, hash_, seed=seed), hash_, value)
+                _Feature(self._names.name_of(name, hash_, seed=seed), hash_, value)
                 for hash_, value in zip(block.hash[span_slice].tolist(), block.value[span_slice], strict=True)
             )
         if constant and layout.constant_key >= 0:

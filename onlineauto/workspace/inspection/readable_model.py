@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.first import left_to_explore
+from onlineauto.explorers.ranking_kernels import LEARNT
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners._kernels import (
+from onlineauto.learners.cells import read_cells
+from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
     MAX_LABEL,
@@ -32,7 +33,6 @@ from onlineauto.learners._kernels import (
     T,
     W,
 )
-from onlineauto.learners.cells import read_cells
 from onlineauto.learners.model_state import apply_penalties
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.inspection.readable_search import readable_search

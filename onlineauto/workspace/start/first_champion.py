@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.automl.config import MOST_FACTORS, Config, ConfigKind
+from onlineauto.automl.config_text import words_text
 from onlineauto.automl.decisions import Rotate, Widen
 from onlineauto.automl.search import ConfigState
-from onlineauto.automl.text import words_text
 from onlineauto.engine.search.journal import entry_of
-from onlineauto.errors import OptionError, shown
+from onlineauto.errors import OptionError, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,9 @@ def config_of_names(interactions: Any) -> Config:
         An interaction does not have two or three namespaces, or the interactions are not a list of texts.
     """
     if isinstance(interactions, str | bytes) or not isinstance(interactions, Collection):
-        raise OptionError(f"begin_with cannot be {shown(interactions)}: give a list, as ['user*article']")
+        raise OptionError(
+            f"begin_with cannot be {short_repr(interactions)}: give a list, as ['user*article']"
+        )
     elements = []
     for text in interactions:
         names: tuple[bytes, ...] = ()
@@ -44,7 +46,7 @@ def config_of_names(interactions: Any) -> Config:
             names = tuple(sorted(each.encode("utf-8", "surrogateescape") for each in parts))
         if not 2 <= len(names) <= MOST_FACTORS or not all(names):
             raise OptionError(
-                f"{shown(text)} is not an interaction: name two or three namespaces, as 'user*article'"
+                f"{short_repr(text)} is not an interaction: name two or three namespaces, as 'user*article'"
             )
         elements.append(names)
     return Config.of(elements, ConfigKind.INCLUSION)

@@ -10,11 +10,11 @@ import numpy as np
 from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.engine.search.waiting_configs import unlearn
 from onlineauto.errors import OptionError
-from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers.ranking_kernels import LEARNT
 from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, W
 from onlineauto.learners.cells import read_cells, write_cells
+from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, W
 from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.model import adopt_sizes
 from onlineauto.learners.model_state import apply_penalties
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.automl.config import Interaction
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
     from onlineauto.options import Configuration
 
 _CROSSED: Final = ("quadratic", "cubic", "interactions", "experimental_full_name_interactions")

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError
-from onlineauto.tune.store.connecting import connect, writing
+from onlineauto.tune.store.connection import connect, writing
 from onlineauto.tune.store.protocol import Claim, LeaseLost, StudySnapshot
 from onlineauto.tune.store.sql_store import SqlStore, names_of_studies
 from tests.tune.store.jobs import STUDY, Counting, jobs, new_store, reported, told

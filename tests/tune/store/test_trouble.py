@@ -66,7 +66,7 @@ def test_a_study_goes_on_when_there_is_room_again(small_disk: Path) -> None:
 def test_the_log_of_sqlite_stays_small_if_room_is_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onlineauto.tune.store.connecting._SHORT", 1 << 60)
+    monkeypatch.setattr("onlineauto.tune.store.connection._SHORT", 1 << 60)
     study = Study(SPACE, "fifo", storage=f"sqlite:///{tmp_path}/s.db")
     for _ in range(100):
         job = study.ask()
@@ -92,7 +92,7 @@ def test_the_log_of_sqlite_stays_small_if_room_is_short(
 def test_errors_of_sqlite_say_what_to_do(code: int, message: str, tmp_path: Path) -> None:
     from sqlalchemy.exc import OperationalError
 
-    from onlineauto.tune.store.connecting import connect, translate_errors
+    from onlineauto.tune.store.connection import connect, translate_errors
 
     engine = connect(f"sqlite:///{tmp_path}/s.db")
     error = sqlite3.OperationalError("it does not work")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.engine.event.event_kernels import open_event
 from onlineauto.engine.event.example_kernels import open_action
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.features._kernels import forget
+from onlineauto.features.group_kernels import forget
 from onlineauto.features.product_kernels import cross_product, is_linear, look_up
 from onlineauto.features.records import Listing
 from onlineauto.jit import entry_kernel, inline_kernel, short_loop
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.records.loop import Context, LoopRun
     from onlineauto.features.records import Stream
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
 
 
 @inline_kernel

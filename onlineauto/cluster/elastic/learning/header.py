@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from onlineauto.learners._kernels import FACTOR, MAX_LABEL, MIN_LABEL, NORM, WEIGHT
+from onlineauto.learners.gradient_kernels import FACTOR, MAX_LABEL, MIN_LABEL, NORM, WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.learners._kernels import Model
+    from onlineauto.learners.gradient_kernels import Model
 
 EVENTS, WEIGHTS, LOSS, SKIPPED = range(4)
 """Entries of an account: events, sum of their weights, sum of their losses, malformed lines."""

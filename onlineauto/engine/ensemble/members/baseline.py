@@ -267,7 +267,7 @@ class Baseline(Member):
         state.weights[cells] = stored["weights"].finite(np.float32, shape)[:, 0]
         if len(state.spread):
             state.spread[:] = 0.0
-            state.spread[cells] = stored["spread"].within(np.zeros(shape, np.float32), 0.0, 1.0)[:, 0]
+            state.spread[cells] = stored["spread"].array_between(np.zeros(shape, np.float32), 0.0, 1.0)[:, 0]
         state.costs[:] = stored["costs"].finite(np.float64, (3,))
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> BaselineState:

@@ -300,7 +300,7 @@ class CrossesMember(Member):
         state.weights.T[cells] = stored["weights"].finite(np.float32, (len(cells), ORDERS))
         if learns:
             like = np.zeros((len(cells), ORDERS), np.float32)
-            state.spread.T[cells] = stored["spread"].within(like, 0.0, 1.0)
+            state.spread.T[cells] = stored["spread"].array_between(like, 0.0, 1.0)
         state.mean[:] = stored["mean"].finite(np.float64, (1,))
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Crosses:

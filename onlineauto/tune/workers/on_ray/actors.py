@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.workers.naming import name_of_trainable
-from onlineauto.tune.workers.on_ray.connecting import imported_ray
+from onlineauto.tune.workers.on_ray.connection import imported_ray
 from onlineauto.tune.workers.on_ray.trial_actor import TrialActor, said_in
 from onlineauto.tune.workers.process import WorkerLost
 
