@@ -274,8 +274,8 @@ class AutoMLClassifier(SingleLines):
         if before >= self.max_labels:
             raise InputError(
                 f"the label {short_repr(label)} would be class {before + 1}, but max_labels is "
-                f"{self.max_labels}: do not use ids or measurements as labels; merge rare labels into one, or "
-                "give the model a larger max_labels (a class takes up to 4 MB, less with fewer hash_bits)"
+                f"{self.max_labels}: do not use ids or measurements as labels; merge rare labels into one, "
+                "or give the model a larger max_labels (a class takes up to 4 MB, less with fewer hash_bits)"
             )
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:

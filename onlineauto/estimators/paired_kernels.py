@@ -93,8 +93,8 @@ AT_START = 0.9
 LEAST, LARGEST = 1e-200, 1e200
 
 
-class Counts(NamedTuple):
-    """How an event counts in a test."""
+class EventTerms(NamedTuple):
+    """The price and the weights of an event in a test of a pair."""
 
     price: float  # what the challenger must gain at least, in [0, 0.25), as a part of the range of rewards
     weight: float  # 1; for an event with the reward 0, `most`
@@ -194,7 +194,7 @@ def _settle(
     r: float,
     predicted: tuple[float, float],
     floor: float,
-    counts: Counts,
+    counts: EventTerms,
 ) -> None:
     """Apply a logged event to the bets of one side: policy 1 must gain more than the price."""
     (w1, w0), (q1, q0) = weights, predicted
@@ -238,7 +238,7 @@ def observe_predicted(
     price: float,
 ) -> None:
     """Add a logged event; all events are known, see `observe_counted`."""
-    observe_counted(state, scale, (w1, w0), reward, predicted, Counts(price, 1.0, 1.0))
+    observe_counted(state, scale, (w1, w0), reward, predicted, EventTerms(price, 1.0, 1.0))
 
 
 @entry_kernel
@@ -249,7 +249,7 @@ def observe_counted(
     weights: tuple[float, float],
     reward: float,
     predicted: tuple[float, float],
-    counts: Counts,
+    counts: EventTerms,
 ) -> None:
     """Add a logged event on which the challenger (1) and the champion (0) would act differently.
 
@@ -290,7 +290,7 @@ def observe_counted(
         r_down = 1.0 if w1 > 0.0 else 0.0
         q1_down = q0_down = 1.0 - r_down
     _settle(state, LANES, (w1, w0), r_up, (q1_up, q0_up), floor, counts)
-    free = Counts(0.0, counts.weight, counts.most)
+    free = EventTerms(0.0, counts.weight, counts.most)
     _settle(state, LANES + N, (w0, w1), r_down, (q0_down, q1_down), floor, free)
     if learnt:
         _settle_freely(state, w1_free, w0_free, r, counts)
@@ -298,7 +298,7 @@ def observe_counted(
 
 
 @inline_kernel
-def _settle_freely(state: NDArray[np.float64], w1: float, w0: float, r: float, counts: Counts) -> None:
+def _settle_freely(state: NDArray[np.float64], w1: float, w0: float, r: float, counts: EventTerms) -> None:
     """Apply a logged event to the bets that need no floor."""
     part = counts.weight / counts.most * _NARROW
     _multiply(state, _FREE, 0, (increment(w1, w0, r, 0.0, 1.0) - counts.price) * part)

@@ -106,7 +106,7 @@ def _names(event: OneEventLike, configuration: Configuration) -> LineNames:
 
 
 class _Model(NamedTuple):
-    """What `NamedExamples` reads of a workspace."""
+    """The attributes of a workspace that `NamedExamples` reads."""
 
     layout: Any
     learner: Any

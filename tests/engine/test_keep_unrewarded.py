@@ -11,7 +11,7 @@ import pytest
 
 from onlineauto import AutoML, AutoMLRegressor, Workspace
 from onlineauto.errors import OptionError
-from onlineauto.estimators.paired_kernels import BETTER, LANES, SIZE, Counts, observe_counted
+from onlineauto.estimators.paired_kernels import BETTER, LANES, SIZE, EventTerms, observe_counted
 from onlineauto.evaluation.evaluation import Evaluation
 from onlineauto.jit import kernel
 from onlineauto.service.learning.values import Values
@@ -102,7 +102,7 @@ def test_average_loss_is_that_of_all_events() -> None:
 
 def increments(w1: float, w0: float, r: float, times: float) -> float:
     state, scale = np.zeros(SIZE), np.array([0.0, 1.0, 0.25, 0.0, 0.0, 0.0])
-    observe_counted(state, scale, (w1, w0), r, (0.3, 0.2), Counts(0.0, times, 1 / SHARE))
+    observe_counted(state, scale, (w1, w0), r, (0.3, 0.2), EventTerms(0.0, times, 1 / SHARE))
     return float(state[0])
 
 
@@ -146,7 +146,7 @@ def most_evidence(
         for i in range(len(state)):
             before[i] = state[i]
         w1, w0 = (2.0, 0.0) if first else (0.0, 2.0)
-        observe_counted(state, scale, (w1, w0), r, (0.02, 0.02), Counts(0.0, times, 1.0 / share))
+        observe_counted(state, scale, (w1, w0), r, (0.02, 0.02), EventTerms(0.0, times, 1.0 / share))
         for i in range(LANES, len(state)):
             if before[i] > 1e-100:
                 least = min(least, state[i] / before[i])

@@ -66,7 +66,7 @@ from onlineauto.estimators.difference_kernels import (
 )
 from onlineauto.estimators.draw_kernels import events_per_draw, level_per_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_policy
-from onlineauto.estimators.paired_kernels import Counts, is_better, is_worse, observe_counted
+from onlineauto.estimators.paired_kernels import EventTerms, is_better, is_worse, observe_counted
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.jit import F32, call_at, entry_kernel, inline_kernel, kernel, short_loop
@@ -408,7 +408,7 @@ def _test_rewards(
     champion, choice = best_action(score, 0, n), best_action(score, column, n)
     w1 = np.float64(weight if choice == label.action else _ZERO)
     w0 = np.float64(weight if champion == label.action else _ZERO)
-    counts = Counts(0.0, np.float64(kept), 1.0 / run.task.thinning.share)
+    counts = EventTerms(0.0, np.float64(kept), 1.0 / run.task.thinning.share)
     observe_policy(test.policies[RewardOwner.SELF], statistics.scale, counts.weight * w1, reward, counts.most)
     observe_policy(
         test.policies[RewardOwner.CHAMPION], statistics.scale, counts.weight * w0, reward, counts.most

@@ -170,7 +170,7 @@ class Member(ABC):
 
     @property
     def on_lines(self) -> bool:
-        """Whether single lines have the member: not all of its scores need several actions."""
+        """True if single lines have the member: not all of its scores need several actions."""
         return any(needs.least_actions < 2 for needs in self.needs)
 
     @abstractmethod

@@ -14,7 +14,7 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.draw_kernels import events_per_draw, level_per_draw, note_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
-from onlineauto.estimators.paired_kernels import Counts
+from onlineauto.estimators.paired_kernels import EventTerms
 from onlineauto.estimators.paired_kernels import is_better as is_ahead
 from onlineauto.estimators.paired_kernels import is_worse as is_behind
 from onlineauto.estimators.paired_kernels import observe_counted as pair_up
@@ -234,7 +234,7 @@ def observe_rewards(
             if choice != chosen:
                 q1, q0 = _predicted_reward(live, score[choice, 0]), _predicted_reward(live, score[chosen, 0])
                 w1, w0, price = np.float64(importance), np.float64(champion), tests.prices[slot]
-                counts = Counts(price, np.float64(kept), most)
+                counts = EventTerms(price, np.float64(kept), most)
                 pair_up(tests.pairs[slot], scale, (w1, w0), value, (q1, q0), counts)
         else:
             _observe(live, slot, RewardOwner.SELF, importance, reward)

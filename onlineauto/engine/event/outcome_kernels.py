@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.pass_kernels import account, put_drawn_first, call_explorer
+from onlineauto.engine.event.pass_kernels import account, call_explorer, put_drawn_first
 from onlineauto.engine.records.loop import EventMode
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt, note_value

@@ -36,7 +36,7 @@ _LEAST_FEATURE, _LEAST_LINE = 5, 2
 
 
 class EncodedReading(NamedTuple):
-    """What a kernel needs to read encoded events into the records of a reader, until these grow."""
+    """Arguments of a kernel that reads encoded events into the records of a reader, until these grow."""
 
     encode: Callable[[Any], bytes | None]
     kernel: int  # address of `read_event`

@@ -36,7 +36,7 @@ _READ: Final = 65536
 
 
 class HttpApplication(Protocol):
-    """What a connection needs of `Application`."""
+    """The attributes of `Application` that a connection uses."""
 
     connections: Connections
 
