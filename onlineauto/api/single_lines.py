@@ -275,7 +275,9 @@ class SingleLines(AutoModel):
             for name, column in (("label", label), ("weight", weight)):
                 if column is not None:
                     type_name = type(source).__name__
-                    raise InputError(f"{name} names a column of a frame, and {type_name} is none")
+                    raise InputError(
+                        f"{name} names a column of a frame, but the data is a {type_name}: leave {name} out"
+                    )
             source = check_source(source)
             total, unit = size_of(source)
         before = self.events

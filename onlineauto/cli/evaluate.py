@@ -285,7 +285,7 @@ class _Course:
 
 
 def _print_diagnostic(diagnostic: Diagnostic) -> None:
-    if diagnostic.code not in MISSING:  # a separate error counts these
+    if diagnostic.code not in MISSING:  # one error reports how many events have these problems
         print(diagnostic, file=sys.stderr)
 
 

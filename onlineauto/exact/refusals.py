@@ -114,8 +114,8 @@ def _refuse_explorer(configuration: Configuration) -> None:
     penalty = "l1" if update.l1 > 0 else "l2" if update.l2 > 0 else None
     if penalty is not None and explorer.name != "greedy":
         raise OptionError(
-            f"--automl with --{explorers[-1]} and --{penalty} is not reproduced by --vw_exact, which has "
-            "penalties there with ε-greedy only; leave --vw_exact out"
+            f"--automl with --{explorers[-1]} and --{penalty} is not reproduced by --vw_exact: a search "
+            "has penalties only with ε-greedy; leave --vw_exact out"
         )
 
 
@@ -179,8 +179,8 @@ def check_decay(configuration: Configuration) -> None:
         return
     if "cb_sample" in configuration.supplied:
         raise OptionError(
-            "--cb_sample with --epsilon_decay is not reproduced by --vw_exact: Vowpal Wabbit draws for every "
-            "model, and again to predict; leave --vw_exact out"
+            "--cb_sample with --epsilon_decay is not reproduced by --vw_exact: Vowpal Wabbit draws an action "
+            "for every model, and draws again to predict; leave --vw_exact out"
         )
     if "cost_range" in configuration.supplied:
         raise OptionError("--cost_range has no effect with --vw_exact, which decides as Vowpal Wabbit does")

@@ -113,5 +113,5 @@ def _take_words(
 
 def _positional(option: Option | None, word: str) -> Option:
     if option is None:
-        raise OptionError(f"unexpected word {word!r}")
+        raise OptionError(f"unexpected word {word!r}: this command takes options only")
     return option

@@ -110,7 +110,7 @@ def _options(workspace: Workspace, predictor: str, live: int) -> dict[str, objec
         stored -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))} - {*decides}
         stored -= {"quadratic", "cubic", "interactions"} if searches else set()
     options = {name: configuration.get(name) for name in stored} | {"testonly": True}
-    if workspace.semantics.spins_off_weights:  # Lanes share the cells there.
+    if workspace.semantics.spins_off_weights:  # `bit_precision` counts the cells of all lanes
         lanes = 1 << (width - 1).bit_length()
         options["bit_precision"] = (workspace.learner.shape.cells * lanes).bit_length() - 1
         if searches:

@@ -87,7 +87,7 @@ def test_frames_are_learnt(fitted: AutoML) -> None:
         assert bandit.predict({"user": "ann"}, [{"took": name} for name in "xyz"]).argmax() == 1
     with pytest.raises(InputError, match=r"there are user, took, earned, p$"):
         AutoML().fit(frame)
-    with pytest.raises(InputError, match="reward names a column of a frame, and list is none"):
+    with pytest.raises(InputError, match="reward names a column of a frame, but the data is a list"):
         AutoML().fit([], reward="earned")
     assert fitted.events == N
 

@@ -109,5 +109,7 @@ def test_a_registry_without_a_positional_option_refuses_a_word() -> None:
     from onlineauto.explorers.options import ExplorerOptions
     from onlineauto.options import Registry
 
-    with pytest.raises(OptionError, match=r"^unexpected word 'events\.txt'$"):
+    with pytest.raises(
+        OptionError, match=r"^unexpected word 'events\.txt': this command takes options only$"
+    ):
         Registry([ExplorerOptions]).parse(["--epsilon", "0.1", "events.txt"])

@@ -140,7 +140,10 @@ class FromLogs(AutoModel):
         named["columns"] = columns
         for name, value in named.items():
             if value is not None:
-                raise InputError(f"{name} names a column of a frame, and {type(source).__name__} is none")
+                kind = type(source).__name__
+                raise InputError(
+                    f"{name} names a column of a frame, but the data is a {kind}: leave {name} out"
+                )
         self._fit(source, progress=progress)
         return self
 

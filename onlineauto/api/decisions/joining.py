@@ -159,9 +159,8 @@ class Joined:
             line = _decode_line(text)
             if line is None and not _broke_off(text):
                 self._add(ProblemCode.LOG_REWARD, log, number, text)
-            elif (
-                line is None and log is not self._log
-            ):  # the reader of the decisions reports those of their log
+            elif line is None and log is not self._log:
+                # Malformed lines of the log of decisions are reported when the decisions are read.
                 self._add(ProblemCode.JSON_NO_OBJECT, log, number, text)
             if line is None or line.reward is None:
                 continue

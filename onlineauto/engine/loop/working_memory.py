@@ -45,7 +45,7 @@ class Predicting(NamedTuple):
     """A model as used by predictions, which do not change it. A model with other arrays is another object."""
 
     layout: StreamLayout
-    keys: KernelLayout  # of the layout, like the interactions
+    keys: KernelLayout  # copied from `layout`, like `interactions`
     interactions: Interactions
     parts: Parts
     slot_finder: SlotFinder

@@ -88,7 +88,7 @@ class Estimates:
         return int(arrays.ensemble.test.updates[0] if live == ENSEMBLE else arrays.schedule.updates[live])
 
     def members(self) -> Mapping[str, MemberTerms]:
-        """Return the price and conditions of each member's score that can be computed, by name."""
+        """Return the price of each member's score that can be computed, and when the score rests, by name."""
         configs, actions = self._live_configs, self.n_actions()
         sizes = {name: self.size(name) for name in configs.namespaces}
         one = price_of_config(sizes, configs.interactions(0), actions)

@@ -36,10 +36,10 @@ _ENDS_STRING[[_SPACE, _TAB, _RETURN, _NEWLINE]] = True
 class Feature(NamedTuple):
     """A feature that was read, and its problem."""
 
-    after: int  # position after it
+    after: int  # position after the feature
     hash: np.uint32
     value: F32
-    nameless: bool  # whether it has no name, so that its number must be added to its hash
+    nameless: bool  # the feature has no name; its number must be added to its hash
     code: ProblemCode  # the problem, and the bounds of the offending text
     start: int
     end: int

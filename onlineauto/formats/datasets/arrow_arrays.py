@@ -53,7 +53,7 @@ def is_number(kind: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type is a type of texts, with or without a dictionary."""
+    """Return whether an Arrow type is a string or binary type, or a dictionary of one."""
     t = pyarrow().types
     if t.is_dictionary(kind):
         kind = kind.value_type

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, short_repr
 
 if TYPE_CHECKING:
     import os
@@ -218,7 +218,9 @@ def columns_of(table: Mapping[str, Any]) -> DatasetColumns:
             values[name] = _groups(name, value)
         elif name == "choices":
             if not isinstance(value, list | tuple) or not value or len(set(map(str, value))) < len(value):
-                raise InputError("choices is a list of different actions, at least one")
+                raise InputError(
+                    f"choices = {short_repr(value)}: list at least one action, and each action once"
+                )
             values[name] = tuple(map(str, value))
         elif name == "categories":
             if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):

@@ -52,8 +52,8 @@ EVENT = np.dtype(
         ("early", np.int64),  # position of the outcomes if they precede the context, else 0
         ("listed", np.int64),  # number of actions in the slot's `_a`
         ("pmf", np.int64),  # number of probabilities in its `_p`
-        ("listed_action", np.uint32),  # the first of each
-        ("listed_probability", np.float32),
+        ("listed_action", np.uint32),  # first action in `_a`
+        ("listed_probability", np.float32),  # first probability in `_p`
         ("first_included", np.int64),  # staged costs: the allowed actions of a slot, -1 if none
         ("last_included", np.int64),
         # Text bounds of the label's last part, and of its action, cost and probability.

@@ -1,4 +1,4 @@
-"""Compile: kernels to optimised LLVM bitcode, with Numba and LLVM."""
+"""Compile kernels to optimised LLVM bitcode, with Numba and LLVM."""
 
 from __future__ import annotations
 

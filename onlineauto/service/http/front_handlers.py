@@ -240,7 +240,7 @@ class _AllDone:
 
 
 class FollowerHandlers(FrontHandlers):
-    """Answers requests of a rank server."""
+    """Answers the requests that a rank server receives."""
 
     front: Follower
 

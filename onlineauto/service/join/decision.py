@@ -28,7 +28,7 @@ class JoinDecision(NamedTuple):
     rules : int
         The number of the rules that were in force at the time.
     active : bool
-        It is not deferred, or was activated.
+        False for a deferred decision that is not activated yet.
     rewards, value : int and float
         The number of rewards so far, and their running value.
     keys : bytes

@@ -109,7 +109,10 @@ class Bracket:
         return self._complete_rung()
 
     def close(self) -> list[int] | None:
-        """Remove the free slots, because there are no trials for them; return the same as `on_result`."""
+        """Remove the free slots, which no trial will occupy.
+
+        Returns the trials that are not promoted, or None, like `on_result`.
+        """
         if not self.is_complete:
             del self.trials[self.rung][self._free :]
             del self.losses[self.rung][self._free :]

@@ -149,7 +149,7 @@ class Brackets:
         return state | ({"systems": self._systems} if len(self._systems) > 1 else {})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of brackets with the same system."""
+        """Restore the state of brackets that have the same system of rungs."""
         self.primary, self.count = state["primary"], state["count"]
         if "systems" in state:
             self._systems = [

@@ -132,7 +132,7 @@ class Space:
 
     @property
     def size(self) -> float:
-        """The number of codes of words and whole numbers; infinite if a parameter is continuous."""
+        """The number of combinations of values; infinite if a parameter is continuous."""
         return math.prod(each.size for each in self.parameters.values())
 
     @property

@@ -1,4 +1,4 @@
-"""Seal JSON with a checksum, and open it again; damage is detected and reported by name."""
+"""Add a checksum to JSON when it is stored, and verify the checksum when the JSON is read."""
 
 from __future__ import annotations
 

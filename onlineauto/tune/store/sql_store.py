@@ -338,7 +338,7 @@ class SqlStore:
         """Return the records after the first `after`, up to this version."""
         if version < after:
             counts = f"has {version} records, and {after} were read before"
-            raise StoreError(f"{self._described} {counts}: an older one is in its place")
+            raise StoreError(f"{self._described} {counts}: an older copy has replaced it")
         rows = connection.execute(_NEW_RECORDS, {**self._study_key, "after": after}).all()
         rows = [row for row in rows if isinstance(row.version, int)]
         by_version = {row.version: unseal_or_none(row.body, row.crc, row.version) or DAMAGED for row in rows}

@@ -31,7 +31,7 @@ FIELDS = 3
 
 
 class BlockCells(NamedTuple):
-    """The cells of a block."""
+    """The cells of a block: their values, and which of them have been learnt."""
 
     value: NDArray[np.float32]  # [cells, FIELDS · lanes]: weights, then evidence, then scales
     touched: NDArray[np.bool_]  # [cells]

@@ -87,7 +87,7 @@ class Coordinator:
         self._copies = 0  # requested copies that are not complete yet
         self._attempt = 0
         self._promises: dict[str, int] = {}
-        self._moving = 0  # copies that the current change completes
+        self._moving = 0  # copies that are complete once the current change of layout is committed
         self._next: tuple[tuple[str, ...], dict[int, str]] = (), {}  # servers and owners of the next plan
         self._arrived: dict[str, int] = {}
         self._missing: set[int] = set()

@@ -78,7 +78,7 @@ class Recipe:
         return Workspace(configuration=REGISTRY.parse(self.command))
 
     def shards(self) -> ModelShards:
-        """Return the factory of the blocks."""
+        """Return the factory that creates the blocks of the model."""
         return ModelShards(self.workspace(), self.cutting.blocks)
 
     def feed(self, tick: int) -> TickFeed:

@@ -66,7 +66,7 @@ def mutant(
 
 
 def mask(rate: float, drawn: Sequence[float] | np.ndarray, forced: int) -> np.ndarray:
-    """Return the parameters taken from the mutant: those that drew less than `rate`, or else `forced`.
+    """Return which parameters the mutant gives: those drawn below `rate`, or else `forced`.
 
     >>> mask(0.5, [0.45, 0.7], 1).tolist(), mask(0.1, [0.15, 0.55], 0).tolist()
     ([True, False], [True, False])
@@ -78,7 +78,7 @@ def mask(rate: float, drawn: Sequence[float] | np.ndarray, forced: int) -> np.nd
 
 
 def run_mask(rate: float, drawn: Sequence[float] | np.ndarray, first: int) -> np.ndarray:
-    """Return the parameters taken from the mutant: `first`, and its successors until one drew `rate` or more.
+    """Return which parameters the mutant gives: `first`, and those after it until a number is `rate` or more.
 
     >>> run_mask(0.5, [0.1, 0.2, 0.9, 0.1], 3).tolist()
     [True, True, False, True]

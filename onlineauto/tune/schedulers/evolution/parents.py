@@ -96,7 +96,7 @@ class Parents(ABC):
 
     @abstractmethod
     def pauses(self, slot: Slot) -> bool:
-        """Return whether a trial in this slot may be promoted."""
+        """Return whether a trial in this slot pauses at its end, since it may be promoted."""
 
     @abstractmethod
     def is_past_promotion(self) -> bool:

@@ -190,7 +190,7 @@ def _check_ids(question: Question, limits: Limits) -> None:
             what = "event id" if name == question.event_id else "id of an action"
             raise RefusedError(f"the {what} has 1 to {most} bytes, not {len(name.encode())}")
     if len(question.unit.encode()) > most:
-        raise RefusedError(f"the unit has at most {most} bytes, not {len(question.unit.encode())}")
+        raise RefusedError(f"the unit has {len(question.unit.encode())} bytes; at most {most} are accepted")
     if len(set(question.ids)) < len(question.ids):
         raise RefusedError("two actions have the same id; each needs its own")
     if question.excluded and question.excluded.issuperset(question.ids):
