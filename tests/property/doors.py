@@ -18,7 +18,7 @@ from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.interop import event_dsjson, from_dicts, from_frame
 from onlineauto.service.http.wire import PersonalizerRank, Rank
-from onlineauto.service.ranking.question import Limits, context_of
+from onlineauto.service.ranking.rank_request import Limits, context_of
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from tests.property.door_events import Leaf, canonical, dressed, plain
@@ -199,8 +199,8 @@ class Doors:
 
     def _asked_over_http(self, event: DoorEvent, body: str, kind: Any) -> Any:
         try:
-            question = msgspec.json.decode(body.encode(), type=kind).question(lambda: "e")
-            context = context_of(question, Limits(), set())
+            request = msgspec.json.decode(body.encode(), type=kind).rank_request(lambda: "e")
+            context = context_of(request, Limits(), set())
         except (msgspec.DecodeError, RefusedError):
             return None
         return self._parsed(self._log, self._line(event, context))

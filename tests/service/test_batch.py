@@ -8,7 +8,7 @@ import pytest
 
 from onlineauto.service.log.record import read_record
 from onlineauto.service.ranking.answer import is_drawn
-from onlineauto.service.ranking.question import Limits
+from onlineauto.service.ranking.rank_request import Limits
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def test_a_batch_makes_the_decisions_of_single_ranks(
     assert batch.status_code == 200
     rows = batch.json()["decisions"]
     for number, (event_id, row) in enumerate(zip(ids, rows, strict=True)):
-        question = client.post("/v1/rank", json=asked(event_id, number))  # the answer in the log
-        assert row == {"status": 200, "answer": question.json()}
+        answer = client.post("/v1/rank", json=asked(event_id, number))  # the answer in the log
+        assert row == {"status": 200, "answer": answer.json()}
         other = client.post("/v1/rank", json=asked(f"other-{event_id}", number)).json()
         assert other["pmf"] == row["answer"]["pmf"]
     lines = [line for _, line in client.loop.log.lines(0) if read_record(line).event_id in set(ids)]

@@ -23,7 +23,7 @@ from onlineauto.service.loop.loop import Every, Loop
 from tests.service.serving import Service
 from tests.service.test_kill import Load
 from tests.service.test_kill import check as check_kill
-from tests.service.test_threads import question
+from tests.service.test_threads import rank_request
 from tests.service.traffic import CONFIGURATION
 from tests.waiting import until
 
@@ -41,7 +41,7 @@ def opened(folder: Path, **options: Any) -> Loop:
 def fill(loop: Loop, count: int, *, name: str = "e") -> None:
     """Rank and reward, learn, and write a snapshot."""
     for number in range(count):
-        loop.rank(question(f"{name}{number}", "tom"), ignore_completion)
+        loop.rank(rank_request(f"{name}{number}", "tom"), ignore_completion)
         loop.reward(f"{name}{number}", float(number % 2), ignore_completion)
         if number % 5 == 4:
             until(lambda: loop.log.durable == loop._commit.position)
@@ -58,7 +58,7 @@ def step(copy: FolderCopy) -> None:
 
 def answers(loop: Loop) -> list[Any]:
     """Return the decisions for some events that are not in the log."""
-    asked = [question(f"new-{user}{number}", user) for number in range(10) for user in ("tom", "ann")]
+    asked = [rank_request(f"new-{user}{number}", user) for number in range(10) for user in ("tom", "ann")]
     return [loop.rank(each, ignore_completion).probabilities for each in asked]
 
 

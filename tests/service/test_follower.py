@@ -23,8 +23,8 @@ from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.slots import rank_slots, reward_slots
 from onlineauto.service.loop.upstream import HttpUpstream
-from onlineauto.service.ranking.question import Limits, Question
-from onlineauto.service.ranking.slots import SlotRequest, SlotsQuestion
+from onlineauto.service.ranking.rank_request import Limits, RankRequest
+from onlineauto.service.ranking.slots import SlotRequest, SlotsRankRequest
 from onlineauto.service.refused import RefusedError
 from tests.service.serving import Service
 from tests.service.traffic import BEGIN, CONFIGURATION, decision
@@ -38,9 +38,9 @@ TOPICS = ("politics", "sports", "music")
 ACTIONS = [[{"article": msgspec.Raw(b'{"%b":1}' % topic.encode())}] for topic in TOPICS]
 
 
-def question(event_id: str, user: str = "tom") -> Question:
+def rank_request(event_id: str, user: str = "tom") -> RankRequest:
     context = [{"user": msgspec.Raw(b'{"%b":1}' % user.encode())}]
-    return Question(event_id, context, TOPICS, ACTIONS)
+    return RankRequest(event_id, context, TOPICS, ACTIONS)
 
 
 def ignore_completion(error: Exception | None) -> None:
@@ -91,7 +91,7 @@ def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> 
         upstream.loses = 0.4
     for number in range(60):
         here, there = followers[number % 2], followers[(number + number // 7) % 2]
-        answer = here.rank(question(f"e{number}"), ignore_completion)
+        answer = here.rank(rank_request(f"e{number}"), ignore_completion)
         there.reward(
             answer.event_id, float(answer.actions[0]), ignore_completion
         )  # perhaps on the other server
@@ -115,9 +115,9 @@ def test_a_rank_server_that_starts_again_goes_on(tmp_path: Path, loop: Loop) -> 
     for begin in (0, 10):
         follower = Follower(tmp_path / "rank", Beside(loop))
         for number in range(begin, begin + 10):
-            follower.rank(question(f"e{number}"), ignore_completion)
+            follower.rank(rank_request(f"e{number}"), ignore_completion)
         if begin:
-            assert follower.rank(question("e3"), ignore_completion).ids  # as it was answered before
+            assert follower.rank(rank_request("e3"), ignore_completion).ids  # as it was answered before
         follower.close()
     settled(loop)
     assert loop.join.counts.ranked == 20
@@ -128,11 +128,11 @@ def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> No
     follower = Follower(tmp_path / "rank", Beside(loop))
     assert follower.join.settings == loop.join.settings
     loop.change({"mode": "apprentice"}, ignore_completion)
-    loop.rank(question("x"), ignore_completion)
+    loop.rank(rank_request("x"), ignore_completion)
     loop.reward("x", 1.0, ignore_completion)
     settled(loop)
     follower.follow()
-    assert follower.rank(question("y"), ignore_completion).probabilities == [1.0, 0.0, 0.0]
+    assert follower.rank(rank_request("y"), ignore_completion).probabilities == [1.0, 0.0, 0.0]
     follower.close()
 
 
@@ -140,8 +140,8 @@ def test_slots_arms_and_metrics_of_a_rank_server_are_those_of_its_learner(tmp_pa
     changes = {"control": 0.5, "guardrails": ["basket"], "aggregation": "first"}
     loop.change(changes, ignore_completion)
     follower = Follower(tmp_path / "rank", Beside(loop))
-    event = question("e")
-    asked = SlotsQuestion(
+    event = rank_request("e")
+    asked = SlotsRankRequest(
         "s", event.context, event.ids, event.actions, [SlotRequest("top"), SlotRequest("side")], unit="tom"
     )
     answers = rank_slots(follower, asked, ignore_completion)
@@ -151,7 +151,7 @@ def test_slots_arms_and_metrics_of_a_rank_server_are_those_of_its_learner(tmp_pa
     for number in range(200):
         unit = f"user{number}"
         arm = arm_of(bucket_of("default", unit), loop.join.settings)
-        answer = follower.rank(question(f"e{number}")._replace(unit=unit), ignore_completion)
+        answer = follower.rank(rank_request(f"e{number}")._replace(unit=unit), ignore_completion)
         assert arm != CONTROL or answer.ids[0] == TOPICS[0]
         follower.reward(f"e{number}", 1.0, ignore_completion)
         follower.metric(f"e{number}", "basket", 2.0, ignore_completion)
@@ -169,7 +169,7 @@ def test_slots_arms_and_metrics_of_a_rank_server_are_those_of_its_learner(tmp_pa
 
 def test_a_rank_server_ranks_with_the_ensemble_of_its_learner(tmp_path: Path, loop: Loop) -> None:
     for number in range(40):
-        loop.rank(question(f"e{number}", user=f"u{number % 4}"), ignore_completion)
+        loop.rank(rank_request(f"e{number}", user=f"u{number % 4}"), ignore_completion)
         loop.reward(f"e{number}", float(number % 3 == 0), ignore_completion)
     settled(loop)
     workspace = loop.learner.workspace
@@ -191,13 +191,15 @@ def test_a_rank_server_ranks_with_the_ensemble_of_its_learner(tmp_path: Path, lo
 
 
 def test_names_that_the_learner_knows_count_for_a_rank_server(tmp_path: Path, loop: Loop) -> None:
-    loop.rank(question("x"), ignore_completion)
+    loop.rank(rank_request("x"), ignore_completion)
     loop.reward("x", 1.0, ignore_completion)
     settled(loop)
     follower = Follower(tmp_path / "rank", Beside(loop), limits=Limits(namespaces=2))
-    assert follower.rank(question("y"), ignore_completion).ids
+    assert follower.rank(rank_request("y"), ignore_completion).ids
     with pytest.raises(RefusedError, match="'made-up' is new, and 2 are known"):
-        follower.rank(question("z")._replace(context=[{"made-up": msgspec.Raw(b"{}")}]), ignore_completion)
+        follower.rank(
+            rank_request("z")._replace(context=[{"made-up": msgspec.Raw(b"{}")}]), ignore_completion
+        )
     follower.close()
 
 
@@ -207,7 +209,7 @@ def test_a_learner_that_stops_learning_still_has_its_settings_followed(tmp_path:
     loop.change({"mode": "logging-only"}, ignore_completion)
     now[0] += 2.0
     follower.follow()
-    assert follower.rank(question("y"), ignore_completion).probabilities == [1.0, 0.0, 0.0]
+    assert follower.rank(rank_request("y"), ignore_completion).probabilities == [1.0, 0.0, 0.0]
     follower.close()
 
 
@@ -226,7 +228,7 @@ def test_a_part_of_more_records_than_may_wait_is_taken_as_far_as_there_is_room(
     loop = Loop(tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10), settings={"reward_wait": 100.0})
     follower = Follower(tmp_path / "rank", Beside(loop))
     for number in range(30):
-        follower.rank(question(f"e{number}"), ignore_completion)
+        follower.rank(rank_request(f"e{number}"), ignore_completion)
         if rewarded:
             follower.reward(f"e{number}", 1.0, ignore_completion)
     until(lambda: not follower.unwritten)
@@ -259,7 +261,7 @@ def test_a_rank_server_restored_from_a_backup_loses_no_decision(
             shutil.copytree(backup, folder)
         follower = Follower(folder, Away() if away and begin == 100 else Beside(loop))
         for number in range(begin, end):
-            follower.rank(question(f"e{number}"), ignore_completion)
+            follower.rank(rank_request(f"e{number}"), ignore_completion)
         assert follower.behind >= 0
         follower.close()
     settled(loop)
@@ -284,7 +286,7 @@ def test_a_restored_rank_server_repeats_no_reward_and_no_decision(
         follower = Follower(folder, Away() if away and turn in (2, 4) else Beside(loop))
         for number in range(15 if turn != 1 else 5):
             event_id = f"e{turn}-{number}" + "x" * turn
-            made += follower.rank(question(event_id), ignore_completion).event_id == event_id
+            made += follower.rank(rank_request(event_id), ignore_completion).event_id == event_id
             follower.reward(event_id, 1.0, ignore_completion)
             follower.reward(event_id, 2.0, ignore_completion)
         follower.close()
@@ -302,7 +304,7 @@ def test_a_rank_server_sends_a_restored_learner_again_what_it_lost(tmp_path: Pat
     copy, upstream = FolderCopy(loop.folder, loop.log, tmp_path / "disk2"), Beside(loop)
     follower = Follower(tmp_path / "rank", upstream)
     for number in range(20):
-        follower.rank(question(f"e{number}"), ignore_completion)
+        follower.rank(rank_request(f"e{number}"), ignore_completion)
         follower.reward(f"e{number}", 1.0, ignore_completion)
         if number in (9, 19):
             until(lambda: (follower.follow(), not follower.behind)[1])
@@ -313,7 +315,7 @@ def test_a_rank_server_sends_a_restored_learner_again_what_it_lost(tmp_path: Pat
     restore_folder(tmp_path / "disk2", tmp_path / "again")
     upstream.loop = again = Loop(tmp_path / "again", CONFIGURATION)
     assert again.join.counts.ranked == 10
-    follower.rank(question("later"), ignore_completion)
+    follower.rank(rank_request("later"), ignore_completion)
     until(lambda: (follower.follow(), not follower.behind)[1])
     assert (again.join.counts.ranked, again.join.counts.rewarded) == (21, 20)
     follower.close()
@@ -367,14 +369,14 @@ def test_rewards_that_cannot_wait_for_their_rank_are_counted_and_block_nothing(t
         tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10, parts=3), settings={"reward_wait": 9e4}
     )
     follower = Follower(tmp_path / "rank", Beside(loop))
-    loop.rank(question("here"), ignore_completion)
+    loop.rank(rank_request("here"), ignore_completion)
     for number in range(30):
         follower.reward(f"elsewhere{number}", 1.0, ignore_completion)
         follower.activate(f"later{number}", ignore_completion)
     for _ in range(8):
         follower.reward("elsewhere0", 1.0, ignore_completion)
     follower.reward("here", 1.0, ignore_completion)
-    follower.rank(question("e"), ignore_completion)
+    follower.rank(rank_request("e"), ignore_completion)
     until(lambda: not follower.unwritten)
     while follower.follow():
         pass
@@ -453,13 +455,13 @@ def test_an_answer_of_something_that_is_no_learner_is_as_if_the_learner_were_awa
             call()
     again = Follower(tmp_path / "rank", upstream)
     assert again.published.name == name
-    assert again.rank(question("e1"), ignore_completion).ids
+    assert again.rank(rank_request("e1"), ignore_completion).ids
     again.close()
 
 
 def test_taken_over_records_say_where_they_are_from(tmp_path: Path, loop: Loop) -> None:
     follower = Follower(tmp_path / "rank", Beside(loop))
-    follower.rank(question("e"), ignore_completion)
+    follower.rank(rank_request("e"), ignore_completion)
     follower.close()
     settled(loop)
     records = [read_record(line) for _, line in loop.log.lines(0)]
@@ -483,18 +485,18 @@ def test_a_rank_server_starts_while_the_learner_is_away(tmp_path: Path, loop: Lo
     with pytest.raises(InputError, match=r"the learner is away.*has no model either"):
         Follower(tmp_path / "rank", Away())
     for number in range(20):
-        loop.rank(question(f"x{number}"), ignore_completion)
+        loop.rank(rank_request(f"x{number}"), ignore_completion)
         loop.reward(f"x{number}", 1.0, ignore_completion)
     loop.change({"default_reward": 0.25}, ignore_completion)
     settled(loop)
     follower = Follower(tmp_path / "rank", Beside(loop))
-    follower.rank(question("before"), ignore_completion)
+    follower.rank(rank_request("before"), ignore_completion)
     follower.close()
     again = Follower(tmp_path / "rank", Away())
     assert again.published.name == follower.published.name == f"{20:012d}"
     assert again.join.settings.default_reward == 0.25
-    assert again.rank(question("before"), ignore_completion).event_id == "before"
-    again.rank(question("while away"), ignore_completion)
+    assert again.rank(rank_request("before"), ignore_completion).event_id == "before"
+    again.rank(rank_request("while away"), ignore_completion)
     assert not again.follow()
     assert "nobody listens" in str(again.failed) or "away" in str(again.failed)
     again._upstream = Beside(loop)  # it is there again
@@ -508,15 +510,15 @@ def test_a_record_that_cannot_be_read_is_not_handed_over_and_stops_nothing(
     tmp_path: Path, loop: Loop
 ) -> None:
     follower = Follower(tmp_path / "rank", Beside(loop))
-    follower.rank(question("before"), ignore_completion)
+    follower.rank(rank_request("before"), ignore_completion)
     until(lambda: not follower.unwritten)
     bad = sealed(
         b'{"Type":"reward","EventId":"e1","RewardValue":"a word where a number belongs, and no time"}'
     )
     follower._commit.submit(bad, ignore_completion)
     follower._commit.submit(b"short\n", ignore_completion)  # is shorter than what is sent in its place
-    follower.rank(question("goes with it"), ignore_completion)
-    follower.rank(question("after"), ignore_completion)
+    follower.rank(rank_request("goes with it"), ignore_completion)
+    follower.rank(rank_request("after"), ignore_completion)
     until(lambda: not follower.unwritten)
     until(lambda: (follower.follow(), not follower.behind)[1])
     settled(loop)

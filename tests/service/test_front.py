@@ -18,7 +18,7 @@ from onlineauto.service.log.record import read_record
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.steady_clock import SteadyClock
-from onlineauto.service.ranking.question import Limits, context_of
+from onlineauto.service.ranking.rank_request import Limits, context_of
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from tests.waiting import PATIENCE, until
@@ -26,7 +26,7 @@ from tests.waiting import PATIENCE, until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onlineauto.service.ranking.question import Question
+    from onlineauto.service.ranking.rank_request import RankRequest
 
 DECODER = msgspec.json.Decoder(Rank)
 NAMES = st.sampled_from(["user", "topic", "été", 'a"b', "b\\n"])
@@ -38,17 +38,21 @@ VALUES = st.one_of(
 OBJECTS = st.dictionaries(NAMES, VALUES, max_size=3)
 
 
-def question(event_id: str, context: object = None, *, deferred: bool = False, bad: bool = False) -> Question:
+def rank_request(
+    event_id: str, context: object = None, *, deferred: bool = False, bad: bool = False
+) -> RankRequest:
     actions = {} if bad else {"a": {"topic": {"art": 1}}, "b": {"topic": {"sports": 1}}}
     asked = {"event_id": event_id, "context": context or {}, "actions": actions, "deferred": deferred}
-    return DECODER.decode(json.dumps(asked)).question(str)
+    return DECODER.decode(json.dumps(asked)).rank_request(str)
 
 
 @given(OBJECTS, st.lists(OBJECTS, min_size=1, max_size=3), st.sampled_from([None, 2]))
-def test_a_question_of_known_names_has_the_text_of_one_of_new_names(
+def test_a_request_of_known_names_has_the_text_of_one_of_new_names(
     context: dict[str, object], actions: list[dict[str, object]], indent: int | None
 ) -> None:
-    asked = DECODER.decode(json.dumps({"context": context, "actions": actions}, indent=indent)).question(str)
+    asked = DECODER.decode(json.dumps({"context": context, "actions": actions}, indent=indent)).rank_request(
+        str
+    )
     asked = asked._replace(event_id="e")
     known = {"user", "topic", "été", 'a"b', "b\\n"}
     assert context_of(asked, Limits(), known) == context_of(asked, Limits(), set())
@@ -71,11 +75,11 @@ def test_several_ranks_at_once_are_as_one_after_the_other(
         clock=lambda: now[0],
     )
     turn = [
-        question("e1"),
-        question("e2", deferred=True),
-        question("", bad=True),
-        question("e1"),
-        question("e3"),
+        rank_request("e1"),
+        rank_request("e2", deferred=True),
+        rank_request("", bad=True),
+        rank_request("e1"),
+        rank_request("e3"),
     ]
     go_on, sync = threading.Event(), loop.log.sync
 
@@ -89,16 +93,16 @@ def test_several_ranks_at_once_are_as_one_after_the_other(
         go_on.set()
     assert [isinstance(each, RefusedError) for each in found] == [False, False, True, True, False]
     with pytest.raises(RefusedError, match="no actions"):
-        loop.rank(question("e4", bad=True), done)
+        loop.rank(rank_request("e4", bad=True), done)
     for _ in range(3):
         assert written.acquire(timeout=PATIENCE)
-    alone = [loop.rank(question(name), done) for name in ("e1", "e3")]
+    alone = [loop.rank(rank_request(name), done) for name in ("e1", "e3")]
     assert alone == [found[0], found[4]]
     now[0] += 0.1234567
     loop.reward("e1", 1.0, done, key="k")
     loop.activate("e2", done)
     now[0] += 49.9
-    loop.rank(question("e5"), done)
+    loop.rank(rank_request("e5"), done)
     for _ in range(5):
         assert written.acquire(timeout=PATIENCE)
     read = Join(JoinSettings())
@@ -124,10 +128,10 @@ def test_a_clock_that_is_set_is_survived_by_the_service_and_its_restart(
     loop = opened()
     ended = 0
     for turn, jump in enumerate((years, -years, -86400.0, 86400.0, 1e12, -1e12)):
-        loop.rank(question(f"before{turn}"), ignore_completion)
+        loop.rank(rank_request(f"before{turn}"), ignore_completion)
         now[0] += jump
         loop.tick()
-        loop.rank(question(f"after{turn}"), ignore_completion)
+        loop.rank(rank_request(f"after{turn}"), ignore_completion)
         assert loop.join.waiting == 2
         if turn % 2:
             loop.close()
@@ -156,14 +160,14 @@ def test_an_idle_service_lets_the_time_pass_as_its_clock_does(
         settings={"reward_wait": 50.0},
         clock=lambda: now[0],
     )
-    loop.rank(question("e"), ignore_completion)
+    loop.rank(rank_request("e"), ignore_completion)
     loop.reward("e", 1.0, ignore_completion)
-    loop.rank(question("waits"), ignore_completion)
+    loop.rank(rank_request("waits"), ignore_completion)
     loop.reward("early", 1.0, ignore_completion)
     before, now[0] = loop.join.now, now[0] + days * 86400.0
     other = {"user": {"other": 1}}
-    loop.rank(question("e", other), ignore_completion)  # the id is free again
-    loop.rank(question("waits", other), ignore_completion)
+    loop.rank(rank_request("e", other), ignore_completion)  # the id is free again
+    loop.rank(rank_request("waits", other), ignore_completion)
     assert loop.join.now - before == pytest.approx(days * 86400.0, abs=1.0)
     counts = loop.join.counts
     assert (counts.ranked, counts.joined, counts.defaulted, counts.dangling) == (4, 1, 1, 1)
@@ -175,7 +179,7 @@ def test_an_idle_service_lets_the_time_pass_as_its_clock_does(
     loop = Loop(
         tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"), clock=lambda: now[0]
     )
-    loop.rank(question("after"), ignore_completion)
+    loop.rank(rank_request("after"), ignore_completion)
     assert (loop.join.counts.defaulted, loop.join.counts.clock_jumps) == (3, 0)
     assert "jumped" not in caplog.text
     assert loop.log.end < 12_000 + 400 * days
@@ -189,7 +193,7 @@ def test_an_idle_service_lets_the_time_pass_as_its_clock_does(
 
 def test_a_rank_is_repeated_only_with_what_was_asked(tmp_path: Path) -> None:
     loop = Loop(tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"))
-    one, all_out = question("e"), frozenset({"a"})
+    one, all_out = rank_request("e"), frozenset({"a"})
     asked = {
         "plain": one,
         "other features": one._replace(context=[{"user": msgspec.Raw(b'{"x":1}')}]),
@@ -224,9 +228,9 @@ def test_a_reward_is_held_to_the_range_of_its_decision(tmp_path: Path) -> None:
         REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
         settings={"reward_range": (0.0, 1.0)},
     )
-    loop.rank(question("old"), ignore_completion)
+    loop.rank(rank_request("old"), ignore_completion)
     loop.change({"reward_range": (0.0, 10.0)}, ignore_completion)
-    loop.rank(question("new"), ignore_completion)
+    loop.rank(rank_request("new"), ignore_completion)
     with pytest.raises(RefusedError, match="not within the reward_range of 0 to 1") as refused:
         loop.reward("old", 5.0, ignore_completion)
     assert refused.value.status == 422
@@ -238,7 +242,7 @@ def test_a_reward_is_held_to_the_range_of_its_decision(tmp_path: Path) -> None:
 
 def test_a_repeated_rank_whose_record_is_damaged_is_refused(tmp_path: Path) -> None:
     loop = Loop(tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"))
-    loop.rank(question("e"), ignore_completion)
+    loop.rank(rank_request("e"), ignore_completion)
     until(lambda: not loop.unwritten)
     (path,) = (tmp_path / "loop/log").iterdir()
     at = path.read_bytes().index(b'"p":[0.5')
@@ -246,7 +250,7 @@ def test_a_repeated_rank_whose_record_is_damaged_is_refused(tmp_path: Path) -> N
         file.seek(at + 5)
         file.write(b"1.")
     with pytest.raises(RefusedError, match="no longer has its answer") as refused:
-        loop.rank(question("e"), ignore_completion)
+        loop.rank(rank_request("e"), ignore_completion)
     assert refused.value.status == 409
     loop.close()
 
@@ -276,7 +280,7 @@ def test_fifty_hours_of_traffic_are_taken(tmp_path: Path, rewarded: int) -> None
         limits=Limits(pending=pending),
         clock=lambda: now[0],
     )
-    with_features = question("")
+    with_features = rank_request("")
     for number in range(int(50 * wait * rate)):
         now[0] += 1 / rate
         if loop.queued > 5000:

@@ -17,7 +17,7 @@ from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.save_load import save_model
 from tests.service.serving import Service
-from tests.service.test_threads import question
+from tests.service.test_threads import rank_request
 from tests.service.traffic import CONFIGURATION
 from tests.waiting import PATIENCE, until
 
@@ -76,7 +76,7 @@ def test_a_disk_that_is_full_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             status = 0
             try:
                 if ask == loop.rank:
-                    loop.rank(question(event_id, "tom"), done)
+                    loop.rank(rank_request(event_id, "tom"), done)
                 else:
                     loop.reward(event_id, 1.0, done)
             except RefusedError as error:

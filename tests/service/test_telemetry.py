@@ -14,7 +14,7 @@ from onlineauto.errors import OptionError
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.telemetry import ENDPOINTS, LogHandler
-from onlineauto.service.ranking.question import Question
+from onlineauto.service.ranking.rank_request import RankRequest
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
@@ -47,8 +47,10 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
         log.removeHandler(handler)
 
 
-def question(event_id: str) -> Question:
-    return Question(event_id, [{"user": Raw(b'"ann"')}], ["a", "b"], [[{"x": Raw(b"1")}], [{"y": Raw(b"1")}]])
+def rank_request(event_id: str) -> RankRequest:
+    return RankRequest(
+        event_id, [{"user": Raw(b'"ann"')}], ["a", "b"], [[{"x": Raw(b"1")}], [{"y": Raw(b"1")}]]
+    )
 
 
 def test_ranks_rewards_and_learning_have_spans_and_warnings_are_exported(
@@ -56,7 +58,7 @@ def test_ranks_rewards_and_learning_have_spans_and_warnings_are_exported(
 ) -> None:
     spans, records = exported
     loop = Loop(tmp_path, REGISTRY.parse("--cb_explore_adf"))
-    loop.rank(question("e1"), ignore_completion)
+    loop.rank(rank_request("e1"), ignore_completion)
     loop.reward("e1", 1.0, ignore_completion)
     with pytest.raises(Exception, match="finite"):
         loop.reward("e1", float("inf"), ignore_completion)

@@ -21,7 +21,7 @@ from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.ranking.answer import is_drawn, read_answer
-from onlineauto.service.ranking.question import Question
+from onlineauto.service.ranking.rank_request import RankRequest
 from onlineauto.service.refused import RefusedError
 from tests.service.in_process import InProcessClient
 from tests.service.serving import ROOT
@@ -35,9 +35,9 @@ TOPICS = ("politics", "sports", "music")
 ACTIONS = [[{"article": msgspec.Raw(b'{"%b":1}' % topic.encode())}] for topic in TOPICS]
 
 
-def question(event_id: str, user: str) -> Question:
+def rank_request(event_id: str, user: str) -> RankRequest:
     context = [{"user": msgspec.Raw(b'{"%b":1}' % user.encode())}]
-    return Question(event_id, context, TOPICS, ACTIONS)
+    return RankRequest(event_id, context, TOPICS, ACTIONS)
 
 
 def ignore_completion(error: Exception | None) -> None:
@@ -61,7 +61,7 @@ def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
         try:
             for step in range(250):
                 user = ("tom", "ann")[step % 2]
-                answer = loop.rank(question(f"{number}-{step}", user), ignore_completion)
+                answer = loop.rank(rank_request(f"{number}-{step}", user), ignore_completion)
                 assert sorted(answer.ids) == sorted(TOPICS)
                 assert sum(answer.probabilities) == pytest.approx(1.0)
                 assert answer.probabilities[0] > 0
@@ -103,7 +103,7 @@ def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
 def test_any_action_can_be_drawn_again(tmp_path: Path) -> None:
     loop = Loop(tmp_path / "loop", CONFIGURATION, app="shop")
     for number in range(200):
-        loop.rank(question(f"e{number}", "tom"), ignore_completion)
+        loop.rank(rank_request(f"e{number}", "tom"), ignore_completion)
     loop.close()
     lines = [line for _, line in SegmentLog(tmp_path / "loop/log", read_only=True).lines(0)]
     ranks = [line for line in lines if read_record(line).kind == "rank"]
@@ -120,12 +120,12 @@ def test_ranks_go_on_when_learning_has_failed(tmp_path: Path, monkeypatch: pytes
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(LogLearner, "step", broken)
-    loop.rank(question("a", "tom"), ignore_completion)
+    loop.rank(rank_request("a", "tom"), ignore_completion)
     with pytest.raises(OSError, match="Input/output"):
         loop.learn()
     assert loop.failed is not None
     assert loop.learn() == 0
-    assert loop.rank(question("b", "tom"), ignore_completion).ids
+    assert loop.rank(rank_request("b", "tom"), ignore_completion).ids
     monkeypatch.undo()
     loop.close()
     again = Loop(tmp_path / "loop", CONFIGURATION)
@@ -154,12 +154,12 @@ def test_a_full_disk_refuses_and_nothing_is_answered(tmp_path: Path, monkeypatch
 
     until(lambda: loop.log.durable)  # the settings are written
     monkeypatch.setattr(loop.log, "append", full)
-    loop.rank(question("a", "tom"), done)
+    loop.rank(rank_request("a", "tom"), done)
     assert answered.wait(PATIENCE)
     assert isinstance(heard[0], OSError)
     assert not loop.writable
     with pytest.raises(RefusedError, match="No space left") as refused:
-        loop.rank(question("b", "tom"), done)
+        loop.rank(rank_request("b", "tom"), done)
     assert refused.value.status == 503
     loop.close()
 
@@ -178,7 +178,7 @@ def test_what_is_old_is_removed_and_nothing_that_is_needed(tmp_path: Path) -> No
 
     def rank(event_id: str, *, after: float) -> None:
         now[0] += after
-        loop.rank(question(event_id, "tom"), ignore_completion)
+        loop.rank(rank_request(event_id, "tom"), ignore_completion)
         until(lambda: not loop.unwritten)  # one by one: segments end between groups of records
 
     for number in range(60):
@@ -210,13 +210,13 @@ def test_an_event_that_is_being_ranked_is_not_answered_twice(
         sync()
 
     monkeypatch.setattr(loop.log, "sync", slow)
-    first = loop.rank(question("e", "tom"), lambda _: answered.set())
+    first = loop.rank(rank_request("e", "tom"), lambda _: answered.set())
     with pytest.raises(RefusedError, match="being ranked") as refused:
-        loop.rank(question("e", "tom"), ignore_completion)
+        loop.rank(rank_request("e", "tom"), ignore_completion)
     assert (refused.value.status, answered.is_set()) == (409, False)  # the disk has not confirmed it
     go_on.set()
     assert answered.wait(PATIENCE)
-    assert loop.rank(question("e", "tom"), ignore_completion) == first
+    assert loop.rank(rank_request("e", "tom"), ignore_completion) == first
     loop.close()
 
 
@@ -226,7 +226,7 @@ import sys
 from onlineauto.jit import code
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.warm import warm_up
-from tests.service.test_threads import ignore_completion, question
+from tests.service.test_threads import ignore_completion, rank_request
 from tests.waiting import until
 from onlineauto.workspace.options import REGISTRY
 
@@ -239,13 +239,13 @@ warm_up(loop.learner.workspace.configuration)
 assert len(loaded) > 10, loaded
 loaded.clear()
 for number in range(300):
-    loop.rank(question(f"e{number}", f"u{number % 7}"), ignore_completion)
+    loop.rank(rank_request(f"e{number}", f"u{number % 7}"), ignore_completion)
     if number % 3:
         loop.reward(f"e{number}", float(number % 2), ignore_completion)
     if number % 20 == 0:
         loop.learn()
 until(lambda: (loop.learn(), loop.learner.learnt == 200)[1])
-loop.rank(question("last", "u1"), ignore_completion)
+loop.rank(rank_request("last", "u1"), ignore_completion)
 loop.model()
 loop.close()
 print(loaded)

@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 ManyDecisions: TypeAlias = "Iterable[tuple[Features, Actions] | tuple[Features, Actions, str | None]]"
 """Contexts and actions, as for `AutoML.rank`, with the ids of the decisions or without."""
 
-Question: TypeAlias = "tuple[EncodedEvent, Actions, str | None]"
+EncodedDecision: TypeAlias = "tuple[EncodedEvent, Actions, str | None]"
+"""An encoded event, its actions, and the id of the decision."""
 
 
-def encode_many(decisions: ManyDecisions) -> list[Question | InputError]:
+def encode_many(decisions: ManyDecisions) -> list[EncodedDecision | InputError]:
     """Return the encoded events with their actions and ids; an error in place of a malformed one."""
     return [_encoded(each) for each in decisions]
 
 
 def decide_many(
-    found: Sequence[Question | InputError], decisions: Decisions, workspace: Workspace
+    found: Sequence[EncodedDecision | InputError], decisions: Decisions, workspace: Workspace
 ) -> list[Choice | InputError | OSError]:
     """Predict events, draw their actions in order, and return the decisions, or the error of each."""
     events = [each[0] for each in found if not isinstance(each, InputError)]
@@ -49,7 +50,7 @@ def decide_many(
     return choices
 
 
-def _encoded(decision: object) -> Question | InputError:
+def _encoded(decision: object) -> EncodedDecision | InputError:
     if not isinstance(decision, tuple | list) or not 2 <= len(decision) <= 3:
         return InputError(
             f"a decision is (context, actions) or (context, actions, event_id), not {short_repr(decision)}"

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.front import Front
     from onlineauto.service.ranking.answer import Ranked
-    from onlineauto.service.ranking.question import Question
-    from onlineauto.service.ranking.slots import SlotsQuestion
+    from onlineauto.service.ranking.rank_request import RankRequest
+    from onlineauto.service.ranking.slots import SlotsRankRequest
 
 _RANK = msgspec.json.Decoder(Rank)
 _PERSONALIZER_RANK = msgspec.json.Decoder(PersonalizerRank)
@@ -151,11 +151,11 @@ class FrontHandlers:
         asked: Sequence[tuple[bytes | msgspec.Raw, str | None, Done]],
     ) -> list[Ranked | Exception]:
         """Decide all readable bodies at once, each with the unit that its header names."""
-        found: list[tuple[Question, Done] | Exception] = []
+        found: list[tuple[RankRequest, Done] | Exception] = []
         for body, unit, done in asked:
             try:
-                question = decoder.decode(body).question(_new_id)
-                found.append((question._replace(unit=unit) if unit else question, done))
+                rank_request = decoder.decode(body).rank_request(_new_id)
+                found.append((rank_request._replace(unit=unit) if unit else rank_request, done))
             except Exception as error:
                 found.append(error)
         answers = iter(self.front.rank_all([each for each in found if not isinstance(each, Exception)]))
@@ -183,11 +183,11 @@ class FrontHandlers:
     def _slots(
         self,
         decoder: msgspec.json.Decoder[SlotsRank] | msgspec.json.Decoder[PersonalizerSlotsRank],
-        answer: Callable[[SlotsQuestion, Sequence[Ranked]], object],
+        answer: Callable[[SlotsRankRequest, Sequence[Ranked]], object],
         status: int,
         request: Request,
     ) -> Reply:
-        asked = decoder.decode(request.body).question(_new_id)
+        asked = decoder.decode(request.body).rank_request(_new_id)
         asked = asked._replace(unit=request.headers.get("unit-id") or asked.unit)
         return Reply.json(answer(asked, rank_slots(self.front, asked, request.done)), status)
 

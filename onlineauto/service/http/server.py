@@ -32,7 +32,7 @@ from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.upstream import HttpUpstream
 from onlineauto.service.loop.warm import warm_up
-from onlineauto.service.ranking.question import Limits
+from onlineauto.service.ranking.rank_request import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

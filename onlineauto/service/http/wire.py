@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from onlineauto.service.ranking.answer import Ranked  # noqa: TC001 - msgspec reads the annotations
-from onlineauto.service.ranking.question import Features, Question
-from onlineauto.service.ranking.slots import SlotRequest, SlotsQuestion
+from onlineauto.service.ranking.rank_request import Features, RankRequest
+from onlineauto.service.ranking.slots import SlotRequest, SlotsRankRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,9 +32,9 @@ class PersonalizerRank(msgspec.Struct, rename="camel"):
     event_id: str | None = None
     defer_activation: bool | None = None
 
-    def question(self, new_id: Callable[[], str]) -> Question:
-        """Return the question; `new_id` creates the id of the decision if the body has none."""
-        return Question(
+    def rank_request(self, new_id: Callable[[], str]) -> RankRequest:
+        """Return the request; `new_id` creates the id of the decision if the body has none."""
+        return RankRequest(
             self.event_id or new_id(),
             _objects(self.context_features),
             [each.id for each in self.actions],
@@ -83,9 +83,9 @@ class PersonalizerSlotsRank(msgspec.Struct, rename="camel"):
     event_id: str | None = None
     defer_activation: bool | None = None
 
-    def question(self, new_id: Callable[[], str]) -> SlotsQuestion:
-        """Return the question; `new_id` creates the id of the event if the body has none."""
-        return SlotsQuestion(
+    def rank_request(self, new_id: Callable[[], str]) -> SlotsRankRequest:
+        """Return the request; `new_id` creates the id of the event if the body has none."""
+        return SlotsRankRequest(
             self.event_id or new_id(),
             _objects(self.context_features),
             [each.id for each in self.actions],
@@ -153,10 +153,10 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
     deferred: bool = False
     unit: str = ""
 
-    def question(self, new_id: Callable[[], str]) -> Question:
-        """Return the question; `new_id` creates the id of the decision if the body has none."""
+    def rank_request(self, new_id: Callable[[], str]) -> RankRequest:
+        """Return the request; `new_id` creates the id of the decision if the body has none."""
         named = _named(self.actions)
-        return Question(
+        return RankRequest(
             new_id() if self.event_id is None else self.event_id,
             [self.context],
             list(named),
@@ -261,10 +261,10 @@ class SlotsRank(msgspec.Struct, forbid_unknown_fields=True):
     deferred: bool = False
     unit: str = ""
 
-    def question(self, new_id: Callable[[], str]) -> SlotsQuestion:
-        """Return the question; `new_id` creates the id of the event if the body has none."""
+    def rank_request(self, new_id: Callable[[], str]) -> SlotsRankRequest:
+        """Return the request; `new_id` creates the id of the event if the body has none."""
         named = _named(self.actions)
-        return SlotsQuestion(
+        return SlotsRankRequest(
             new_id() if self.event_id is None else self.event_id,
             [self.context],
             list(named),
@@ -369,7 +369,7 @@ def answer_to(ranked: Ranked) -> Answer:
     )
 
 
-def personalizer_slots_answer(asked: SlotsQuestion, ranked: Sequence[Ranked]) -> PersonalizerSlotsAnswer:
+def personalizer_slots_answer(asked: SlotsRankRequest, ranked: Sequence[Ranked]) -> PersonalizerSlotsAnswer:
     """Return the answer for slots in the format of Personalizer."""
     both = zip(asked.slots, ranked, strict=True)
     return PersonalizerSlotsAnswer(
@@ -377,7 +377,7 @@ def personalizer_slots_answer(asked: SlotsQuestion, ranked: Sequence[Ranked]) ->
     )
 
 
-def slots_answer(asked: SlotsQuestion, ranked: Sequence[Ranked]) -> SlotsAnswer:
+def slots_answer(asked: SlotsRankRequest, ranked: Sequence[Ranked]) -> SlotsAnswer:
     """Return the answer for slots in the format of ``/v1/rank/slots``."""
     slots = []
     for slot, each in zip(asked.slots, ranked, strict=True):

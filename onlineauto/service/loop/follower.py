@@ -26,7 +26,7 @@ from onlineauto.service.loop.front import Front, ignore_completion
 from onlineauto.service.loop.log_parts import LogParts
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.loop.warm import warm_predictor
-from onlineauto.service.ranking.question import Limits
+from onlineauto.service.ranking.rank_request import Limits
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.workspace import Workspace
 

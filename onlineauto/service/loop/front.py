@@ -35,7 +35,7 @@ from onlineauto.service.loop.telemetry import record_spans
 from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
 from onlineauto.service.ranking.choice import certain_choice, choose, seed_of
 from onlineauto.service.ranking.path import path_at
-from onlineauto.service.ranking.question import Limits, Question, context_of
+from onlineauto.service.ranking.rank_request import Limits, RankRequest, context_of
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -116,27 +116,27 @@ class Front:
         self.deferred_slots = DeferredSlots(join)
         record_spans(self)
 
-    def rank(self, question: Question, done: Done) -> Ranked:
+    def rank(self, request: RankRequest, done: Done) -> Ranked:
         """Decide, and return the answer; it may be sent once `done` is called.
 
         Raises
         ------
         RefusedError
-            The question is malformed or too large, too much waits, or the id is in use by another question.
+            The request is malformed or too large, too much waits, or the id is in use by another request.
         """
-        answer = self.rank_all([(question, done)])[0]
+        answer = self.rank_all([(request, done)])[0]
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def rank_all(self, asked: Sequence[tuple[Question, Done]]) -> list[Ranked | Exception]:
-        """Decide several questions like `rank`; return the answers, with errors in place of failed ones.
+    def rank_all(self, asked: Sequence[tuple[RankRequest, Done]]) -> list[Ranked | Exception]:
+        """Decide several requests like `rank`; return the answers, with errors in place of failed ones.
 
-        Each step is done for all questions before the next step, so that its code and tables stay in the
+        Each step is done for all requests before the next step, so that its code and tables stay in the
         processor's cache. That takes half the time.
         """
         settings, published = self.join.settings, self.published
-        turn = [_Ranking(question, done, settings.mode, published) for question, done in asked]
+        turn = [_Ranking(request, done, settings.mode, published) for request, done in asked]
         _step(self._read, turn)
         if settings.mode == "online" and (settings.control or settings.canary_share):
             _step(partial(self._assign, settings), turn)
@@ -163,19 +163,19 @@ class Front:
             found = as_rewards(explain(last.published.predictor, _HEAD + last.context + b"}\n"))
         except OptionError as error:
             raise RefusedError(str(error), status=404) from None
-        for row, name in zip(found["actions"], last.question.ids, strict=True):
+        for row, name in zip(found["actions"], last.request.ids, strict=True):
             row["action_id"] = name
-        return {"event_id": last.question.event_id, "model": last.published.name} | found
+        return {"event_id": last.request.event_id, "model": last.published.name} | found
 
-    def check(self, question: Question) -> None:
-        """Check that a question can be answered.
+    def check(self, request: RankRequest) -> None:
+        """Check that a request can be answered.
 
         Raises
         ------
         RefusedError
             It is malformed or too large.
         """
-        context_of(question, self.limits, self._namespaces)
+        context_of(request, self.limits, self._namespaces)
 
     def check_room(self, count: int) -> None:
         """Check that a number of decisions may wait at once.
@@ -322,23 +322,23 @@ class Front:
         Raises
         ------
         RefusedError
-            The answer is still being written, or the question differs.
+            The answer is still being written, or the request differs.
         """
         if position + size > self.log.durable:
             raise RefusedError("this event is being ranked by another request", status=409, retry_after=0.1)
         try:
             line = self.log.line_at(position, size)
             read_record(line)
-            answer, *question = read_answer(line)
+            answer, *logged = read_answer(line)
         except (OSError, LookupError, ValueError, InputError):  # its segment is removed or damaged
             raise RefusedError(
                 "this event was ranked, but the log no longer has its answer", status=409
             ) from None
-        wanted = [one.context, one.out, one.question.deferred]
-        if question != wanted:
+        wanted = [one.context, one.out, one.request.deferred]
+        if logged != wanted:
             names = ("features", "excluded actions", "deferred")
             other = next(
-                name for name, *both in zip(names, question, wanted, strict=True) if both[0] != both[1]
+                name for name, *both in zip(names, logged, wanted, strict=True) if both[0] != both[1]
             )
             raise RefusedError(
                 f"event {answer.event_id!r} was ranked with other {other}: each decision needs its own id",
@@ -371,13 +371,13 @@ class Front:
             raise RefusedError(f"{self.queued} records wait to be written", status=429, retry_after=1.0)
 
     def _read(self, one: _Ranking) -> None:
-        """Encode the context of a question."""
-        one.context = context_of(one.question, self.limits, self._namespaces)
+        """Encode the context of a request."""
+        one.context = context_of(one.request, self.limits, self._namespaces)
 
     def _assign(self, settings: JoinSettings, one: _Ranking) -> None:
-        """Assign a question to an arm of the experiment, by the unit that it names."""
-        question, canary = one.question, self.canary
-        one.bucket = bucket_of(self.app, question.unit or question.event_id)
+        """Assign a request to an arm of the experiment, by the unit that it names."""
+        request, canary = one.request, self.canary
+        one.bucket = bucket_of(self.app, request.unit or request.event_id)
         one.arm = arm_of(one.bucket, settings)
         if one.arm == CONTROL:
             one.mode = CONTROL
@@ -389,26 +389,26 @@ class Front:
 
     def _choose(self, one: _Ranking) -> None:
         """Choose an action by the model, or choose the baseline."""
-        question = one.question
-        one.seed = seed_of(self.app, question.event_id)
-        out = one.out = [index for index, name in enumerate(question.ids) if name in question.excluded]
+        request = one.request
+        one.seed = seed_of(self.app, request.event_id)
+        out = one.out = [index for index, name in enumerate(request.ids) if name in request.excluded]
         if one.mode == "online":
             choice = choose(one.pmf, out, one.seed)
         else:
-            count = len(question.ids)
+            count = len(request.ids)
             choice = certain_choice(next(index for index in range(count) if index not in out), count)
         model = one.published.name
-        one.answer = answer_of(choice, question.ids, event_id=question.event_id, model=model)
+        one.answer = answer_of(choice, request.ids, event_id=request.event_id, model=model)
 
     def _log(self, one: _Ranking) -> None:
         """Submit the line of a decision, or look up the answer that its id received before."""
-        question, now = one.question, self._now()
-        before = self.join.find(question.event_id, now)
+        request, now = one.request, self._now()
+        before = self.join.find(request.event_id, now)
         if before is not None:
             one.answer = self._again(before.position, before.size, one)
             return
         self._check_room(self.join.waiting, WAITING, now)
-        deferred = question.deferred
+        deferred = request.deferred
         line = line_of(
             one.answer,
             one.context,
@@ -420,7 +420,7 @@ class Front:
             arm=one.arm,
             bucket=one.bucket,
         )
-        self._submit(line, one.done, now, LogRecord("rank", _NOW, question.event_id, deferred=deferred))
+        self._submit(line, one.done, now, LogRecord("rank", _NOW, request.event_id, deferred=deferred))
 
     def _append(
         self, kind: str, done: Done, now: float | None = None, known: LogRecord | None = None, **members: Any
@@ -480,7 +480,7 @@ class Front:
 
 
 class _Ranking:
-    """A rank between its question and its answer."""
+    """A rank request that is not answered yet."""
 
     __slots__ = (
         "answer",
@@ -493,7 +493,7 @@ class _Ranking:
         "out",
         "pmf",
         "published",
-        "question",
+        "request",
         "seed",
     )
 
@@ -502,8 +502,8 @@ class _Ranking:
     out: list[int]
     seed: int
 
-    def __init__(self, question: Question, done: Done, mode: str, published: Published) -> None:
-        self.question, self.done, self.mode, self.published = question, done, mode, published
+    def __init__(self, request: RankRequest, done: Done, mode: str, published: Published) -> None:
+        self.request, self.done, self.mode, self.published = request, done, mode, published
         self.error: Exception | None = None
         self.pmf: list[float] = []
         self.arm, self.bucket = "", 0
@@ -526,7 +526,7 @@ def _predict_many(turn: Sequence[_Ranking]) -> None:
         return
     texts = [_HEAD + one.context + b"}\n" for one in together]
     for one, pmf in zip(together, turn[0].published.predictor.predict_texts(texts) or (), strict=False):
-        if len(pmf) == len(one.question.ids):  # else `_predict` reports the error
+        if len(pmf) == len(one.request.ids):  # else `_predict` reports the error
             one.pmf = pmf.tolist()
 
 
@@ -539,13 +539,13 @@ def _predict(one: _Ranking) -> None:
     except InputError as error:
         problems = error.problems if isinstance(error, NotOneEventError) else ()
         found = [
-            f"{path_at(one.context, each.column - 1 - len(_HEAD), one.question.ids)}: {each.message}"
+            f"{path_at(one.context, each.column - 1 - len(_HEAD), one.request.ids)}: {each.message}"
             for each in problems
         ]
         raise RefusedError(f"the features cannot be read: {'; '.join(found) or error}") from None
-    if len(one.pmf) != len(one.question.ids):
+    if len(one.pmf) != len(one.request.ids):
         raise RefusedError(
-            f"the features describe {len(one.pmf)} actions, but there are {len(one.question.ids)} ids"
+            f"the features describe {len(one.pmf)} actions, but there are {len(one.request.ids)} ids"
         )
 
 

@@ -30,7 +30,7 @@ from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.service.loop.front import WAITING, Front, ignore_completion
 from onlineauto.service.loop.roll_back import NO_CANARY, changes_after_alarm
 from onlineauto.service.loop.steady_clock import SteadyClock
-from onlineauto.service.ranking.question import Limits
+from onlineauto.service.ranking.rank_request import Limits
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
@@ -100,12 +100,12 @@ class Loop(Front):
 
     Examples
     --------
-    >>> from onlineauto.service.ranking.question import Question
+    >>> from onlineauto.service.ranking.rank_request import RankRequest
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     loop = Loop(folder, REGISTRY.parse("--cb_explore_adf"))
     ...     actions = [[{"topic": msgspec.Raw(b'"art"')}], [{"topic": msgspec.Raw(b'"sports"')}]]
-    ...     answer = loop.rank(Question("e1", [{}], ["a", "b"], actions), lambda error: None)
+    ...     answer = loop.rank(RankRequest("e1", [{}], ["a", "b"], actions), lambda error: None)
     ...     loop.reward("e1", 1.0, lambda error: None)
     ...     loop.close()
     >>> answer.ids, answer.probabilities

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.service.ranking.slots import MARK, SLOT, check_slots, question_of, slot_id
+from onlineauto.service.ranking.slots import MARK, SLOT, check_slots, slot_id, slot_rank_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.loop.front import Front
     from onlineauto.service.ranking.answer import Ranked
-    from onlineauto.service.ranking.slots import SlotsQuestion
+    from onlineauto.service.ranking.slots import SlotsRankRequest
 
 _FEW: Final = 1000
 
@@ -70,7 +70,7 @@ def activate_slots(front: Front, event_id: str, done: Done, *, single: bool) -> 
         front.activate(each, part)
 
 
-def rank_slots(front: Front, asked: SlotsQuestion, done: Done) -> list[Ranked]:
+def rank_slots(front: Front, asked: SlotsRankRequest, done: Done) -> list[Ranked]:
     """Fill slots in order, each with an action that no earlier slot shows; return an answer for each.
 
     All slots are checked before the first one is logged. `done` is called once all are in the log.
@@ -78,16 +78,16 @@ def rank_slots(front: Front, asked: SlotsQuestion, done: Done) -> list[Ranked]:
     Raises
     ------
     RefusedError
-        The question is malformed or too large, too much waits, or the id is in use by another question.
+        The request is malformed or too large, too much waits, or the id is in use by another request.
     """
     check_slots(asked, front.limits)
     front.allow_namespace(SLOT)
     for slot in asked.slots:
-        front.check(question_of(asked, slot))
+        front.check(slot_rank_request(asked, slot))
     front.check_room(len(asked.slots))
     part, answers, shown = after_all(len(asked.slots), done), [], set[str]()
     for slot in asked.slots:
-        answer = front.rank(question_of(asked, slot, shown), part)
+        answer = front.rank(slot_rank_request(asked, slot, shown), part)
         answers.append(answer)
         shown.add(answer.ids[0])
     return answers

@@ -95,7 +95,7 @@ def line_of(
     ranked : Ranked
         The answer.
     context : bytes
-        The encoded question, from `context_of`.
+        The encoded request, from `context_of`.
     time : float
         The time, in seconds.
     seed : int
@@ -144,9 +144,9 @@ def is_drawn(line: bytes, *, app: str) -> bool:
 
 
 def read_answer(line: bytes) -> tuple[Ranked, bytes, list[int], bool]:
-    """Return the answer and the question in a line of the log.
+    """Return the answer and the request in a line of the log.
 
-    The question is the context, the indices of the excluded actions, and whether the decision is deferred.
+    The request is the context, the indices of the excluded actions, and whether the decision is deferred.
     """
     parsed = _LINE.decode(line)
     tags = [each.tag for each in _CONTEXT.decode(parsed.context).actions]

@@ -1,4 +1,4 @@
-"""``path_at``: the path of a field in a question, for errors that have a position in its text."""
+"""``path_at``: the path of a field in a request, for errors that have a position in its text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST: Final = 200
 
 
 def path_at(context: bytes, position: int, ids: Sequence[str]) -> str:
-    """Return the path of the field at a position in the text of a question, as its sender knows the field.
+    """Return the path of the field at a position in the text of a request, as its sender knows the field.
 
     >>> text = b'{"user":{"age":1},"_multi":[{"_tag":"a"},{"_tag":"b","prices":[1,1e50]}]}'
     >>> path_at(text, text.index(b"1}"), ["a", "b"]), path_at(text, text.index(b"1e50"), ["a", "b"])

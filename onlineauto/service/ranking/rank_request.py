@@ -1,4 +1,4 @@
-"""``Question``: the content of a rank request, encoded within limits as the context of a dsjson line."""
+"""``RankRequest``: the content of a rank request, encoded within limits as the context of a dsjson line."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Limits(msgspec.Struct, frozen=True):
     queue: int = 10_000
 
 
-class Question(NamedTuple):
-    """The question of a rank.
+class RankRequest(NamedTuple):
+    """A request to rank actions: a context, and the actions with their features.
 
     Attributes
     ----------
@@ -96,13 +96,13 @@ class Question(NamedTuple):
     unit: str = ""
 
 
-def context_of(question: Question, limits: Limits, known_namespaces: set[str]) -> bytes:
-    """Return the context and the actions of a question as one JSON object, the member ``c`` of dsjson.
+def context_of(request: RankRequest, limits: Limits, known_namespaces: set[str]) -> bytes:
+    """Return the context and the actions of a request as one JSON object, the member ``c`` of dsjson.
 
     Parameters
     ----------
-    question : Question
-        The question.
+    request : RankRequest
+        The request.
     limits : Limits
         Bounds on its size.
     known_namespaces : set of str
@@ -111,20 +111,20 @@ def context_of(question: Question, limits: Limits, known_namespaces: set[str]) -
     Raises
     ------
     RefusedError
-        The question is too large, has a name that is reserved in the log, or contradicts itself.
+        The request is too large, has a name that is reserved in the log, or contradicts itself.
 
     Examples
     --------
     >>> user, topic = msgspec.Raw(b'{"age":3}'), msgspec.Raw(b'"art"')
-    >>> question = Question("e", [{"user": user}], ["a"], [[{"topic": topic}]])
-    >>> context_of(question, Limits(), set())
+    >>> request = RankRequest("e", [{"user": user}], ["a"], [[{"topic": topic}]])
+    >>> context_of(request, Limits(), set())
     b'{"user":{"age":3},"_multi":[{"_tag":"a","topic":"art"}]}'
     """
-    _check_ids(question, limits)
-    text = _encode_simple(question, limits, known_namespaces) or _encode_checked(
-        question, limits, known_namespaces
+    _check_ids(request, limits)
+    text = _encode_simple(request, limits, known_namespaces) or _encode_checked(
+        request, limits, known_namespaces
     )
-    if text.count(b'"_') > 1 + len(question.ids) or _ESCAPED.search(text):
+    if text.count(b'"_') > 1 + len(request.ids) or _ESCAPED.search(text):
         _refuse_hidden(msgspec.json.decode(text), top=True)
     if b"\n" in text or b"\r" in text:
         text = text.replace(b"\n", b" ").replace(b"\r", b" ")
@@ -135,26 +135,26 @@ def context_of(question: Question, limits: Limits, known_namespaces: set[str]) -
     return text
 
 
-def _encode_simple(question: Question, limits: Limits, known_namespaces: set[str]) -> bytes:
-    """Return the context of an ordinary question as JSON, or b"" if the question needs `_encode_checked`.
+def _encode_simple(request: RankRequest, limits: Limits, known_namespaces: set[str]) -> bytes:
+    """Return the context of an ordinary request as JSON, or b"" if the request needs `_encode_checked`.
 
-    A question is ordinary if its context and each action are one object with known namespaces only.
+    A request is ordinary if its context and each action are one object with known namespaces only.
     """
-    if len(question.context) != 1:
+    if len(request.context) != 1:
         return b""
-    (context,), objects = question.context, []
+    (context,), objects = request.context, []
     most = limits.members
     if not context.keys() <= known_namespaces or len(context) > most:
         return b""
-    for event_id, action in zip(question.ids, question.actions, strict=True):
+    for event_id, action in zip(request.ids, request.actions, strict=True):
         if len(action) != 1 or not action[0].keys() <= known_namespaces or len(action[0]) > most:
             return b""
         objects.append({"_tag": event_id, **action[0]})
     return _ENCODER.encode({**context, "_multi": objects})
 
 
-def _encode_checked(question: Question, limits: Limits, known_namespaces: set[str]) -> bytes:
-    """Return the context of any question as JSON, and add its new namespaces to `known_namespaces`.
+def _encode_checked(request: RankRequest, limits: Limits, known_namespaces: set[str]) -> bytes:
+    """Return the context of any request as JSON, and add its new namespaces to `known_namespaces`.
 
     Raises
     ------
@@ -162,9 +162,9 @@ def _encode_checked(question: Question, limits: Limits, known_namespaces: set[st
         A name is reserved in the log, or there are too many names.
     """
     names: set[str] = set()
-    context = _members(question.context, limits, names, known_namespaces, where="the context")
+    context = _members(request.context, limits, names, known_namespaces, where="the context")
     objects = []
-    for event_id, action in zip(question.ids, question.actions, strict=True):
+    for event_id, action in zip(request.ids, request.actions, strict=True):
         members = _members(action, limits, names, known_namespaces, where=f"action {event_id!r}")
         objects.append(b'{"_tag":%b}' % b",".join([_quote(event_id), *members]))
     text = b'{%b"_multi":[%b]}' % (b"".join(each + b"," for each in context), b",".join(objects))
@@ -176,24 +176,24 @@ def _encode_checked(question: Question, limits: Limits, known_namespaces: set[st
     return text
 
 
-def _check_ids(question: Question, limits: Limits) -> None:
+def _check_ids(request: RankRequest, limits: Limits) -> None:
     """Reject ids that are missing, too long, repeated, or all excluded."""
-    if not question.ids:
+    if not request.ids:
         raise RefusedError("there are no actions: a rank needs at least one")
-    if len(question.ids) > limits.actions:
+    if len(request.ids) > limits.actions:
         raise RefusedError(
-            f"there are {len(question.ids)} actions; at most {limits.actions} are accepted", status=413
+            f"there are {len(request.ids)} actions; at most {limits.actions} are accepted", status=413
         )
     most = limits.name_bytes
-    for name in (question.event_id, *question.ids):
+    for name in (request.event_id, *request.ids):
         if not name or (4 * len(name) > most and len(name.encode()) > most):
-            what = "event id" if name == question.event_id else "id of an action"
+            what = "event id" if name == request.event_id else "id of an action"
             raise RefusedError(f"the {what} has 1 to {most} bytes, not {len(name.encode())}")
-    if len(question.unit.encode()) > most:
-        raise RefusedError(f"the unit has {len(question.unit.encode())} bytes; at most {most} are accepted")
-    if len(set(question.ids)) < len(question.ids):
+    if len(request.unit.encode()) > most:
+        raise RefusedError(f"the unit has {len(request.unit.encode())} bytes; at most {most} are accepted")
+    if len(set(request.ids)) < len(request.ids):
         raise RefusedError("two actions have the same id; each needs its own")
-    if question.excluded and question.excluded.issuperset(question.ids):
+    if request.excluded and request.excluded.issuperset(request.ids):
         raise RefusedError("all actions are excluded: at least one must remain")
 
 
@@ -269,7 +269,7 @@ def _check_encoding(text: bytes) -> None:
 
 
 def _check_features(context: dict[str, Any], most: int) -> None:
-    """Reject a question with too many features; the cost of learning grows with their products."""
+    """Reject a request with too many features; the cost of learning grows with their products."""
     actions = context.pop("_multi")
     shared = _features_in(context)
     for action in actions:

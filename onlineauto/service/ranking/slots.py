@@ -1,7 +1,7 @@
-"""``SlotsQuestion``: one event whose slots are filled in order, each by a decision with its own reward.
+"""``SlotsRankRequest``: one event whose slots are filled in order, each by a decision with its own reward.
 
-A slot is a `Question` like any other: its context is that of the event, with the features of the slot and its
-id in the namespace ``slot``, and its actions are those that no earlier slot shows. So slots are logged,
+A slot is ranked like any other `RankRequest`. Its context is that of the event, with the features of the slot
+and its id in the namespace ``slot``. Its actions are those that no earlier slot shows. So slots are logged,
 joined, learnt and drawn again like all other decisions, under the id ``EVENT#SLOT``.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.service.ranking.question import Features, Limits, Question
+from onlineauto.service.ranking.rank_request import Features, Limits, RankRequest
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ class SlotRequest(NamedTuple):
     excluded: Sequence[str] = ()
 
 
-class SlotsQuestion(NamedTuple):
-    """The question of a rank of slots; the members are those of `Question`, and the slots in order."""
+class SlotsRankRequest(NamedTuple):
+    """A request to rank slots: the members of `RankRequest`, and the slots in order."""
 
     event_id: str
     context: Sequence[Features]
@@ -60,7 +60,7 @@ def slot_id(event_id: str, slot: str) -> str:
     return f"{event_id}{MARK}{slot}"
 
 
-def check_slots(asked: SlotsQuestion, limits: Limits) -> None:
+def check_slots(asked: SlotsRankRequest, limits: Limits) -> None:
     """Check that each slot can be filled, whatever the slots before it show.
 
     Raises
@@ -90,18 +90,18 @@ def check_slots(asked: SlotsQuestion, limits: Limits) -> None:
             )
 
 
-def question_of(asked: SlotsQuestion, slot: SlotRequest, shown: Collection[str] = ()) -> Question:
-    """Return the question of one slot, without the actions that are excluded or shown already.
+def slot_rank_request(asked: SlotsRankRequest, slot: SlotRequest, shown: Collection[str] = ()) -> RankRequest:
+    """Return the rank request of one slot, without the actions that are excluded or shown already.
 
-    >>> asked = SlotsQuestion("e", [], ["a", "b", "c"], [[], [], []], [SlotRequest("top", baseline="c")])
-    >>> question_of(asked, asked.slots[0], {"a"}).ids
+    >>> asked = SlotsRankRequest("e", [], ["a", "b", "c"], [[], [], []], [SlotRequest("top", baseline="c")])
+    >>> slot_rank_request(asked, asked.slots[0], {"a"}).ids
     ['c', 'b']
     """
     out = {*shown, *slot.excluded}
     left = [(name, each) for name, each in zip(asked.ids, asked.actions, strict=True) if name not in out]
     left.sort(key=lambda each: each[0] != slot.baseline)  # the first action is the baseline
     own: Features = {SLOT: msgspec.Raw(msgspec.json.encode({slot.id: 1}))}
-    return Question(
+    return RankRequest(
         slot_id(asked.event_id, slot.id),
         [*asked.context, *slot.features, own],
         [name for name, _ in left],
