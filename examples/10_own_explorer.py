@@ -38,7 +38,7 @@ class Halving(Explorer):
         """Return the kernel: it replaces the costs of the actions, the best first, by probabilities."""
 
         @entry_kernel
-        def halving(at, order, score, room):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        def halving(at, order, score, scratch):  # type: ignore[no-untyped-def]  # noqa: ARG001
             total = 0.0
             for i in range(len(score)):
                 score[i] = at.numbers[0] ** i

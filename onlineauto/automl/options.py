@@ -33,7 +33,7 @@ class AutomlOptions:
         minimum=1,
         maximum=128,
         metavar="N",
-        bare=4,
+        const=4,
         keyword="live_configs",
     )
     oracle_type: str | None = option(

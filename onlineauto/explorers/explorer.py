@@ -142,7 +142,7 @@ class Explorer(ABC):
         score : float32[n]
             Costs of the actions in that order, ascending; the kernel replaces them by probabilities. Actions
             of equal cost are in ascending order; before the first event is learnt, all costs are equal.
-        room : float32[4, n or more]
+        scratch : float32[4, n or more]
             Scratch. If `bounds` is true, the first two rows have the lowest and the highest plausible cost of
             each action.
         """

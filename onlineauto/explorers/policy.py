@@ -98,13 +98,13 @@ class Policy:
             raise ValueError(f"{self.explorer.name} needs the scores of several models: use a Workspace")
         score = np.array(scores, np.float32)
         n = len(score)
-        room = np.zeros((ROWS, n), np.float32)
+        scratch = np.zeros((ROWS, n), np.float32)
         if self.needs_plausible:
             if plausible is None:
                 raise ValueError(f"{self.explorer.name} needs the plausible cost of each action")
-            room[:2] = np.asarray(plausible, np.float32).reshape(n, 2).T
+            scratch[:2] = np.asarray(plausible, np.float32).reshape(n, 2).T
             if distils:
-                room[BONUS] = (room[1] - room[0]) / 2
+                scratch[BONUS] = (scratch[1] - scratch[0]) / 2
         lasting = {name: getattr(self._exploration, name).copy() for name in EXPLORER_STATE}
         exploration = self._exploration._replace(**lasting)  # separate arrays for concurrent calls
         exploration.counts[LEARNT] = learnt
@@ -113,6 +113,6 @@ class Policy:
         order = np.lexsort((np.arange(n), score)).astype(np.int32)
         ranked = score[order]
         if n > 0:
-            kernel_of(type(self.explorer))(exploration, order, ranked, room)
+            kernel_of(type(self.explorer))(exploration, order, ranked, scratch)
         score[order] = ranked
         return score

@@ -88,7 +88,7 @@ def put_first(
     logged: int,
     name: np.uint64,
     named: bool,
-    keeps: bool,
+    counts_draw: bool,
 ) -> None:
     """Put an action first: the `logged` one or, if that is -1, a drawn one.
 
@@ -98,7 +98,7 @@ def put_first(
         All actions and their probabilities.
     name : uint64
         Hash of the event's name if it is `named`; otherwise an offset, added to the number of earlier draws.
-    keeps : bool
+    counts_draw : bool
         Whether the draw is counted, so that the next event gets another number.
     """
     place = 0
@@ -112,7 +112,7 @@ def put_first(
         else:
             number = mix_number(seed, name if named else np.uint64(at.counts[DRAWN]) + name)
         place = pick_place(pmf, len(order), number)
-        if keeps and not named:
+        if counts_draw and not named:
             at.counts[DRAWN] += 1
             if at.quirks.steps_generator:
                 at.random[0] = step_on(seed)

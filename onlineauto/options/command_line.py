@@ -101,8 +101,8 @@ def _take_words(
         words = [attached]
     elif left and not (_is_flag(left[0]) and _split_word(left[0])[0] in options):
         words = [left.popleft()]
-    elif option.bare is not None:
-        words = [str(option.bare)]
+    elif option.const is not None:
+        words = [str(option.const)]
     else:
         problem = f"but the option {left[0]} follows it" if left else "but it is the last word"
         raise OptionError(f"{flag} takes a value, {problem}")

@@ -78,8 +78,8 @@ class Option:
         Pairs of a word and the choice that replaces it.
     listed : bool
         True if the word is a list of parts, separated by commas. In Python it may be a list or tuple.
-    bare : object
-        The value of a flag without a value; None if the flag requires a value.
+    const : object
+        The value of a flag that is passed without one, as in argparse; None if the flag requires a value.
     tunable : Log, OneOf or None
         How the value is searched; None if it is not searched.
     """
@@ -107,7 +107,7 @@ class Option:
     keyword: str = ""
     synonyms: tuple[tuple[str, str], ...] = ()
     listed: bool = False
-    bare: Scalar | None = None
+    const: Scalar | None = None
     tunable: Tunable | None = None
 
     @property
@@ -147,7 +147,7 @@ def option(
     keyword: str = "",
     synonyms: tuple[tuple[str, str], ...] = (),
     listed: bool = False,
-    bare: Scalar | None = None,
+    const: Scalar | None = None,
     tunable: Tunable | None = None,
 ) -> T:
     """Declare an option as a field of a frozen dataclass; the parameters are those of `Option`.
@@ -190,7 +190,7 @@ def option(
         keyword=keyword,
         synonyms=synonyms,
         listed=listed,
-        bare=bare,
+        const=const,
         tunable=tunable,
     )
     return field(default=default, metadata={_KEY: declared})

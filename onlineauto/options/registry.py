@@ -79,8 +79,8 @@ class Registry:
             parts.append(f"One of {', '.join(option.choices)}.")
         if option.repeatable:
             parts.append("Repeatable.")
-        if option.bare is not None:
-            parts.append(f"Without a number: {option.bare}.")
+        if option.const is not None:
+            parts.append(f"Without a number: {option.const}.")
         if option.aliases:
             parts.append(f"Also {', '.join('--' + alias for alias in option.aliases)}.")
         return " ".join(parts)

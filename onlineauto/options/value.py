@@ -49,8 +49,8 @@ def from_python(option: Option, value: object) -> Scalar:
     if option.kind is bool or isinstance(value, bool):
         if option.kind is bool and isinstance(value, bool):
             return value
-        if value is True and option.bare is not None:
-            return option.bare
+        if value is True and option.const is not None:
+            return option.const
     elif isinstance(value, os.PathLike) and option.kind is str:
         return from_text(option, os.fsdecode(value))
     elif isinstance(value, str) and option.kind is str:

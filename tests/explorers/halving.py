@@ -56,7 +56,10 @@ class Halving(Explorer):
 
         @entry_kernel
         def halving(
-            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration,
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
             part, total = one, zero
             for i in range(len(score)):
@@ -65,6 +68,6 @@ class Halving(Explorer):
                 part *= np.float32(at.numbers[0])
             for i in range(len(score)):
                 score[i] /= total
-            hold_floor(score, len(score), at.epsilon, True, room[WORK])
+            hold_floor(score, len(score), at.epsilon, True, scratch[WORK])
 
         return halving

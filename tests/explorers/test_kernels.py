@@ -65,10 +65,10 @@ def explored(
     exact: bool = False,
     first_only: bool = False,
 ) -> np.ndarray:
-    """Probabilities of an explorer by rank, or by action if it lists them anew; `rows` are in its room."""
+    """Probabilities of an explorer by rank, or by action if it lists them anew; `rows` are in its scratch."""
     n = len(scores)
-    room = np.full((ROWS, n), np.nan, np.float32)
-    room[: len(rows)] = column(rows).reshape(len(rows), n)
+    scratch = np.full((ROWS, n), np.nan, np.float32)
+    scratch[: len(rows)] = column(rows).reshape(len(rows), n)
     at = PLAIN._replace(
         numbers=np.array(numbers, np.float64),
         counts=np.zeros(2, np.int64),
@@ -79,7 +79,7 @@ def explored(
     )
     at.counts[LEARNT] = learnt
     pmf, actions = column(scores), np.array(range(n) if order is None else order, np.int32)
-    kernel_of(type(EXPLORERS[name]))(at, actions, pmf, room)
+    kernel_of(type(EXPLORERS[name]))(at, actions, pmf, scratch)
     return pmf if order is not None else pmf[np.argsort(actions)]
 
 

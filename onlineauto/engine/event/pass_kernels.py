@@ -124,7 +124,7 @@ def put_drawn_first(
     logged: int,
     name: np.uint64,
     named: bool,
-    keeps: bool,
+    counts_draw: bool,
 ) -> None:
     """Put the logged action or a drawn one first: `put_first` as a kernel that is not inlined."""
-    put_first(context.task.exploration, order, score, logged, name, named, keeps)
+    put_first(context.task.exploration, order, score, logged, name, named, counts_draw)

@@ -44,14 +44,16 @@ def _bag(
     run: LoopRun, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
     """Let the policies of a bag vote, and learn a drawn number of times; return the result of `score_all`."""
-    at, room, n = run.task.exploration, buffers.explored, actions.n
+    at, scratch, n = run.task.exploration, buffers.explored, actions.n
     counted = printed = 0
     for policy in range(at.policies):
         counted, printed = score_all(run, actions, label, slot, part_of(run, policy), buffers)
-        add_vote(room[FILLED], n, at.first_only, room[VOTES], room[SUMS], buffers.order, room[WORK])
+        add_vote(
+            scratch[FILLED], n, at.first_only, scratch[VOTES], scratch[SUMS], buffers.order, scratch[WORK]
+        )
     for action in range(n):
         short_loop()
-        buffers.score[action, slot] = room[SUMS, action] / np.float32(at.policies)
+        buffers.score[action, slot] = scratch[SUMS, action] / np.float32(at.policies)
     if learns:
         screens = slot == 0
         for policy in range(at.policies):
@@ -89,12 +91,12 @@ def _choose_in_turn(
     The scores of the first policy are in the explorer's scratch (`FILLED`). `shown` is the number of features
     that VW prints for the first policy. Returns that number for the last policy.
     """
-    at, room, n = run.task.exploration, buffers.explored, actions.n
+    at, scratch, n = run.task.exploration, buffers.explored, actions.n
     least, psi = (
         falling_floor(at, bool(at.numbers[CoverNumber.FALLS] > 0.0), n),
         np.float32(at.numbers[CoverNumber.PSI]),
     )
-    add_policy(at, n, least, _ZERO, room, buffers.order)
+    add_policy(at, n, least, _ZERO, scratch, buffers.order)
     norm = least * np.float32(n) + (_ONE / np.float32(at.policies) - least)
     for policy in range(1, at.policies):
         _, shown = score_all(run, actions, label, slot, policy + 1, buffers)
@@ -102,13 +104,13 @@ def _choose_in_turn(
             for action in range(n):
                 short_loop()
                 buffers.target[action] = pseudo_cost(
-                    buffers.cost[action], psi, room[VOTES, action], least, norm
+                    buffers.cost[action], psi, scratch[VOTES, action], least, norm
                 )
-        norm = add_policy(at, n, least, norm, room, buffers.order)
+        norm = add_policy(at, n, least, norm, scratch, buffers.order)
         if learns:
             for action in range(n):
                 short_loop()
-                room[FILLED, action] = buffers.target[action]
+                scratch[FILLED, action] = buffers.target[action]
             learn_costs(run, actions, label, slot, policy + 1, buffers)
     return shown
 
@@ -138,23 +140,23 @@ def _distil(
     All score before any of them learns. A member learns its own guess plus a little noise. The bonus of an
     action is the root of the mean squared difference between score and guess.
     """
-    at, room = run.task.exploration, buffers.explored
+    at, scratch = run.task.exploration, buffers.explored
     members = np.float32(at.policies - 1)
     counted = printed = 0
     for turn in range(1, at.policies + 1):
         member = turn % at.policies
         if member > 0:
             guess(run, actions, slot, member, buffers)
-            at.guesses[member] = room[WORK, max(int(label.action), 0)]
+            at.guesses[member] = scratch[WORK, max(int(label.action), 0)]
         counted, printed = score_all(run, actions, label, slot, part_of(run, member), buffers)
         for action in range(actions.n if member > 0 else 0):
             short_loop()
-            error = room[FILLED, action] - room[WORK, action]
-            room[BONUS, action] += error * error
+            error = scratch[FILLED, action] - scratch[WORK, action]
+            scratch[BONUS, action] += error * error
     for action in range(actions.n):
         short_loop()
-        room[BONUS, action] = math.sqrt(room[BONUS, action] / members)
-        buffers.score[action, slot] = room[FILLED, action]
+        scratch[BONUS, action] = math.sqrt(scratch[BONUS, action] / members)
+        buffers.score[action, slot] = scratch[FILLED, action]
     for turn in range(1, at.policies + 1 if learns else 1):
         member = turn % at.policies
         learnt = label
@@ -182,7 +184,7 @@ def visit_policies(
     ``--epsilon_decay`` are compared and may be exchanged.
     """
     run, buffers = run_on(context, stream), context.buffers
-    at, room = run.task.exploration, buffers.explored
+    at, scratch = run.task.exploration, buffers.explored
     counted = printed = 0
     begin_squares(actions.n, buffers)
     if learns and at.policy_kind == BAG:
@@ -192,7 +194,7 @@ def visit_policies(
         slot = learner(run.live, turn) if learns else 0
         for action in range(actions.n):
             short_loop()
-            room[VOTES, action] = room[SUMS, action] = _ZERO
+            scratch[VOTES, action] = scratch[SUMS, action] = _ZERO
         if at.policy_kind == EPSILON_DECAY:
             counted, printed = visit_models(run, actions, label, slot, learns, buffers)
         elif at.policy_kind == BAG:

@@ -93,12 +93,15 @@ class Bag(Explorer):
 
         @entry_kernel
         def bag(
-            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration,
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
-            n, votes = len(score), room[VOTES]
+            n, votes = len(score), scratch[VOTES]
             count(votes, n)
-            hold_floor(votes, n, at.epsilon, True, room[WORK])
-            rank_by_probability(votes, room[SUMS], n, order)
+            hold_floor(votes, n, at.epsilon, True, scratch[WORK])
+            rank_by_probability(votes, scratch[SUMS], n, order)
             for i in range(n):
                 score[i] = votes[order[i]]
 

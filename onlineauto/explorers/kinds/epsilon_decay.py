@@ -165,7 +165,10 @@ class EpsilonDecay(Explorer):
 
         @entry_kernel
         def epsilon_decay(
-            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration,
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
             greedy(score, len(score), np.float32(at.numbers[0]), at.first_only)
 

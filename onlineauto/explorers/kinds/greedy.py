@@ -44,7 +44,10 @@ class Greedy(Explorer):
 
         @entry_kernel
         def greedy(
-            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration,
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
             spread(score, len(score), at.epsilon, at.first_only)
 

@@ -83,42 +83,45 @@ class Regcb(Explorer):
 
         @kernel
         def spread_over_plausible(
-            order: NDArray[np.int32], pmf: NDArray[np.float32], room: NDArray[np.float32]
+            order: NDArray[np.int32], pmf: NDArray[np.float32], scratch: NDArray[np.float32]
         ) -> None:
             """Give the same probability to each action whose range begins below the end of every other."""
             n = len(pmf)
-            limit, left = best_highest(room, n), 0
+            limit, left = best_highest(scratch, n), 0
             for action in range(n):
-                left += 1 if room[0, action] <= limit else 0
+                left += 1 if scratch[0, action] <= limit else 0
             for i in range(n):
-                pmf[i] = one / np.float32(left) if room[0, order[i]] <= limit else zero
+                pmf[i] = one / np.float32(left) if scratch[0, order[i]] <= limit else zero
 
         @kernel
         def lowest(
-            at: Exploration, order: NDArray[np.int32], pmf: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration, order: NDArray[np.int32], pmf: NDArray[np.float32], scratch: NDArray[np.float32]
         ) -> None:
             """Choose the action whose range begins lowest; ties share the probability unless `first_only`."""
             n = len(pmf)
             best, tied, low = 0, 0, float_max
             for action in range(n):
-                if room[0, action] < low:
-                    best, low = action, room[0, action]
+                if scratch[0, action] < low:
+                    best, low = action, scratch[0, action]
             for action in range(n):
-                tied += 1 if room[0, action] == low else 0
+                tied += 1 if scratch[0, action] == low else 0
             share = one
             if not at.quirks.ties_are_certain and not at.first_only and tied > 0:
                 share = one / np.float32(tied)
             for i in range(n):
-                alike = not at.first_only and room[0, order[i]] == low
+                alike = not at.first_only and scratch[0, order[i]] == low
                 pmf[i] = share if order[i] == best or alike else zero
 
         @entry_kernel
         def regcb(
-            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration,
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
             if at.numbers[0] > 0.0:
-                lowest(at, order, score, room)
+                lowest(at, order, score, scratch)
             else:
-                spread_over_plausible(order, score, room)
+                spread_over_plausible(order, score, scratch)
 
         return regcb

@@ -93,14 +93,17 @@ class Rnd(Explorer):
 
         @entry_kernel
         def rnd(
-            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration,
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
-            n, bonus, most = len(score), room[BONUS], least
+            n, bonus, most = len(score), scratch[BONUS], least
             for action in range(n):
                 most = max(most, bonus[action])
             for i in range(n):
                 score[i] -= euler * (bonus[order[i]] - most)
             softmax(score, n, one / most)
-            hold_floor(score, n, at.epsilon, True, room[WORK])
+            hold_floor(score, n, at.epsilon, True, scratch[WORK])
 
         return rnd

@@ -82,7 +82,10 @@ class ScaledSquarecb(Explorer):
 
         @entry_kernel
         def scaled_squarecb(
-            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration,
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
             n, error, gamma = len(score), typical_error(at), 0.0
             if error > 0.0:
@@ -98,6 +101,6 @@ class ScaledSquarecb(Explorer):
                 total += score[i]
             score[0] = one - total
             if score[n - 1] < at.epsilon / np.float32(n):  # the least probability, since scores ascend
-                hold_floor(score, n, at.epsilon, True, room[WORK])
+                hold_floor(score, n, at.epsilon, True, scratch[WORK])
 
         return scaled_squarecb

@@ -67,10 +67,13 @@ class Softmax(Explorer):
 
         @entry_kernel
         def softmax(
-            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration,
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
             n = len(score)
             spread(score, n, np.float32(at.numbers[0]))
-            hold_floor(score, n, at.epsilon, True, room[WORK])
+            hold_floor(score, n, at.epsilon, True, scratch[WORK])
 
         return softmax

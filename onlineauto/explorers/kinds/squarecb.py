@@ -134,15 +134,18 @@ class Squarecb(Explorer):
 
         @entry_kernel
         def squarecb(
-            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration,
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
             n, scale, exponent = len(score), np.float32(at.numbers[0]), np.float32(at.numbers[1])
             gamma = scale * np.float32(np.float64(at.counts[LEARNT]) ** np.float64(exponent))
             if at.numbers[2] > 0.0:
-                spread_over_plausible(order, score, n, gamma, room, at.quirks.miscounts_left)
+                spread_over_plausible(order, score, n, gamma, scratch, at.quirks.miscounts_left)
             else:
                 spread_over_all(score, n, gamma)
             if at.numbers[2] == 0.0 or not at.quirks.no_floor_of_left:
-                hold_floor(score, n, at.epsilon, True, room[WORK])
+                hold_floor(score, n, at.epsilon, True, scratch[WORK])
 
         return squarecb

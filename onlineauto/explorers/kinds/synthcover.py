@@ -120,16 +120,19 @@ class Synthcover(Explorer):
 
         @entry_kernel
         def synthcover(
-            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+            at: Exploration,
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
-            n, filled, pmf = len(score), room[FILLED], room[0]
+            n, filled, pmf = len(score), scratch[FILLED], scratch[0]
             if n == 1:
                 score[0] = one
                 return
             for i in range(n):
                 filled[order[i]] = score[i]
             pour(at, pmf, filled, n)
-            hold_floor(pmf, n, at.epsilon, True, room[WORK])
+            hold_floor(pmf, n, at.epsilon, True, scratch[WORK])
             for action in range(n):
                 filled[action] = -np.float32(action)
             rank_by_probability(pmf, filled, n, order)

@@ -148,9 +148,9 @@ class DatasetColumns:
         """Return the text of a file that `read_columns` reads; `name` names the dataset in its first line."""
         return "\n".join(self._lines(name)) + "\n"
 
-    def _lines(self, of: str) -> Iterator[str]:
-        if of:
-            yield f"# The columns of {_on_one_line(of)}. Edit this file, and pass it with --columns."
+    def _lines(self, dataset: str) -> Iterator[str]:
+        if dataset:
+            yield f"# The columns of {_on_one_line(dataset)}. Edit this file, and pass it with --columns."
         yield f'rows = "{self.rows}"  # {_MEANINGS[self.rows]}'
         for name in ("label", "event", "list", "chosen", "action", "choices", *_OUTCOMES, "categories"):
             value = getattr(self, name)

@@ -195,15 +195,15 @@ def forget_label(event: Records) -> None:
 
 
 @kernel
-def _problem(event: Records, again: bool, anything: bool) -> ProblemCode:
+def _problem(event: Records, labelled: bool, any_outcome: bool) -> ProblemCode:
     """Return the code of the problem of a slot's label, or `FINE`.
 
-    `again` is true if the slot has an outcome already. `anything` accepts any cost and any probability, and
-    the last of two outcomes, like VW.
+    `labelled` is true if the slot has an outcome already. `any_outcome` accepts any cost and any
+    probability, and the last of two outcomes, like VW.
     """
     if event.listed != event.pmf or event.listed == 0:
         return ProblemCode.SLOT_LISTS
-    if anything:
+    if any_outcome:
         return ProblemCode.FINE
     if event.cost == UNLABELLED:
         return ProblemCode.NO_COST
@@ -211,7 +211,7 @@ def _problem(event: Records, again: bool, anything: bool) -> ProblemCode:
         return ProblemCode.COST_NOT_FINITE
     if not math.isfinite(event.listed_probability):
         return ProblemCode.PROBABILITY_NOT_FINITE
-    return ProblemCode.SLOT_LABELLED if again else probability_problem(event.listed_probability)
+    return ProblemCode.SLOT_LABELLED if labelled else probability_problem(event.listed_probability)
 
 
 @kernel
