@@ -99,7 +99,11 @@ def _print(url: str) -> None:
     from onlineauto.tune.study import Study
 
     for name in names_of_studies(url):
-        study = Study.load(name, storage=url)
+        try:
+            study = Study.load(name, storage=url)
+        except OptionError as error:
+            print(f"{name}: {error}")
+            continue
         states = Counter(str(trial.state) for trial in study.trials)
         counts = ", ".join(f"{count} {state.lower()}" for state, count in sorted(states.items()))
         best = study.best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -35,6 +35,8 @@ _PAGE: Final = Path(__file__).with_name("studies.html")
 _SWEEP: Final = 0.5
 _LISTING: Final = 0.5
 """Seconds that a list may read studies that have changed; the others follow with the next list."""
+_PAUSE: Final = 9.0
+"""A study is described again only after this multiple of the time that its last description took."""
 _MOST_RECORDS: Final = 200_000
 """Records of all studies in memory; beyond them, the study that was used longest ago is forgotten."""
 
@@ -57,7 +59,9 @@ class StudyHandlers:
         self._url, self._lock = url, Lock()
         self._reader: StoreReader | None = StoreReader(url)
         self._watches: dict[str, StudyWatch] = {}  # the one that was used last is at the end
-        self._described: dict[str, tuple[int, bytes]] = {}
+        self._described: dict[
+            str, tuple[int, bytes, float]
+        ] = {}  # version, text, when there may be a new one
         self._summaries: dict[str, tuple[int, dict[str, Any]]] = {}
 
     def stored(self) -> list[StoredStudy]:
@@ -71,6 +75,13 @@ class StudyHandlers:
         if self._reader is None:
             self._reader = StoreReader(self._url)
         return self._reader.studies()
+
+    def close(self) -> None:
+        """Close the store; the next request opens it again."""
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
+        self._watches, self._described, self._summaries = {}, {}, {}
 
     async def page(self, request: Request) -> Reply:
         """Return the page."""
@@ -93,10 +104,7 @@ class StudyHandlers:
             except RefusedError:
                 raise
             except OnlineautoError as error:
-                if self._reader is not None:
-                    self._reader.close()
-                self._reader = None
-                self._watches, self._described, self._summaries = {}, {}, {}
+                self.close()
                 raise RefusedError(str(error), status=503) from None
         headers = (*JSON, (b"etag", tag.encode()), (b"cache-control", b"no-cache"))
         if request.headers.get("if-none-match") == tag:
@@ -127,12 +135,15 @@ class StudyHandlers:
             watch = self._watch(name)
         except OptionError as error:
             raise RefusedError(f"study {name!r}: {error}", status=422) from None
-        version, leases = watch.follow(), watch.leases()
-        if self._described.get(name, (0,))[0] != version:
-            self._described[name] = version, msgspec.json.encode(watch.describe())
+        version, leases, began = watch.follow(), watch.leases(), time.monotonic()
+        described = self._described.get(name, (0, b"", began))
+        if described[0] != version and began >= described[2]:
+            text = msgspec.json.encode(watch.describe())
+            until = time.monotonic() + _PAUSE * (time.monotonic() - began)
+            described = self._described[name] = version, text, until
         ends = crc32(repr([(*each[:3], each.until, each.step) for each in leases]).encode())
-        body = {"study": msgspec.Raw(self._described[name][1]), "leases": [each._asdict() for each in leases]}
-        return f'"{version}-{ends:x}"', msgspec.json.encode(body)
+        body = {"study": msgspec.Raw(described[1]), "leases": [each._asdict() for each in leases]}
+        return f'"{described[0]}-{ends:x}"', msgspec.json.encode(body)
 
     def _watch(self, name: str) -> StudyWatch:
         """Return a study; forget those that were used longest ago if there are too many records."""
@@ -172,8 +183,11 @@ def study_app(handlers: StudyHandlers, tokens: Tokens, *, hosts: Collection[str]
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
         sweeping = asyncio.create_task(_sweep(connections))
-        yield
-        sweeping.cancel()
+        try:
+            yield
+        finally:
+            sweeping.cancel()
+            handlers.close()
 
     return Router(endpoints, connections, running)
 
@@ -222,7 +236,6 @@ def serve_studies(
 
 async def _sweep(connections: Connections) -> None:
     """Close connections that have waited for too long."""
-    with suppress(asyncio.CancelledError):
-        while True:
-            await asyncio.sleep(_SWEEP)
-            connections.sweep(asyncio.get_running_loop().time())
+    while True:
+        await asyncio.sleep(_SWEEP)
+        connections.sweep(asyncio.get_running_loop().time())

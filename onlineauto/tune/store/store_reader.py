@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -91,6 +92,8 @@ class StoreReader:
     def __init__(self, url: str) -> None:
         self._url = url
         self._engine = connect(url, open_file=_open_file)
+        self.close = weakref.finalize(self, self._engine.dispose)
+        """Closes all connections."""
         self._check_file()
 
     def studies(self) -> list[StoredStudy]:
@@ -114,10 +117,6 @@ class StoreReader:
     def study(self, name: str) -> StudyReader:
         """Return the log of a study, for reading."""
         return StudyReader(self._url, name, self._engine)
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._engine.dispose()
 
     def _check_file(self) -> None:
         file = self._engine.url.database
