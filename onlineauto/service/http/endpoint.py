@@ -48,8 +48,8 @@ class Request:
         The endpoint that answers.
     refusal : Reply or None
         The answer to a request that is rejected by its head or by the size of its body.
-    has_body, closes : bool
-        The answer has a body, and is the last one of its connection.
+    has_body, closes, is_http_1_0 : bool
+        The answer has a body, is the last one of its connection, and is for a client of HTTP/1.0.
     """
 
     __slots__ = (
@@ -61,6 +61,7 @@ class Request:
         "has_body",
         "headers",
         "is_counted",
+        "is_http_1_0",
         "is_written",
         "path",
         "refusal",
@@ -73,7 +74,7 @@ class Request:
         self.headers, self.path = headers, path
         self.body, self.began = b"", time.perf_counter()
         self.endpoint: Endpoint | None = None
-        self.is_written = self.is_counted = self.closes = False
+        self.is_written = self.is_counted = self.closes = self.is_http_1_0 = False
         self.has_body = True
         self.refusal: Reply | None = None
         self.reply: Reply | None = None
