@@ -40,7 +40,7 @@ _TASKS: Final = (
         ("onlineauto tune -d FILE --search NAMES", "the best flags on a stream"),
         ("onlineauto tune --trainable M:F --space TOML", "the best config of any function"),
         ("onlineauto worker --study URL", "run jobs of a study, with other workers"),
-        ("onlineauto studies URL", "how far the studies of a store are"),
+        ("onlineauto studies URL [--serve]", "how far the studies of a store are, or a live page of them"),
     ),
     (
         "Share a cluster",

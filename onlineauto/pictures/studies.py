@@ -155,7 +155,7 @@ def draw_lines(
         axes.plot(*zip(*places, strict=True), color=colour, linewidth=wide, alpha=1 if wide > 2 else 0.8)
     for at, declaration in enumerate(space.values()):
         axes.axvline(at, color=style.quiet, linewidth=0.8)
-        for position, text in _marks(declaration):
+        for position, text in marks_of(declaration):
             paper = {"facecolor": style.paper, "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
             axes.text(at + 0.03, position, text, size=7.5, color=style.quiet, va="center", bbox=paper)
     axes.set_xticks(range(len(space)), [*space])
@@ -166,7 +166,7 @@ def draw_lines(
         axes.tick_params(axis="x", labelrotation=30)
 
 
-def _marks(declaration: Mapping[str, Any]) -> list[tuple[float, str]]:
+def marks_of(declaration: Mapping[str, Any]) -> list[tuple[float, str]]:
     """Return the labels on the axis of a parameter: its words, or its bounds."""
     if declaration["type"] == "choice":
         words = declaration["values"]

@@ -5,20 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from onlineauto.tune.store import Record
 
 
-def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[str, Any]]:
+def rows(
+    records: Sequence[Record],
+    skipped: Collection[int] = (),
+    *,
+    after: int = 0,
+    configs: dict[int, Mapping[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
     """Return a row for each value that was reported, intermediate or final, in order.
 
     Parameters
     ----------
     records : sequence of Record
-        The log, from record 1 on.
+        The log, after its first `after` records.
     skipped : collection of int
         The positions of records that cannot be applied.
+    after : int
+        Number of records of the log before these.
+    configs : dict, optional
+        The configs of trials in the records before these; those in these records are added.
 
     Returns
     -------
@@ -27,8 +37,9 @@ def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[
         ``value_…`` for each of several objectives, ``constraint_…`` for each constraint, ``config_…`` for
         each parameter of the trial, and the details of the value except lists.
     """
-    records = [record for version, record in enumerate(records, 1) if version not in skipped]
-    configs = {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}
+    records = [record for version, record in enumerate(records, after + 1) if version not in skipped]
+    configs = {} if configs is None else configs
+    configs |= {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}
     configs |= {each["trial"]: each["suggested"]["config"] for each in records if each.get("suggested")}
     return [
         {

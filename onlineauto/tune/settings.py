@@ -110,7 +110,17 @@ class StudySettings:
     def read(
         cls, stored: Mapping[str, Any], *, scheduler: Scheduler | None, searcher: Searcher | None
     ) -> StudySettings:
-        """Return the settings of record 1."""
+        """Return the settings of record 1.
+
+        Raises
+        ------
+        OptionError
+            They are those of a log of Optuna, or of a custom scheduler or searcher that is not passed.
+        """
+        if "scheduler" not in stored:
+            raise OptionError(
+                f"it is a log of {stored.get('log', 'another kind')}, and no study of onlineauto"
+            )
         parts: dict[str, Any] = {}
         for part, own, registry in (("scheduler", scheduler, SCHEDULERS), ("searcher", searcher, SEARCHERS)):
             name, options = stored[part]["name"], stored[part]["options"]

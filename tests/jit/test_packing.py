@@ -213,7 +213,7 @@ def test_a_record_like_another_one_is_packed_as_any_other() -> None:
         assert out[1] == other.second.flat.sum()
 
 
-def short_repr(record: Any) -> list[float]:
+def shown(record: Any) -> list[float]:
     out = np.zeros(7)
     assert columns_in(record, out) == 2.5
     return out.tolist()
@@ -230,17 +230,17 @@ def test_records_arrive_and_come_back_as_records(scalars: Scalars) -> None:
 def test_arrays_of_nested_records_arrive_in_their_order() -> None:
     expected = [6.0, 33.0, 18.0, 22.0, 15.0 - 4, 7.0, 10.0]
     expected[4] = 2 * (2 * 1 + 3) + 5
-    assert short_repr(whole()) == expected
-    assert short_repr(Sealed(whole())) == expected
+    assert shown(whole()) == expected
+    assert shown(Sealed(whole())) == expected
 
 
 def test_what_arrays_hold_may_change() -> None:
     value = whole()
     sealed = Sealed(value)
-    before = short_repr(sealed)
+    before = shown(sealed)
     value.first.flat[0] += 5
     value.second.records["value"][0] = 20
-    assert short_repr(sealed) == [before[0] + 5, *before[1:6], 20.0]
+    assert shown(sealed) == [before[0] + 5, *before[1:6], 20.0]
 
 
 def test_sealed_memory_is_never_rewritten() -> None:
@@ -250,7 +250,7 @@ def test_sealed_memory_is_never_rewritten() -> None:
     words = pack((sealed.value,))
     assert sealed._words == words[0].struct.pack(*words[1])
     assert ctypes.string_at(sealed.address, len(sealed._words)) == sealed._words
-    short_repr(sealed)
+    shown(sealed)
     filled(sealed.value.first.flat, 7.0)
     assert sealed._words == words[0].struct.pack(*words[1])
 
@@ -275,12 +275,12 @@ def test_a_record_lives_as_long_as_it_is_sealed_and_no_longer() -> None:
     sealed = Sealed(whole()._replace(first=columns(1.0)._replace(flat=array[:3])))
     count = sys.getrefcount(array)
     for _ in range(100):
-        short_repr(sealed)
+        shown(sealed)
     assert sys.getrefcount(array) == count
     del array
     gc.collect()
     assert held() is not None
-    assert short_repr(sealed)[0] == 3.0
+    assert shown(sealed)[0] == 3.0
     del sealed
     gc.collect()
     assert held() is None

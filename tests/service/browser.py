@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
-def short_repr(url: str, folder: Path, *, seconds: float = 5.0) -> str:
+def page_text(url: str, folder: Path, *, seconds: float = 5.0) -> str:
     """Return a page as it is once its scripts have run for so long, by the clock of the page."""
     return _run(folder, f"--virtual-time-budget={int(1000 * seconds)}", "--dump-dom", url)
 

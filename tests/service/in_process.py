@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from typing import Self
 
     from onlineauto.service.http.app import Application
+    from onlineauto.service.http.router import Router
     from onlineauto.service.loop.loop import Loop
 
 
-class InProcessClient(httpx.Client):
+class AppClient(httpx.Client):
     """A client of an application, which is served until the end of a ``with`` block."""
 
-    def __init__(self, app: Application, loop: Loop) -> None:
-        self.app, self.loop = app, loop
+    def __init__(self, app: Router) -> None:
+        self.app = app
         self._opened = held_port()
         super().__init__(
             base_url=f"http://127.0.0.1:{self._opened.getsockname()[1]}", timeout=PATIENCE, trust_env=False
@@ -61,3 +62,13 @@ class InProcessClient(httpx.Client):
             self.app.stop()
             self._events.call_soon_threadsafe(self._ended.set)
             self._thread.join()
+
+
+class InProcessClient(AppClient):
+    """A client of the application of a loop."""
+
+    app: Application
+
+    def __init__(self, app: Application, loop: Loop) -> None:
+        super().__init__(app)
+        self.loop = loop

@@ -70,6 +70,21 @@ def test_each_decision_of_a_batch_fails_alone(serve: Callable[..., InProcessClie
     assert [row["status"] for row in none] == [400, 400]
 
 
+def test_an_id_that_is_twice_in_a_batch_is_named(serve: Callable[..., InProcessClient]) -> None:
+    client = serve()
+    same, other = asked("e0", 0), asked("e1", 1)
+    rows = client.post(
+        "/v1/rank:batch", json={"decisions": [same, other, same, {"actions": []}, same]}
+    ).json()
+    assert [row["status"] for row in rows["decisions"]] == [200, 200, 409, 400, 409]
+    message = "event 'e0' is twice in this batch: each decision needs its own id"
+    assert rows["decisions"][2]["error"] == rows["decisions"][4]["error"]
+    assert rows["decisions"][2]["error"]["message"] == message
+    assert client.loop.join.counts.ranked == 2
+    again = client.post("/v1/rank:batch", json={"decisions": [same]}).json()["decisions"]
+    assert again == rows["decisions"][:1]  # in a later batch, it is the same decision
+
+
 def test_a_batch_has_limits(serve: Callable[..., InProcessClient]) -> None:
     client = serve(limits=Limits(decisions=3))
     for count, status in ((0, 400), (3, 200), (4, 413)):

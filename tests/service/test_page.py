@@ -8,18 +8,21 @@ from pathlib import Path
 import httpx
 import pytest
 
-import onlineauto.service.http.handlers as handlers
-from tests.service.browser import PROGRAM, draw, short_repr
+import onlineauto.service.http.page as pages
+from onlineauto.cli.tuning import study_page
+from tests.service.browser import PROGRAM, draw, page_text
 from tests.service.serving import Service
 from tests.waiting import until
 
-PAGE = Path(handlers.__file__).with_name("page.html").read_text("utf-8")
+PAGE = pages.page_of(Path(pages.__file__).with_name("service.html"))
+STUDIES = pages.page_of(Path(study_page.__file__).with_name("studies.html"))
 
 
-def test_the_page_is_one_file_that_knows_no_other_host() -> None:
-    assert re.findall(r"(?:https?:)?//[a-z][^\s\"]+", PAGE) == ["http://www.w3.org/2000/svg"]
-    assert not re.search(r"innerHTML|document\.write|eval\(|<link|src=", PAGE)
-    assert len(PAGE.splitlines()) < 600
+@pytest.mark.parametrize("page", [PAGE, STUDIES])
+def test_a_page_is_one_file_that_knows_no_other_host(page: str) -> None:
+    assert re.findall(r"(?:https?:)?//[a-z][^\s\"]+", page) == ["http://www.w3.org/2000/svg"]
+    assert not re.search(r"innerHTML|document\.write|eval\(|<link|src=|\{\{[a-z]", page)
+    assert len(page.splitlines()) < 600
 
 
 def test_the_page_begins_with_what_people_ask_first() -> None:
@@ -31,10 +34,11 @@ def test_the_page_begins_with_what_people_ask_first() -> None:
     ]
 
 
-def test_the_page_fits_a_narrow_screen_and_both_schemes() -> None:
-    style, body = PAGE.split("</style>")
+@pytest.mark.parametrize("page", [PAGE, STUDIES])
+def test_a_page_fits_a_narrow_screen_and_both_schemes(page: str) -> None:
+    style, body = page.split("</style>")
     rules = re.sub(r"(?s)@media \(prefers-color-scheme: dark\) \{.*?\n\}|:root \{.*?\n\}", "", style)
-    assert "--live" not in rules
+    assert "--live:" not in rules
     assert not re.findall(
         r"#[0-9a-f]{3,8}\b", rules + body
     )  # colours are variables, with a value for each scheme
@@ -56,7 +60,7 @@ def test_a_browser_shows_what_the_service_does(tmp_path: Path) -> None:
             answer = client.post("/v1/rank", json=body).json()
             client.post("/v1/reward", json={"event_id": answer["event_id"], "reward": float(answer["index"])})
         until(lambda: client.get("/v1/status").json()["learnt"] == 200)
-        page = short_repr(service.url, tmp_path)
+        page = page_text(service.url, tmp_path)
         assert 'data-learnt="200"' in page
         assert "deciding and learning" in page
         assert "topic \N{MULTIPLICATION SIGN} user &lt;b&gt;" in page
@@ -77,7 +81,7 @@ def test_a_browser_shows_what_the_service_does(tmp_path: Path) -> None:
 def test_a_browser_shows_an_empty_service_and_its_troubles(tmp_path: Path) -> None:
     with Service(tmp_path / "loop", "--ship", str(tmp_path / "away")) as service:
         until(lambda: httpx.get(f"{service.url}/v1/status", timeout=30).json()["copies"][0]["failures"])
-        page = short_repr(service.url, tmp_path)
+        page = page_text(service.url, tmp_path)
     assert "No decision has been learnt yet." in page
     assert f"curl {service.url}/v1/rank -d" in page
     assert "is listed once the model has made 50 decisions with it" in page

@@ -274,6 +274,27 @@ def test_the_last_request_of_a_client_closes_the_connection(service: Service, mo
         assert connection.recv(1) == b""
 
 
+def test_a_client_of_http_1_0_keeps_its_connection_if_it_asks(service: Service) -> None:
+    def answer_to(line: bytes) -> bytes:
+        connection.sendall(b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1\r\n" + line + b"\r\n")
+        answer = b""
+        while not answer.endswith(b"\r\n\r\nok\n"):
+            answer += connection.recv(1000)
+        return answer
+
+    with connected(service) as connection:
+        connection.settimeout(PATIENCE)
+        for _ in range(2):
+            answer = answer_to(b"Connection: Keep-Alive\r\n")
+            assert b"\r\nconnection: keep-alive\r\n" in answer
+        assert b"\r\nconnection: close\r\n" in answer_to(b"")
+        assert connection.recv(1) == b""
+    with connected(service) as connection:
+        connection.settimeout(PATIENCE)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert b"connection:" not in connection.recv(1000)  # the default of HTTP/1.1
+
+
 def test_a_head_alone_has_no_body(service: Service) -> None:
     with connected(service) as connection:
         connection.settimeout(PATIENCE)

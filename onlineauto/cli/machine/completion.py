@@ -14,6 +14,7 @@ from onlineauto.cli.loop import REGISTRY as LOOP
 from onlineauto.cli.main import VERBS
 from onlineauto.cli.plot import REGISTRY as PLOT
 from onlineauto.cli.serve import REGISTRY as SERVE
+from onlineauto.cli.tuning.studies import REGISTRY as STUDIES
 from onlineauto.cli.tuning.tune_options import REGISTRY as TUNE
 from onlineauto.cli.tuning.worker import REGISTRY as WORKER
 from onlineauto.workspace.options import REGISTRY
@@ -29,6 +30,7 @@ _OWN: Final = {
     "simulate": SIMULATE,
     "tune": TUNE,
     "worker": WORKER,
+    "studies": STUDIES,
     "cluster": CLUSTER,
     "serve": SERVE,
     "loop": LOOP,

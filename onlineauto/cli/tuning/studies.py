@@ -1,35 +1,109 @@
-"""The verb ``studies``: list the studies of a store and their progress."""
+"""The verb ``studies``: list the studies of a store and their progress, as text or as a live page."""
 
 from __future__ import annotations
 
-import argparse
+import shutil
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from onlineauto.cli.help import Page, help_text
+from onlineauto.errors import OptionError, install_hint
+from onlineauto.options import Registry, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudiesOptions:
+    """Options of the verb ``studies``."""
+
+    title: ClassVar[str] = "Options"
+
+    url: tuple[str, ...] = option(
+        (),
+        "The store: sqlite:///FILE or postgresql://USER@HOST/DATABASE. The flag may be left out.",
+        vw=False,
+        metavar="URL",
+        positional=True,
+    )
+    serve: bool = option(
+        False,
+        "Show the studies in a browser, live, until Ctrl-C. The store is read and never written.",
+        vw=False,
+    )
+    host: str = option(
+        "127.0.0.1",
+        "Address to listen to with --serve. Another than this machine's own needs --tokens.",
+        vw=False,
+    )
+    port: int = option(
+        8010, "Port to listen to with --serve.", vw=False, minimum=0, maximum=65535, metavar="N"
+    )
+    tokens: str | None = option(
+        None,
+        "File of tokens, as onlineauto loop FOLDER --new_token read makes it. Not supplied: none is needed.",
+        vw=False,
+        metavar="FILE",
+    )
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+REGISTRY: Final = Registry((StudiesOptions,))
+"""The flags of this verb."""
+
+_PAGE: Final = Page(
+    "Usage: onlineauto studies URL\n       onlineauto studies URL --serve [--port N]",
+    "List the studies of a store: their trials by state, and the best. With --serve, a page shows them while "
+    "they run: the best so far, rungs, configs, which parameters matter, failures, workers and their leases, "
+    "the front of several objectives, and constraints.",
+    """\
+Examples:
+  onlineauto studies sqlite:///study.db
+  onlineauto studies sqlite:///study.db --serve
+  onlineauto studies postgresql://me@host/studies --serve --host 0.0.0.0 --tokens access/tokens""",
+)
+
+
 def run(argv: Sequence[str]) -> int:
-    """Print one line for each study and return 0.
+    """Print one line for each study, or serve a page until a signal arrives; return 0.
 
     Raises
     ------
     OptionError
-        If the URL is wrong.
+        If the URL is wrong, or the page cannot be served.
     StoreError
         If the store cannot be reached or read.
     """
-    parser = argparse.ArgumentParser(
-        "onlineauto studies", description="List the studies of a store: their trials by state, and the best."
-    )
-    parser.add_argument("url", metavar="URL", help="sqlite:///FILE or postgresql://USER@HOST/DATABASE")
-    options = parser.parse_args(argv)
+    options = REGISTRY.parse(argv)[StudiesOptions]
+    if options.help:
+        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
+        return 0
+    if len(options.url) != 1:
+        raise OptionError("studies takes one store: onlineauto studies sqlite:///study.db")
+    url = options.url[0]
+    try:
+        if options.serve:
+            _serve(url, options)
+        else:
+            _print(url)
+    except ModuleNotFoundError as error:
+        extra = "tune" if (error.name or "").startswith("sqlalchemy") else "service"
+        raise OptionError(f"{error.name} is not installed: {install_hint(extra)}") from None
+    return 0
+
+
+def _print(url: str) -> None:
     from onlineauto.tune.store.sql_store import names_of_studies
     from onlineauto.tune.study import Study
 
-    for name in names_of_studies(options.url):
-        study = Study.load(name, storage=options.url)
+    for name in names_of_studies(url):
+        try:
+            study = Study.load(name, storage=url)
+        except OptionError as error:
+            print(f"{name}: {error}")
+            continue
         states = Counter(str(trial.state) for trial in study.trials)
         counts = ", ".join(f"{count} {state.lower()}" for state, count in sorted(states.items()))
         best = study.best
@@ -38,4 +112,13 @@ def run(argv: Sequence[str]) -> int:
             continue
         end = "" if best is None else f"; best {best.value:.6g} of trial {best.number} at {best.resource}"
         print(f"{name}: {counts or 'no trials'}{end}")
-    return 0
+
+
+def _serve(url: str, options: StudiesOptions) -> None:
+    from onlineauto.cli.tuning.study_page import serve_studies
+    from onlineauto.tune.store.urls import without_password
+
+    def announce(address: str) -> None:
+        print(f"{address} shows the studies of {without_password(url)}; Ctrl-C ends it", flush=True)
+
+    serve_studies(url, host=options.host, port=options.port, tokens=options.tokens, announce=announce)

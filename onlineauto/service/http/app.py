@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import threading
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
-
-from httptools import HttpParserInvalidURLError, parse_url
 
 from onlineauto.jit import is_compiling
 from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard
@@ -20,6 +16,7 @@ from onlineauto.service.http.handlers import Handlers
 from onlineauto.service.http.metrics import ServiceMetrics
 from onlineauto.service.http.personalizer import canonical_path, what_instead
 from onlineauto.service.http.reply import problem
+from onlineauto.service.http.router import Router
 from onlineauto.service.http.routes import ROUTES
 from onlineauto.service.http.status import follower_status, status_of
 from onlineauto.service.http.tokens import Tokens
@@ -69,7 +66,7 @@ def application(
         Accepted host names; with none, every name is accepted.
     """
     metrics = ServiceMetrics(partial(status_of, loop))
-    guard = RequestGuard(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
+    guard = RequestGuard(Tokens() if tokens is None else tokens, metrics.request, most=most, hosts=hosts)
     return _application(loop, Handlers(loop, metrics), guard, waiting, partial(_learn, loop))
 
 
@@ -83,7 +80,7 @@ def follower_application(
 ) -> Application:
     """Return the application of a rank server; the parameters are those of `application`."""
     metrics = ServiceMetrics(partial(follower_status, follower))
-    guard = RequestGuard(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
+    guard = RequestGuard(Tokens() if tokens is None else tokens, metrics.request, most=most, hosts=hosts)
     handlers = FollowerHandlers(follower, metrics)
     return _application(follower, handlers, guard, waiting, partial(_follow, follower))
 
@@ -130,23 +127,20 @@ def _application(
     return Application(endpoints, handlers, running)
 
 
-class Application:
-    """All endpoints, and the threads that run while connections are served.
+class Application(Router):
+    """All endpoints of the service, and the threads that run while connections are served.
 
     Parameters
     ----------
     endpoints : mapping of str to mapping of str to Endpoint
-        The endpoints by path and method; a path may have parts in braces.
+        The endpoints by path and method.
     handlers : FrontHandlers
         Their handlers.
     running : callable
         Returns the context in which connections are served.
-
-    Attributes
-    ----------
-    connections : Connections
-        The open connections.
     """
+
+    hint = "; /openapi.json lists the endpoints"
 
     def __init__(
         self,
@@ -154,14 +148,8 @@ class Application:
         handlers: FrontHandlers,
         running: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
-        self._handlers, self.running, self.connections = handlers, running, handlers.metrics.connections
-        self._plain = {path: methods for path, methods in endpoints.items() if "{" not in path}
-        self._patterns = [(_pattern_of(path), methods) for path, methods in endpoints.items() if "{" in path]
-        self._direct = {
-            (method.encode(), path.encode()): endpoint
-            for path, methods in self._plain.items()
-            for method, endpoint in methods.items()
-        }
+        super().__init__(endpoints, handlers.metrics.connections, running)
+        self._handlers = handlers
 
     def stop(self) -> None:
         """End the streams, and report the service as not ready; requests are still answered."""
@@ -172,46 +160,16 @@ class Application:
         """True if a thread still waits for the compiler, so that the process has to end without it."""
         return self._handlers.abandoned
 
-    def find(self, method: bytes, target: bytes) -> tuple[Endpoint | Reply, Mapping[str, str]]:
-        """Return the endpoint of a request, or the reply if there is none, and the parts of its path."""
-        direct = self._direct.get((method, target))
-        if direct is not None:
-            return direct, {}
-        given = _path_of(target)
-        path, verb = canonical_path(given), method.decode()
-        methods, parts = self._plain.get(path), dict[str, str]()
-        if methods is None:
-            found = ((pattern.fullmatch(path), methods) for pattern, methods in self._patterns)
-            match, methods = next((each for each in found if each[0] is not None), (None, {}))
-            parts = {} if match is None else match.groupdict()
-        endpoint = methods.get("GET" if verb == "HEAD" else verb)
-        return endpoint or _no_such_endpoint(verb, given, methods), parts
+    def canonical_path(self, path: str) -> str:
+        """Return the path under which an endpoint is declared: Personalizer's versions are alike."""
+        return canonical_path(path)
 
-
-def _pattern_of(path: str) -> re.Pattern[str]:
-    """Return the expression that a path with parts in braces matches; the id of an event may have slashes."""
-    path = path.replace("{event_id}", "(?s:(?P<event_id>.+))")
-    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
-
-
-def _path_of(target: bytes) -> str:
-    """Return the decoded path of a request's target."""
-    with suppress(HttpParserInvalidURLError):
-        return unquote((parse_url(target).path or b"").decode("latin-1"))
-    return ""
-
-
-def _no_such_endpoint(method: str, path: str, methods: Mapping[str, Endpoint]) -> Reply:
-    """Return the answer to a request for which there is no endpoint."""
-    instead = what_instead(method, canonical_path(path))
-    if instead:
-        return problem(f"{method} {path} is not here: {instead}", 501)
-    message = f"there is no {method} {path}; /openapi.json lists the endpoints"
-    if not methods:
-        return problem(message, 404)
-    allowed = sorted({*methods, *(("HEAD",) if "GET" in methods else ())})
-    reply = problem(message, 405)
-    return reply._replace(headers=(*reply.headers, (b"allow", ", ".join(allowed).encode())))
+    def missing(self, method: str, path: str, methods: Mapping[str, Endpoint]) -> Reply:
+        """Return the answer to a request for which there is no endpoint, also of a call of Personalizer."""
+        instead = what_instead(method, canonical_path(path))
+        if instead:
+            return problem(f"{method} {path} is not here: {instead}", 501)
+        return super().missing(method, path, methods)
 
 
 def _end(working: threading.Thread) -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from onlineauto.service.http.metrics import ServiceMetrics
     from onlineauto.service.http.tokens import Tokens
 
 _LOG = logging.getLogger("onlineauto.service")
@@ -49,8 +48,8 @@ class Request:
         The endpoint that answers.
     refusal : Reply or None
         The answer to a request that is rejected by its head or by the size of its body.
-    has_body, closes : bool
-        The answer has a body, and is the last one of its connection.
+    has_body, closes, is_http_1_0 : bool
+        The answer has a body, is the last one of its connection, and is for a client of HTTP/1.0.
     """
 
     __slots__ = (
@@ -62,6 +61,7 @@ class Request:
         "has_body",
         "headers",
         "is_counted",
+        "is_http_1_0",
         "is_written",
         "path",
         "refusal",
@@ -74,7 +74,7 @@ class Request:
         self.headers, self.path = headers, path
         self.body, self.began = b"", time.perf_counter()
         self.endpoint: Endpoint | None = None
-        self.is_written = self.is_counted = self.closes = False
+        self.is_written = self.is_counted = self.closes = self.is_http_1_0 = False
         self.has_body = True
         self.refusal: Reply | None = None
         self.reply: Reply | None = None
@@ -133,8 +133,8 @@ class RequestGuard:
     ----------
     tokens : Tokens
         The scopes of each token.
-    metrics : Metrics
-        Counts requests.
+    count : callable
+        Receives the endpoint, status and seconds of each request.
     most : int
         Maximum number of requests that are served at the same time.
     hosts : collection of str
@@ -143,9 +143,14 @@ class RequestGuard:
     """
 
     def __init__(
-        self, tokens: Tokens, metrics: ServiceMetrics, *, most: int = 1000, hosts: Collection[str] = ()
+        self,
+        tokens: Tokens,
+        count: Callable[[str, int, float], object],
+        *,
+        most: int = 1000,
+        hosts: Collection[str] = (),
     ) -> None:
-        self.tokens, self.metrics, self.most, self.served = tokens, metrics, most, 0
+        self.tokens, self.count, self.most, self.served = tokens, count, most, 0
         self.hosts = frozenset(hosts)
 
     def check(self, headers: Mapping[str, str], scope: str | None) -> None:
@@ -180,7 +185,7 @@ class RequestGuard:
 
     def account(self, endpoint: str, status: int, seconds: float) -> None:
         """Count a request, and log it if it failed or if all requests are logged."""
-        self.metrics.request(endpoint, status, seconds)
+        self.count(endpoint, status, seconds)
         if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
             fields = {
                 "event": "request",

@@ -149,12 +149,18 @@ class FrontHandlers:
         self,
         decoder: msgspec.json.Decoder[Rank] | msgspec.json.Decoder[PersonalizerRank],
         asked: Sequence[tuple[bytes | msgspec.Raw, str | None, Done]],
+        ids: set[str] | None = None,
     ) -> list[Ranked | Exception]:
-        """Decide all readable bodies at once, each with the unit that its header names."""
+        """Decide all readable bodies at once, each with the unit that its header names.
+
+        `ids` collects the ids of the decisions of a batch, of which none may have the id of an earlier one.
+        """
         found: list[tuple[RankRequest, Done] | Exception] = []
         for body, unit, done in asked:
             try:
                 rank_request = decoder.decode(body).rank_request(_new_id)
+                if ids is not None:
+                    _add_once(rank_request.event_id, ids)
                 found.append((rank_request._replace(unit=unit) if unit else rank_request, done))
             except Exception as error:
                 found.append(error)
@@ -169,7 +175,7 @@ class FrontHandlers:
         all_done = _AllDone(request.done, len(decisions) + 1)
         unit = request.headers.get("unit-id")
         rows = []
-        for each in self._decide(_RANK, [(raw, unit, all_done) for raw in decisions]):
+        for each in self._decide(_RANK, [(raw, unit, all_done) for raw in decisions], set()):
             if isinstance(each, Exception):
                 refused = reply_to_error(each, "rank_batch")
                 error = msgspec.json.decode(refused.body, type=Problem).error
@@ -273,6 +279,20 @@ def _each(take: Callable[[Request], Reply | None], requests: Sequence[Request]) 
         except Exception as error:
             replies.append(error)
     return replies
+
+
+def _add_once(event_id: str, ids: set[str]) -> None:
+    """Add the id of a decision to those before it in its batch.
+
+    Raises
+    ------
+    RefusedError
+        An earlier decision of the batch has the id.
+    """
+    if event_id in ids:
+        message = f"event {event_id[:200]!r} is twice in this batch: each decision needs its own id"
+        raise RefusedError(message, status=409)
+    ids.add(event_id)
 
 
 def _new_id() -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from onlineauto.service.http.front_handlers import FrontHandlers
+from onlineauto.service.http.page import page_reply
 from onlineauto.service.http.personalizer import (
     DateRange,
     LogProperties,
@@ -38,19 +38,6 @@ if TYPE_CHECKING:
     from onlineauto.service.http.metrics import ServiceMetrics
     from onlineauto.service.loop.loop import Loop
 
-_PAGE: Final = Path(__file__).with_name("page.html")
-_PAGE_HEADERS: Final = (
-    *content_type("text/html; charset=utf-8"),
-    (b"cache-control", b"no-cache"),
-    (
-        b"content-security-policy",
-        (
-            b"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-            b"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
-        ),
-    ),
-    (b"x-content-type-options", b"nosniff"),
-)
 _BYTES: Final = content_type("application/octet-stream")
 _WATCHERS: Final = 32
 _LAG: Final = 60.0
@@ -233,7 +220,7 @@ class Handlers(FrontHandlers):
     async def page(self, request: Request) -> Reply:
         """Return the live page."""
         del request
-        return Reply(200, _PAGE.read_bytes(), _PAGE_HEADERS)
+        return page_reply()
 
     async def watch(self, request: Request) -> Reply:
         """Send the status every second, as server-sent events."""

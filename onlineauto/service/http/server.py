@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import ipaddress
 import logging
 import os
-import signal
-import socket
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -23,7 +19,7 @@ from onlineauto.options import Configuration
 from onlineauto.service.http.app import application, follower_application
 from onlineauto.service.http.memory import memory_bytes, return_memory
 from onlineauto.service.http.protocol.connections import ConnectionLimits, most_connections
-from onlineauto.service.http.protocol.serving import event_loop, serve_until
+from onlineauto.service.http.protocol.serving import OWN_HOSTS, bind_socket, is_own, run_until_signal
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.join.decision import BYTES_PER_DECISION
@@ -35,19 +31,13 @@ from onlineauto.service.loop.warm import warm_up
 from onlineauto.service.ranking.rank_request import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
     from onlineauto.service.http.app import Application
     from onlineauto.service.log.log_copier import LogCopier
 
 _LOG = logging.getLogger("onlineauto.service")
 _SWITCH: Final = 0.0005
 """Seconds after which a Python thread yields to another one, so that a rank does not wait for the learner."""
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _FEW: Final = 100_000
-_OWN: Final = ("localhost", "127.0.0.1", "::1")
-"""Names of this machine, which a service without tokens accepts as host names."""
 
 
 class Serving(msgspec.Struct, kw_only=True):
@@ -93,13 +83,13 @@ def serve(serving: Serving) -> None:
     if serving.tokens is not None and not path.exists():
         raise OptionError(f"--tokens {serving.tokens}: there is no such file")
     tokens, waiting = Tokens(path), Waiting()
-    if not tokens and not _is_own(serving.host):
+    if not tokens and not is_own(serving.host):
         raise OptionError(
             f"{serving.host} is reachable from other machines, but there are no tokens: "
             f"onlineauto loop {serving.folder} --new_token rank,reward"
         )
     limits = ConnectionLimits(most=most_connections(serving.max_connections))
-    with _bind_socket(serving.host, serving.port) as opened:
+    with bind_socket(serving.host, serving.port) as opened:
         make = _learner if serving.follow is None else _follower
         front, app = make(serving, waiting, tokens)
         app.connections.limits = limits
@@ -127,7 +117,7 @@ def serve(serving: Serving) -> None:
             except OnlineautoError:
                 front.close()
                 raise
-            _run(app, opened, partial(_LOG.info, "serving", extra=about))
+            run_until_signal(app, opened, partial(_LOG.info, "serving", extra=about))
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
     if app.is_abandoned:
         _LOG.warning(
@@ -136,27 +126,6 @@ def serve(serving: Serving) -> None:
         )
         sys.stderr.flush()
         os._exit(0)
-
-
-def _bind_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to an address; it does not accept connections yet.
-
-    Raises
-    ------
-    OptionError
-        Another process uses the address, or the address does not exist.
-    """
-    made = None
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-    except OSError as error:
-        if made is not None:
-            made.close()
-        raise OptionError(f"cannot listen to {host}:{port}: {error.strerror}") from None
-    return made
 
 
 def _limits(serving: Serving) -> Limits:
@@ -190,7 +159,7 @@ def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, 
         deliver=waiting.deliver,
     )
     warm_up(loop.learner.workspace.configuration)
-    hosts = (*_OWN, serving.host)  # in force while there are no tokens
+    hosts = (*OWN_HOSTS, serving.host)  # in force while there are no tokens
     return loop, application(loop, waiting, tokens=tokens, most=serving.max_requests, hosts=hosts)
 
 
@@ -204,7 +173,7 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
         app=serving.app,
         deliver=waiting.deliver,
     )
-    hosts, most = (*_OWN, serving.host), serving.max_requests
+    hosts, most = (*OWN_HOSTS, serving.host), serving.max_requests
     return follower, follower_application(follower, waiting, tokens=tokens, most=most, hosts=hosts)
 
 
@@ -222,41 +191,3 @@ def _copies_of(serving: Serving, front: Loop | Follower) -> list[LogCopier]:
     if isinstance(front, Loop):
         front.copies = copies
     return copies
-
-
-def _run(app: Application, opened: socket.socket, announce: Callable[[], object]) -> None:
-    """Run an application until a signal arrives; `announce` is called once connections are accepted."""
-
-    def exit_early(number: int, frame: FrameType | None) -> None:
-        del frame
-        raise SystemExit(128 + number)
-
-    async def main() -> None:
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-
-        def end(number: int, frame: FrameType | None) -> None:
-            del number, frame
-            app.stop()
-            loop.call_soon_threadsafe(ended.set)
-
-        def started() -> None:
-            for each in _SIGNALS:
-                signal.signal(each, end)
-            announce()
-
-        await serve_until(ended, app, opened, started)
-
-    for each in _SIGNALS:
-        signal.signal(each, exit_early)  # until connections are accepted
-    with asyncio.Runner(loop_factory=event_loop) as runner:
-        runner.run(main())
-
-
-def _is_own(host: str) -> bool:
-    """Return whether an address is reachable from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

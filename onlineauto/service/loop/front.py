@@ -216,9 +216,9 @@ class Front:
             known = self.join.key_of(event_id, key) if key else None
             if known is not None and known != value:
                 raise RefusedError(f"key {key!r} belongs to a reward of {known} already", status=422)
-            self._check_parts(event_id, bool(key))
-            members = {"RewardId": key} if key else {}
             now = self._now()
+            self._check_parts(event_id, bool(key), now)
+            members = {"RewardId": key} if key else {}
             record = LogRecord("reward", _NOW, event_id, reward=value, key=key)
             self._append("reward", done, now, record, EventId=event_id, RewardValue=value, **members)
 
@@ -251,8 +251,9 @@ class Front:
         """
         self._check_id(event_id)
         with self._lock:
-            self._check_parts(event_id, keyed=False)
-            self._append("activate", done, EventId=event_id)
+            now = self._now()
+            self._check_parts(event_id, keyed=False, now=now)
+            self._append("activate", done, now, EventId=event_id)
 
     def together(self) -> AbstractContextManager[None]:
         """Write all records of a ``with`` block in one group; only one thread may do this."""
@@ -351,13 +352,13 @@ class Front:
         if not event_id or len(event_id.encode()) > self.limits.name_bytes:
             raise RefusedError(f"the event id has 1 to {self.limits.name_bytes} bytes")
 
-    def _check_parts(self, event_id: str, keyed: bool) -> None:
+    def _check_parts(self, event_id: str, keyed: bool, now: float) -> None:
         """Reject a reward if its decision has too many, since they would take memory without limit."""
         parts = self.join.parts_of(event_id, keyed=keyed)
         if parts >= self.limits.parts:
             raise RefusedError(f"event {event_id!r} has {parts} rewards already", status=429)
         early = 0 if self.join.is_known(event_id) else self.join.early
-        self._check_room(early, "rewards wait for their decisions", self._now())
+        self._check_room(early, "rewards wait for their decisions", now)
 
     def _check_room(self, pending: int, what: str, now: float) -> None:
         """Reject a record if too many wait."""

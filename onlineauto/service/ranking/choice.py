@@ -47,8 +47,8 @@ def choose(pmf: Sequence[float], excluded: Iterable[int], seed: int) -> RankedAc
     >>> choose([0.25, 0.5, 0.25], [1], seed=0)
     RankedActions(actions=[0, 2, 1], probabilities=[0.5, 0.5, 0.0])
     """
-    chances = [float(each) for each in pmf]
-    for action in (out := set(excluded)):
+    chances, out = list(pmf), set(excluded)
+    for action in out:
         chances[action] = 0.0
     total = sum(chances)
     if total <= 0.0:
@@ -69,6 +69,7 @@ def certain_choice(action: int, count: int) -> RankedActions:
 
 def _first(action: int, chances: list[float]) -> RankedActions:
     order = sorted(range(len(chances)), key=chances.__getitem__, reverse=True)
-    order.remove(action)
-    order.insert(0, action)
+    if order[0] != action:
+        order.remove(action)
+        order.insert(0, action)
     return RankedActions(order, [chances[each] for each in order])

@@ -21,7 +21,7 @@ from onlineauto.errors import OptionError, StoreError, UnreachableError, install
 from onlineauto.tune.store.urls import without_password
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _WAL_PAGES: Final = 1000
 _WAL_PAGES_IF_SHORT: Final = 100
@@ -37,8 +37,15 @@ _SYNCHRONOUS: Final = ("normal", "full")
 _FORMS: Final = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
-def connect(url: str) -> sa.Engine:
+def connect(url: str, *, open_file: Callable[[Path], Any] | None = None) -> sa.Engine:
     """Return an engine for the database at `url`, which opens connections on demand.
+
+    Parameters
+    ----------
+    url : str
+        The URL.
+    open_file : callable, optional
+        Opens a file of SQLite for reading; by default the file is created if it is missing.
 
     Raises
     ------
@@ -51,7 +58,7 @@ def connect(url: str) -> sa.Engine:
         raise OptionError(f"{without_password(url)!r} is not the URL of a store; valid is {_FORMS}") from None
     name = parsed.get_backend_name()
     if name == "sqlite":
-        return _sqlite(parsed)
+        return _sqlite(parsed, open_file)
     if name in ("postgresql", "postgres"):
         return _postgres(parsed)
     raise OptionError(f"a store cannot be in {name}; valid is {_FORMS}")
@@ -66,7 +73,7 @@ def hide_password(url: str) -> str:
     return without_password(sa.make_url(url).render_as_string(hide_password=True))
 
 
-def _sqlite(url: sa.URL) -> sa.Engine:
+def _sqlite(url: sa.URL, open_file: Callable[[Path], Any] | None) -> sa.Engine:
     if not url.database or url.database == ":memory:":
         raise OptionError(
             "a store in SQLite needs a file: sqlite:///study.db; without storage it is in memory"
@@ -79,20 +86,24 @@ def _sqlite(url: sa.URL) -> sa.Engine:
     if synchronous not in _SYNCHRONOUS or set(url.query) - {"synchronous"}:
         raise OptionError(f"{url.render_as_string()}: what may follow is ?synchronous=full, and nothing else")
     opened = url.set(query={}, database=str(file))
-    engine = sa.create_engine(opened, connect_args={"timeout": _BUSY, "check_same_thread": False})
+    how: dict[str, Any] = {"connect_args": {"timeout": _BUSY, "check_same_thread": False}}
+    if open_file is not None:
+        how = {"creator": lambda: open_file(file)}
+    engine = sa.create_engine(opened, **how)
     first: list[os.stat_result] = []
 
     @sa.event.listens_for(engine, "connect")
     def _begin_life(connection: Any, _: object) -> None:
         connection.isolation_level = None  # the listener below begins transactions
         connection.text_factory = _text
-        cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode = WAL")
-        cursor.execute(f"PRAGMA synchronous = {synchronous}")
-        pages = _WAL_PAGES if shutil.disk_usage(folder).free > _SHORT else _WAL_PAGES_IF_SHORT
-        cursor.execute(f"PRAGMA wal_autocheckpoint = {pages}")
-        cursor.execute(f"PRAGMA journal_size_limit = {pages * 4096}")
-        cursor.close()
+        if open_file is None:
+            cursor = connection.cursor()
+            cursor.execute("PRAGMA journal_mode = WAL")
+            cursor.execute(f"PRAGMA synchronous = {synchronous}")
+            pages = _WAL_PAGES if shutil.disk_usage(folder).free > _SHORT else _WAL_PAGES_IF_SHORT
+            cursor.execute(f"PRAGMA wal_autocheckpoint = {pages}")
+            cursor.execute(f"PRAGMA journal_size_limit = {pages * 4096}")
+            cursor.close()
         if not first:
             first.append(file.stat())
 
@@ -210,7 +221,7 @@ def _advice(error: DBAPIError) -> str:
     advice = {
         sqlite3.SQLITE_READONLY: "a study is written to when it is opened: copy the file, and FILE-wal if "
         "there is one, to a folder that you may write to",
-        sqlite3.SQLITE_BUSY: "a process has held the lock of the file for a minute, or the file system, as "
+        sqlite3.SQLITE_BUSY: "a process holds the lock of the file, or the file system, as "
         "some network file systems, has no locks: then keep the file on a local disk, or the study in "
         "PostgreSQL",
         sqlite3.SQLITE_PROTOCOL: "the file system does not lock files: keep the file on a local disk, or the "

@@ -121,6 +121,24 @@ def prepare(connection: sa.Connection, url: str) -> None:
     if not sa.inspect(connection).has_table(_VERSIONS.name):
         _TABLES.create_all(connection)
         connection.execute(_VERSIONS.insert().values(version=SCHEMA))
+    _check_version(connection, url)
+
+
+def is_prepared(connection: sa.Connection, url: str) -> bool:
+    """Return whether there are tables, without creating them.
+
+    Raises
+    ------
+    StoreError
+        The tables were created by a later version of onlineauto or by another program.
+    """
+    if not sa.inspect(connection).has_table(_VERSIONS.name):
+        return False
+    _check_version(connection, url)
+    return True
+
+
+def _check_version(connection: sa.Connection, url: str) -> None:
     version = connection.execute(sa.select(sa.func.max(_VERSIONS.c.version))).scalar()
     if version is None:
         raise StoreError(f"{url} is damaged: its schema has no version")

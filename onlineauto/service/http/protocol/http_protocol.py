@@ -11,6 +11,7 @@ import time
 from collections import deque
 from contextlib import aclosing
 from email.utils import formatdate
+from enum import StrEnum
 from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol, cast
@@ -30,9 +31,19 @@ if TYPE_CHECKING:
 _STATUS: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 _BODILESS: Final = (204, 304)
 _CLOSE: Final = b"connection: close\r\n"
+_KEEP: Final = b"connection: keep-alive\r\n"
+"""For HTTP/1.0, in which a connection closes by default."""
 _UNREADABLE: Final = problem("the request is not HTTP", 400)
 _READ: Final = 65536
 """Bytes of an answer that a slow client reads within `ConnectionLimits.answer_seconds`."""
+
+
+class Part(StrEnum):
+    """The part of a request that a connection receives; the values name the timeouts."""
+
+    NONE = "idle"
+    HEAD = "head"
+    BODY = "body"
 
 
 class HttpApplication(Protocol):
@@ -62,12 +73,12 @@ class HttpProtocol(asyncio.Protocol):
         self._target = b""
         self._lines: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        self._in_head = self._in_request = self._is_last = self._is_paused = False
+        self._part = Part.NONE
+        self._is_last = self._is_paused = self._is_advancing = False
         self._run_bytes = self._body_bytes = self._unsent = 0
         self._reading: Request | None = None  # its head is complete, its body is not
         self._queue: deque[Request] = deque()  # whole requests
         self._current: Request | None = None  # is being answered
-        self._is_advancing = False
         self._stream: asyncio.Task[None] | None = None
 
     # -- the connection --------------------------------------------------------------------------------
@@ -115,10 +126,8 @@ class HttpProtocol(asyncio.Protocol):
             return "answer" if now - self._stalled > limits.answer_seconds else ""
         if not self.is_waiting:
             return ""
-        in_body = self._in_request and not self._in_head
-        if now - self.since <= (limits.body_seconds if in_body else limits.header_seconds):
-            return ""
-        return "body" if in_body else "head" if self._in_request else "idle"
+        most = limits.body_seconds if self._part is Part.BODY else limits.header_seconds
+        return self._part if now - self.since > most else ""
 
     def drop(self, status: int, message: str) -> None:
         """Close the connection, with an answer unless `status` is 0 or its request is answered already."""
@@ -184,7 +193,7 @@ class HttpProtocol(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Begin a request, whose time limit starts with its first byte."""
         self._wait()
-        self._in_request = self._in_head = True
+        self._part = Part.HEAD
         self._target, self._lines, self._body = b"", [], []
         self._run_bytes = self._body_bytes = 0
 
@@ -194,7 +203,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header, and discard a trailer of a chunked body."""
-        if self._in_head:
+        if self._part is Part.HEAD:
             self._lines.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -202,17 +211,19 @@ class HttpProtocol(asyncio.Protocol):
         parser = self._parser
         if parser.should_upgrade():  # the parser would pass its body on as bytes of another protocol
             return
-        self._in_head, self._run_bytes = False, 0
+        self._part, self._run_bytes = Part.BODY, 0
         headers, size, is_clear = _headers_of(tuple(self._lines))
         self._check_head(size + len(self._target))
         if not is_clear:
             raise RefusedError("a request has one Host header")
-        if not parser.should_keep_alive() and parser.get_http_version() == "0.9":
+        version, keeps = parser.get_http_version(), parser.should_keep_alive()
+        if version == "0.9":
             raise RefusedError("the request is not HTTP/1.0 or HTTP/1.1")
         method = parser.get_method()
         found, path = self._app.find(method, self._target)
         request = self._reading = Request(headers, path, self._send)
-        request.has_body, request.closes = method != b"HEAD", not parser.should_keep_alive()
+        request.has_body, request.closes = method != b"HEAD", not keeps
+        request.is_http_1_0 = version == "1.0"
         if isinstance(found, Reply):
             request.refusal = found
         else:
@@ -224,7 +235,7 @@ class HttpProtocol(asyncio.Protocol):
         if "expect" in headers:
             if request.refusal is not None:
                 request.closes = True  # the body may not follow
-            elif self.is_waiting and parser.get_http_version() != "1.0":
+            elif self.is_waiting and version != "1.0":
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
@@ -244,7 +255,7 @@ class HttpProtocol(asyncio.Protocol):
         request, self._reading = self._reading, None
         if request is None:  # with an offer of another protocol
             return
-        self._in_request = False
+        self._part = Part.NONE
         request.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if not request.is_ended:
             self._queue.append(request)
@@ -307,7 +318,7 @@ class HttpProtocol(asyncio.Protocol):
             return
         closes = request.closes or reply.stream is not None
         closes = closes or (self._is_last and not self._queue and self._reading in (None, request))
-        head = _head_of(reply, _CLOSE if closes else b"")
+        head = _head_of(reply, _CLOSE if closes else _KEEP if request.is_http_1_0 else b"")
         self.transport.write(head + reply.body if request.has_body else head)
         if reply.stream is not None and request.has_body:
             self._stream = self._loop.create_task(self._copy(reply.stream))

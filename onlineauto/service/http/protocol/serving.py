@@ -1,24 +1,31 @@
-"""``serve_until``: accept connections over a socket until an event is set, and answer what was received."""
+"""``run_until_signal``: accept connections over a socket until a signal, and answer what was received."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import signal
+import socket
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from onlineauto.errors import OptionError
 from onlineauto.service.http.protocol.connections import BACKLOG
 from onlineauto.service.http.protocol.http_protocol import HttpProtocol
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
+    from types import FrameType
 
-    from onlineauto.service.http.app import Application
+    from onlineauto.service.http.router import Router
 
 _GRACE: Final = 10.0
 """Seconds for which connections are answered after the end."""
 _LOOK: Final = 0.05
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+"""Names of this machine, which a server without tokens accepts as host names."""
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
@@ -31,7 +38,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 
 async def serve_until(
-    ended: asyncio.Event, app: Application, opened: socket.socket, started: Callable[[], object]
+    ended: asyncio.Event, app: Router, opened: socket.socket, started: Callable[[], object]
 ) -> None:
     """Serve an application.
 
@@ -39,7 +46,7 @@ async def serve_until(
     ----------
     ended : asyncio.Event
         Ends the service.
-    app : Application
+    app : Router
         The application.
     opened : socket
         A bound socket; it is closed.
@@ -56,3 +63,62 @@ async def serve_until(
         until = loop.time() + _GRACE
         while len(app.connections) and loop.time() < until:
             await asyncio.sleep(_LOOK)
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address; it does not accept connections yet.
+
+    Raises
+    ------
+    OptionError
+        Another process uses the address, or the address does not exist.
+    """
+    made = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError as error:
+        if made is not None:
+            made.close()
+        raise OptionError(f"cannot listen to {host}:{port}: {error.strerror}") from None
+    return made
+
+
+def run_until_signal(app: Router, opened: socket.socket, announce: Callable[[], object]) -> None:
+    """Run an application until a signal arrives; `announce` is called once connections are accepted."""
+
+    def exit_early(number: int, frame: FrameType | None) -> None:
+        del frame
+        raise SystemExit(128 + number)
+
+    async def main() -> None:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+        def end(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            app.stop()
+            loop.call_soon_threadsafe(ended.set)
+
+        def started() -> None:
+            for each in _SIGNALS:
+                signal.signal(each, end)
+            announce()
+
+        await serve_until(ended, app, opened, started)
+
+    for each in _SIGNALS:
+        signal.signal(each, exit_early)  # until connections are accepted
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        runner.run(main())
+
+
+def is_own(host: str) -> bool:
+    """Return whether an address is reachable from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,241 @@
+"""``serve_studies``: a live page of the studies of a store, which only reads the store."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import msgspec
+
+from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard
+from onlineauto.service.http.page import page_reply
+from onlineauto.service.http.protocol.connections import Connections
+from onlineauto.service.http.protocol.serving import OWN_HOSTS, bind_socket, is_own, run_until_signal
+from onlineauto.service.http.reply import JSON, Reply
+from onlineauto.service.http.router import Router
+from onlineauto.service.http.tokens import Tokens
+from onlineauto.service.refused import RefusedError
+from onlineauto.tune.store.store_reader import StoreReader
+from onlineauto.tune.watching import StudyWatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection
+
+    from onlineauto.service.http.endpoint import Request
+    from onlineauto.tune.store.store_reader import StoredStudy
+
+_PAGE: Final = Path(__file__).with_name("studies.html")
+_SWEEP: Final = 0.5
+_LISTING: Final = 0.5
+"""Seconds that a list may read studies that have changed; the others follow with the next list."""
+_PAUSE: Final = 9.0
+"""A study is described again only after this multiple of the time that its last description took."""
+_MOST_RECORDS: Final = 200_000
+"""Records of all studies in memory; beyond them, the study that was used longest ago is forgotten."""
+
+
+class StudyHandlers:
+    """Answers requests about the studies of a store.
+
+    Parameters
+    ----------
+    url : str
+        The URL of the store.
+
+    Raises
+    ------
+    OptionError
+        The URL is not valid, or the file does not exist.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url, self._lock = url, Lock()
+        self._reader: StoreReader | None = StoreReader(url)
+        self._watches: dict[str, StudyWatch] = {}  # the one that was used last is at the end
+        self._described: dict[
+            str, tuple[int, bytes, float]
+        ] = {}  # version, text, when there may be a new one
+        self._summaries: dict[str, tuple[int, dict[str, Any]]] = {}
+
+    def stored(self) -> list[StoredStudy]:
+        """Return the studies of the store.
+
+        Raises
+        ------
+        OnlineautoError
+            The store cannot be read.
+        """
+        if self._reader is None:
+            self._reader = StoreReader(self._url)
+        return self._reader.studies()
+
+    def close(self) -> None:
+        """Close the store; the next request opens it again."""
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
+        self._watches, self._described, self._summaries = {}, {}, {}
+
+    async def page(self, request: Request) -> Reply:
+        """Return the page."""
+        del request
+        return page_reply(_PAGE)
+
+    async def studies(self, request: Request) -> Reply:
+        """Return the name of each study, its trials by state, and its best trial."""
+        return await asyncio.to_thread(self._answer, request, self._list)
+
+    async def study(self, request: Request) -> Reply:
+        """Return the state of a study, as far as a page displays it, and the leases of its jobs."""
+        return await asyncio.to_thread(self._answer, request, partial(self._study, request.path["study"]))
+
+    def _answer(self, request: Request, answer: Callable[[], tuple[str, bytes]]) -> Reply:
+        """Return an answer, or 304 if the client has it; after an error, the store is opened again."""
+        with self._lock:
+            try:
+                tag, body = answer()
+            except RefusedError:
+                raise
+            except OnlineautoError as error:
+                self.close()
+                raise RefusedError(str(error), status=503) from None
+        headers = (*JSON, (b"etag", tag.encode()), (b"cache-control", b"no-cache"))
+        if request.headers.get("if-none-match") == tag:
+            return Reply(304, headers=headers)
+        return Reply(200, body, headers)
+
+    def _list(self) -> tuple[str, bytes]:
+        """Return all studies, each as far as it was read; changed ones are read within a limited time."""
+        rows, until = [], time.monotonic() + _LISTING
+        for name, version, jobs in self.stored():
+            known, summary = self._summaries.get(name, (0, {}))
+            if known != version and time.monotonic() < until:
+                try:
+                    watch = self._watch(name)
+                    self._summaries[name] = watch.follow(), watch.summary()
+                    summary = self._summaries[name][1]
+                except OnlineautoError as error:
+                    summary = {"error": str(error)}
+            rows.append({"name": name, "records": version, "jobs": jobs, **summary})
+        body = msgspec.json.encode(rows)
+        return f'"{crc32(body):x}"', body
+
+    def _study(self, name: str) -> tuple[str, bytes]:
+        if name not in (known := [each.name for each in self.stored()]):
+            some = ", ".join(map(repr, known[:10])) or "none"
+            raise RefusedError(f"the store has no study {name!r}; it has {some}", status=404)
+        try:
+            watch = self._watch(name)
+        except OptionError as error:
+            raise RefusedError(f"study {name!r}: {error}", status=422) from None
+        version, leases, began = watch.follow(), watch.leases(), time.monotonic()
+        described = self._described.get(name, (0, b"", began))
+        if described[0] != version and began >= described[2]:
+            text = msgspec.json.encode(watch.describe())
+            until = time.monotonic() + _PAUSE * (time.monotonic() - began)
+            described = self._described[name] = version, text, until
+        ends = crc32(repr([(*each[:3], each.until, each.step) for each in leases]).encode())
+        body = {"study": msgspec.Raw(described[1]), "leases": [each._asdict() for each in leases]}
+        return f'"{described[0]}-{ends:x}"', msgspec.json.encode(body)
+
+    def _watch(self, name: str) -> StudyWatch:
+        """Return a study; forget those that were used longest ago if there are too many records."""
+        assert self._reader is not None
+        watch = self._watches.pop(name, None) or StudyWatch(self._reader.study(name))
+        self._watches[name] = watch
+        while len(self._watches) > 1 and sum(each.version for each in self._watches.values()) > _MOST_RECORDS:
+            oldest = next(iter(self._watches))
+            del self._watches[oldest]
+            self._described.pop(oldest, None)
+        return watch
+
+
+def study_app(handlers: StudyHandlers, tokens: Tokens, *, hosts: Collection[str] = OWN_HOSTS) -> Router:
+    """Return the application of a store.
+
+    Parameters
+    ----------
+    handlers : StudyHandlers
+        Its handlers.
+    tokens : Tokens
+        A token with the scope ``read`` may see studies.
+    hosts : collection of str
+        Accepted host names while there are no tokens.
+    """
+    guard = RequestGuard(tokens, lambda *_: None, hosts=hosts)
+    batch, connections = RequestBatch(nullcontext), Connections()
+    endpoints = {
+        path: {"GET": Endpoint(guard, handler, name=handler.__name__, scope=scope, body_bytes=0, batch=batch)}
+        for path, handler, scope in (
+            ("/", handlers.page, None),
+            ("/v1/studies", handlers.studies, "read"),
+            ("/v1/studies/{study}", handlers.study, "read"),
+        )
+    }
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        sweeping = asyncio.create_task(_sweep(connections))
+        try:
+            yield
+        finally:
+            sweeping.cancel()
+            handlers.close()
+
+    return Router(endpoints, connections, running)
+
+
+def serve_studies(
+    url: str, *, host: str, port: int, tokens: str | None, announce: Callable[[str], object]
+) -> None:
+    """Serve the page of a store until a signal arrives.
+
+    Parameters
+    ----------
+    url : str
+        The URL of the store.
+    host : str
+        The address to listen to.
+    port : int
+        The port; 0 for any free one.
+    tokens : str or None
+        File of tokens; None for no tokens.
+    announce : callable
+        Receives the address of the page once it is served.
+
+    Raises
+    ------
+    OptionError
+        The store does not exist, the address is in use, or it is reachable from other machines and there are
+        no tokens.
+    StoreError
+        The store cannot be read.
+    """
+    if tokens is not None and not Path(tokens).is_file():
+        raise OptionError(f"--tokens {tokens}: there is no such file")
+    known = Tokens(tokens)
+    if not known and not is_own(host):
+        raise OptionError(
+            f"{host} is reachable from other machines, but there are no tokens: onlineauto loop FOLDER "
+            "--new_token read makes one, and --tokens FOLDER/tokens uses it"
+        )
+    handlers = StudyHandlers(url)
+    handlers.stored()
+    app = study_app(handlers, known, hosts=(*OWN_HOSTS, host))
+    with bind_socket(host, port) as opened:
+        address = f"http://{host}:{opened.getsockname()[1]}/"
+        run_until_signal(app, opened, partial(announce, address))
+
+
+async def _sweep(connections: Connections) -> None:
+    """Close connections that have waited for too long."""
+    while True:
+        await asyncio.sleep(_SWEEP)
+        connections.sweep(asyncio.get_running_loop().time())
