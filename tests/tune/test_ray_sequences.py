@@ -152,7 +152,12 @@ def test_asha_stops_the_worse_of_four_trials() -> None:
     scheduler = Asha("stopping")
     scheduler.begin(Setting(space=SPACE, max_resource=3, eta=2))
     trials = zip(begin(scheduler, 4), [10.0, 8.0, 6.0, 4.0], strict=True)
-    assert [scheduler.on_report(trial, 2, -reward) for trial, reward in trials] == [CONTINUE, STOP, STOP, STOP]
+    assert [scheduler.on_report(trial, 2, -reward) for trial, reward in trials] == [
+        CONTINUE,
+        STOP,
+        STOP,
+        STOP,
+    ]
 
 
 def test_asha_is_saved_and_restored() -> None:
