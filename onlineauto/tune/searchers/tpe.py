@@ -5,8 +5,9 @@ the density of both. It draws candidates from the good density and proposes the 
 ratio of the two densities.
 
 Losses are compared at the highest resource that enough trials have reached: as many as there are parameters,
-and two more. At most half of these trials count as good, because losses with less resource may mislead. Trials
-with less resource rank after them, in decreasing order of resource, because a scheduler has stopped them.
+and two more. At most half of these trials count as good, because losses with less resource may mislead.
+Trials with less resource rank after them, in decreasing order of resource, because a scheduler has stopped
+them.
 
 In a space with conditional parameters, an observation has no effect on a parameter that it does not have.
 More configs count as good there, because they divide among the branches, and all kernels have the same width:

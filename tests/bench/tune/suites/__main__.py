@@ -17,6 +17,7 @@ import argparse
 import json
 import sys
 from collections import defaultdict
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,7 @@ def normalised(lines: Sequence[str]) -> tuple[Runs, dict[tuple[str, str], list[f
 def table(lines: Sequence[str], file: Path | None = None) -> None:
     """Print a row for each suite and tuner, and write the medians over the budget to a file."""
     runs, costs = normalised(lines)
-    medians: dict[str, dict[str, list[float]]] = defaultdict(dict)
+    medians: dict[str, dict[str, list[float | None]]] = defaultdict(dict)
     print("| suite | tuner | problems | seeds | quarter | quartile | median | quartile | CPU ms a job |")
     for suite in dict.fromkeys(problem.suite for problem in PROBLEMS):
         chosen = [tuners for (of, _), tuners in runs.items() if of == suite]
@@ -88,7 +89,8 @@ def table(lines: Sequence[str], file: Path | None = None) -> None:
             problems = sum(who in tuners for tuners in chosen)
             if not len(found):
                 continue
-            medians[suite][who] = np.round(np.median(found, axis=0), 4).tolist()
+            course = np.median(found, axis=0)
+            medians[suite][who] = [round(each, 4) if isfinite(each) else None for each in course.tolist()]
             quarter = float(np.median(found[:, len(found[0]) // 4 - 1]))
             low, middle, high = np.quantile(found[:, -1], [0.25, 0.5, 0.75])
             counts = f"{problems} | {len(found) / problems:.3g}"
