@@ -81,8 +81,9 @@ def test_a_job_pays_for_the_levels_that_are_new(monkeypatch: pytest.MonkeyPatch)
     instance = instance_of("curves")
 
     def tuner(*_: object) -> running.Tuner:
-        for job in [([0] * 5, 9, 0.0), ([0] * 5, 27, 0.0), ([1] * 5, 1, 0.0)]:
-            yield job  # noqa: UP028 - losses are sent, which a list would not take
+        yield [0] * 5, 9, 0.0
+        yield [0] * 5, 27, 0.0
+        yield [1] * 5, 1, 0.0
 
     monkeypatch.setattr(running, "_ours", tuner)
     regrets = run("random", instance, 0).regrets
