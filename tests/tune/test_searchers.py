@@ -196,19 +196,6 @@ def test_tpe_compares_at_the_highest_resource_that_enough_have_come_to() -> None
     assert sorted([*good, *others]) == list(range(60))
 
 
-def test_tpe_prefers_the_better_half_of_few_full_trials_to_the_best_short_ones() -> None:
-    searcher = TpeSearcher()
-    searcher.begin(Space({"x": Float(0, 1)}), seed=0)
-    for number in range(60):
-        config = searcher.ask()
-        assert config is not None
-        searcher.on_result(config, 1, -float(number))
-        if number < 4:
-            searcher.on_result(config, 9, float(number))
-    good, _ = searcher._split()
-    assert good.tolist() == [0, 1]
-
-
 def test_a_trial_that_is_running_or_failed_counts_as_bad() -> None:
     searcher = TpeSearcher(startup=1)
     searcher.begin(Space({"x": Float(0, 1)}), seed=0)

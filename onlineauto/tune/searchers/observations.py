@@ -18,9 +18,9 @@ _CUT = 2.0
 _ENOUGH = 25
 
 
-def compared_level(levels: Sequence[int], enough: int = _ENOUGH) -> int:
-    """Return the highest resource that `enough` trials, or all, have reached, from the resource of each."""
-    return sorted(levels)[max(len(levels) - enough, 0)]
+def compared_level(levels: Sequence[int]) -> int:
+    """Return the highest resource that 25 trials, or all of them, have reached, from the resource of each."""
+    return sorted(levels)[max(len(levels) - _ENOUGH, 0)]
 
 
 class Observations:

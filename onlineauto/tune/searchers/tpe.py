@@ -4,10 +4,8 @@ The tree-structured Parzen estimator splits the tried configs into a few good on
 the density of both. It draws candidates from the good density and proposes the candidate with the largest
 ratio of the two densities.
 
-Losses are compared at the highest resource that enough trials have reached: as many as there are parameters,
-and two more. At most half of these trials count as good, because losses with less resource may mislead.
-Trials with less resource rank after them, in decreasing order of resource, because a scheduler has stopped
-them.
+Losses are compared at the highest resource that enough trials have reached. Trials with less resource rank
+after them, in decreasing order of resource, because a scheduler has stopped them.
 
 In a space with conditional parameters, an observation has no effect on a parameter that it does not have.
 More configs count as good there, because they divide among the branches, and all kernels have the same width:
@@ -15,8 +13,6 @@ with narrow kernels, a branch that is good early hides the others.
 
 If parameters have a prior, its logarithm is added to that of the ratio, with a weight that decreases with the
 number of results. The effect of a wrong prior therefore ends.
-
-Source for the compared resource: Falkner and others: BOHB, 2018.
 
 Source for priors: Hvarfner and others: PiBO, 2022; Mallik and others: PriorBand, 2023.
 """
@@ -53,8 +49,6 @@ _OF_CELL = 0.5
 """Minimum width of kernels as a part of the width of a whole number."""
 _PRIOR = 10.0
 """The weight of a prior's logarithm in a proposal is this number divided by the number of results."""
-_GOOD_OF_COMPARED = 0.5
-"""The largest share of the trials with the compared resource that counts as good."""
 _MORE_GOOD = 1.5
 """The factor of the share that counts as good in a space with conditions."""
 
@@ -194,10 +188,9 @@ class TpeSearcher(Searcher):
         """Return the rows of good configs and of other configs, the oldest first."""
         levels, losses = self._levels[: self._size], self._losses[: self._size]
         tried = levels[levels > 0]
-        compared = compared_level(tried.tolist(), len(self.space.parameters) + 2)
+        compared = compared_level(tried.tolist())
         share = min(self._good * _MORE_GOOD, 1) if self._is_conditional else self._good
-        most = max(share, _GOOD_OF_COMPARED) * np.count_nonzero(tried >= compared)
-        count = min(ceil(share * len(tried)), ceil(most), _MOST_GOOD)
+        count = min(ceil(share * len(tried)), _MOST_GOOD)
         if self._of_several:
             rows = np.array(sorted(self._of_several))
             best = rows[ranked(np.array([self._of_several[row] for row in rows.tolist()]), count)]
