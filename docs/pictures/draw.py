@@ -54,6 +54,26 @@ MEMBERS = {
 _SIDES = {"VW -q ::": "VW -q ::", "stack": "the ensemble", "champion": "the champion alone"}
 """By side of `tests.bench.speed_kinds`: what the picture calls it."""
 
+_TUNERS = {
+    "HPOLib": ["TPE: the default", "Optuna TPE", "CMA-ES", "random"],
+    "bbob": ["TPE: the default", "Optuna TPE", "CMA-ES", "random"],
+    "MF-Hartmann": [
+        "Hyperband, TPE: the default",
+        "Optuna TPE + Hyperband pruner",
+        "NePS PriorBand",
+        "DEHB",
+        "random",
+    ],
+    "curves": [
+        "Hyperband, TPE: the default",
+        "Optuna TPE + Hyperband pruner",
+        "NePS PriorBand",
+        "DEHB",
+        "random",
+    ],
+}
+"""By suite of `tests.bench.tune.suites`: the tuners in the picture."""
+
 EXPLORERS: dict[str, dict[str, Any]] = {
     "greedy, epsilon 0.2": {"epsilon": 0.2},
     "softmax, lambda 5": {"softmax": True, "lambda": 5.0},
@@ -97,6 +117,7 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     yield "cluster", _cluster(dark=dark)
     yield "elastic", _elastic(dark=dark)
     yield "speed", _speed(dark=dark)
+    yield "regret", _regret(dark=dark)
 
 
 def main(folder: Path) -> None:
@@ -278,6 +299,31 @@ def _speed(*, dark: bool) -> Picture:
             axes.set_ylim(bottom=0)
             axes.set_title("\n".join(wrap(kind, 44)), size=8)
         picture.figure.axes[0].legend(loc="upper right")
+    return picture
+
+
+def _regret(*, dark: bool) -> Picture:
+    """Draw how far from the optimum tuners are, over the budget, on four suites."""
+    recorded = msgspec.json.decode((DATA / "regret.json").read_bytes())
+    note = (
+        "medians over problems and seeds: 0 is the optimum, 1 is random configs at the end"
+    )
+    picture = Picture(9, 6.4, title="Regret over the budget", note=note, dark=dark)
+    with picture.drawing() as look:
+        for axes, (suite, tuners) in zip(
+            picture.figure.subplots(2, 2).flat, _TUNERS.items(), strict=True
+        ):
+            for at, who in enumerate(tuners):
+                course = [
+                    float("nan") if each is None else each for each in recorded[suite][who]
+                ]
+                parts = [100 * (part + 1) / len(course) for part in range(len(course))]
+                color = look.quiet if who == "random" else look.series[at]
+                axes.plot(parts, course, color=color, label=who)
+            axes.set_ylim(0, 3)
+            axes.set_title(suite, size=9)
+            axes.set_xlabel("percent of the budget")
+            axes.legend(loc="upper right", fontsize=7)
     return picture
 
 
