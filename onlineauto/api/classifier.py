@@ -47,9 +47,9 @@ class AutoMLClassifier(SingleLines):
     Labels are texts, numbers and truth values, and new classes may appear at any time, up to `max_labels`.
     None and NaN are missing labels. Equal labels are one class, named by the first of them: True, 1 and 1.0
     are equal, the text ``"1"`` is not. An ensemble learns all classes at once: regressions on the features,
-    on waves of the numbers, and on pairs of words. Besides, a logistic model of the first class against the
-    rest searches for the features to cross and the learning rate, with several live configs at once. While
-    there are two classes, it is a member of the ensemble. `champion` and `history` belong to that search.
+    on waves of the numbers, and on pairs of words, and boosted trees. Besides, a logistic model of the first
+    class against the rest searches for the features to cross and the learning rate, with several live configs
+    at once. While there are two classes, it is a member of the ensemble. `champion` and `history` belong to that search.
     Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
 
     Examples
@@ -80,6 +80,8 @@ class AutoMLClassifier(SingleLines):
     max_labels : int
         Maximum number of classes, since each takes memory: up to 4 MB by default. A label beyond is an error,
         and its event is not learnt. It is an attribute, too, which may be set at any time.
+    trees : bool
+        Fit boosted trees to the last 8,192 events, after 512 events for the first time.
     **options
         Further options of a model, named as on the command line.
 
@@ -103,6 +105,7 @@ class AutoMLClassifier(SingleLines):
         begin_with: Sequence[str] = (),
         hash_bits: int = HASH_BITS,
         max_labels: int = MAX_LABELS,
+        trees: bool = True,
         **options: Unpack[LearnerOptions],
     ) -> None:
         limit = whole_number(max_labels)
@@ -122,7 +125,7 @@ class AutoMLClassifier(SingleLines):
         )
         self._codes: dict[Hashable, int] = {}
         self._rest: list[Workspace] = []
-        self._ensemble = self._new_ensemble(searched=True)
+        self._ensemble = self._new_ensemble(trees=trees)
 
     @property
     def labels(self) -> list[Any]:
@@ -351,9 +354,9 @@ class AutoMLClassifier(SingleLines):
 
     # -- models ----------------------------------------------------------------------------------------
 
-    def _new_ensemble(self, *, searched: bool) -> ClassEnsemble:
+    def _new_ensemble(self, *, trees: bool = True) -> ClassEnsemble:
         features = self._workspace.configuration[FeatureOptions]
-        return ClassEnsemble(hash_bits=features.bit_precision, searched=searched)
+        return ClassEnsemble(hash_bits=features.bit_precision, searched=True, trees=trees)
 
     def _extra_state(self) -> dict[str, Any]:
         labels, models = self.labels, [model.state(copy=False) for model in self._rest]
@@ -374,7 +377,7 @@ class AutoMLClassifier(SingleLines):
         if "ensemble" in kept:
             self._ensemble = ClassEnsemble.restored(Stored(kept)["ensemble"], len(self._codes))
             return
-        self._ensemble = self._new_ensemble(searched=True)
+        self._ensemble = self._new_ensemble()
         for _ in self._codes:
             self._ensemble.add_class()
 

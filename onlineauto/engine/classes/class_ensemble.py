@@ -23,6 +23,7 @@ from onlineauto.engine.classes.class_kernels import (
     run_classes,
 )
 from onlineauto.jit import Sealed
+from onlineauto.learners.trees import make_fit, make_row, make_trees, restore_trees, trees_state, widened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.stored import Stored
 
-VERSION: Final = 1
-"""The version of the section of a model file."""
+VERSION: Final = 2
+"""The version of the section of a model file. Version 1 has no trees."""
 _SEED = 20_261_126
 _PRIOR = 5.0
 _FEW = 2
@@ -48,6 +49,8 @@ class ClassEnsemble:
         The weights of the logistic regressions are a table of 2^hash_bits rows.
     searched : bool
         True if a search predicts the classes, too: predictions begin with those of the search.
+    trees : bool
+        Whether there are trees among the members.
 
     Attributes
     ----------
@@ -55,7 +58,7 @@ class ClassEnsemble:
         Number of classes so far.
     """
 
-    def __init__(self, *, hash_bits: int, searched: bool) -> None:
+    def __init__(self, *, hash_bits: int, searched: bool, trees: bool = True) -> None:
         self.n_classes = 0
         self._scratch = _scratch(_FEW, 256)
         n = len(Score)
@@ -74,11 +77,17 @@ class ClassEnsemble:
             mix=np.zeros(n),
             fisher=np.eye(n) * _PRIOR,
             bias=np.zeros((2, _FEW)),
+            trees=make_trees(INPUTS, _FEW, on=trees),
         )
         self._sealed: tuple[Sealed[Classes], Sealed[Scratch]] | None = None
         self._classes.mix[Score.SEARCH] = 1.0
         if not searched:
             self.end_search()
+
+    @property
+    def trees(self) -> bool:
+        """Whether there are trees among the members."""
+        return len(self._classes.trees.length) > 0
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without addresses."""
@@ -93,8 +102,8 @@ class ClassEnsemble:
     def begin_again(self) -> None:
         """Forget everything but the classes."""
         searched, k = bool(self._classes.mix[Score.SEARCH]), self.n_classes
-        bits = len(self._classes.logits).bit_length() - 1
-        vars(self).update(vars(ClassEnsemble(hash_bits=bits, searched=searched)))
+        bits, trees = len(self._classes.logits).bit_length() - 1, self.trees
+        vars(self).update(vars(ClassEnsemble(hash_bits=bits, searched=searched, trees=trees)))
         for _ in range(k):
             self.add_class()
 
@@ -169,6 +178,7 @@ class ClassEnsemble:
             "mix": classes.mix.copy(),
             "fisher": classes.fisher.copy(),
             "bias": classes.bias[:, :k].copy(),
+            "trees": trees_state(classes.trees),
         }
 
     @classmethod
@@ -185,7 +195,8 @@ class ClassEnsemble:
         n_rows = stored["hash_rows"].count(1 << 32)
         if n_rows == 0 or n_rows & (n_rows - 1):
             raise stored["hash_rows"].fail("a power of two")
-        self, k = cls(hash_bits=n_rows.bit_length() - 1, searched=False), n_classes
+        trees = "trees" not in stored or not stored["trees"].is_none()
+        self, k = cls(hash_bits=n_rows.bit_length() - 1, searched=False, trees=trees), n_classes
         for _ in range(k):
             self.add_class()
         classes, n = self._classes, len(Score)
@@ -220,8 +231,11 @@ class ClassEnsemble:
         classes.logits[:, :, :k] = 0.0
         classes.logits[rows, :, :k] = logits
         classes.share[:k] = stored["share"].within(classes.share[:k], 0.0, float(np.finfo(np.float64).max))
-        classes.mix[:] = stored["mix"].finite(np.float64, (n,))
-        classes.fisher[:] = stored["fisher"].finite(np.float64, (n, n))
+        n_mixed = len(stored["mix"].finite(np.float64, (n,), (n - 1,)))
+        classes.mix[:n_mixed] = stored["mix"].finite(np.float64, (n_mixed,))
+        classes.fisher[:n_mixed, :n_mixed] = stored["fisher"].finite(np.float64, (n_mixed, n_mixed))
+        if "trees" in stored and trees:
+            restore_trees(stored["trees"], classes.trees, n_inputs=inputs, outputs=k)
         classes.bias[:, :k] = stored["bias"].finite(np.float64, (2, k))
         if (np.linalg.eigvalsh(classes.fisher) <= 0).any() or (classes.bias[1] < 0).any():
             raise stored["fisher"].fail("an information, which is positive definite")
@@ -273,6 +287,8 @@ def _scratch(capacity: int, rows: int) -> Scratch:
         matrix=np.zeros((n, n)),
         step=np.zeros(n),
         sizes=np.zeros(3, np.int64),
+        kept=make_row(),
+        fit=make_fit(INPUTS, capacity),
     )
 
 
@@ -286,4 +302,4 @@ def _widened(classes: Classes, capacity: int) -> Classes:
     rows = np.flatnonzero(classes.logits.any(axis=(1, 2)))
     changed["logits"] = np.zeros((*classes.logits.shape[:-1], capacity), np.float32)
     changed["logits"][rows, :, :k] = classes.logits[rows]
-    return classes._replace(**changed)
+    return classes._replace(**changed, trees=widened(classes.trees, capacity))

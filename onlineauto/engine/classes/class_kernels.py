@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.learners.tree_kernels import Fit, Row, Trees, add_input, begin_row, learn_trees, score_trees
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,6 +56,7 @@ class Score(IntEnum):
     LOG_WAVES = 5
     SHARE = 6
     SEARCH = 7
+    TREES = 8
 
 
 class Tally(IntEnum):
@@ -90,6 +92,8 @@ class Classes(NamedTuple):
         Weights of the scores and their information.
     bias : float64[2, K]
         The level of each class, and its information.
+    trees : Trees
+        Boosted trees.
     """
 
     key: NDArray[np.uint64]
@@ -106,6 +110,7 @@ class Classes(NamedTuple):
     mix: NDArray[np.float64]
     fisher: NDArray[np.float64]
     bias: NDArray[np.float64]
+    trees: Trees
 
 
 class Scratch(NamedTuple):
@@ -129,6 +134,8 @@ class Scratch(NamedTuple):
     matrix: NDArray[np.float64]
     step: NDArray[np.float64]
     sizes: NDArray[np.int64]
+    kept: Row
+    fit: Fit
 
 
 class Rows(NamedTuple):
@@ -201,6 +208,7 @@ def _take(classes: Classes, scratch: Scratch, rows: Rows, event: int) -> None:
     scratch.row[0], scratch.value[0] = 0, 1.0
     scratch.known[0], scratch.of_known[0] = 0, 1.0
     scratch.number[:] = 0.0
+    begin_row(scratch.kept)
     for i in range(rows.start[event], rows.start[event + 1]):
         short_loop()
         key, value = np.uint64(rows.hash[i]) + np.uint64(1), float(rows.value[i])
@@ -211,6 +219,7 @@ def _take(classes: Classes, scratch: Scratch, rows: Rows, event: int) -> None:
             at = classes.input[slot]
             number = classes.number[at]
         if number >= 0:
+            add_input(scratch.kept, at, value)
             variance = classes.moments[2, number] / max(classes.moments[0, number], 1.0)
             value = (value - classes.moments[1, number]) / math.sqrt(variance) if variance > 0.0 else 0.0
         elif value == 1.0 and rows.crossed[i]:
@@ -234,6 +243,9 @@ def _take(classes: Classes, scratch: Scratch, rows: Rows, event: int) -> None:
             scratch.value[i - rows.start[event] + 1],
         )
         n += 1
+        slot = _slot_of(classes, key)
+        if rows.crossed[i] and classes.key[slot] == key and classes.number[classes.input[slot]] < 0:
+            add_input(scratch.kept, classes.input[slot], 1.0)  # after the numbers, which come first
     if words <= MOST_CROSSED:
         for i in range(words):
             short_loop()
@@ -303,6 +315,7 @@ def _score(classes: Classes, scratch: Scratch, searched: NDArray[np.float64], k:
         score[Score.LOG_WAVES, c] = math.log(min(max(score[Score.WAVES, c], _LEAST), 1.0))
         score[Score.SHARE, c] = math.log((classes.share[c] + 0.5) / (total + 0.5 * k))
         score[Score.SEARCH, c] = searched[c]
+    score_trees(classes.trees, scratch.kept, k, score[Score.TREES])
 
 
 @kernel
@@ -436,6 +449,7 @@ def _learn(classes: Classes, scratch: Scratch, code: int, weight: float, k: int)
     _learn_logits(classes, scratch, code, weight, k, Score.PAIRS)
     before = classes.share[code]  # the first events of a class surprise every member
     _learn_mix(classes, scratch, code, weight * before / (before + _NEW), k)
+    learn_trees(classes.trees, scratch.fit, scratch.kept, code, weight, k)
     classes.share[code] += weight
     tally[Tally.EVENTS] += 1
     if tally[Tally.EVENTS] % _ROUND == 0:
