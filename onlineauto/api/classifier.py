@@ -49,8 +49,8 @@ class AutoMLClassifier(SingleLines):
     are equal, the text ``"1"`` is not. An ensemble learns all classes at once: regressions on the features,
     on waves of the numbers, and on pairs of words, and boosted trees. Besides, a logistic model of the first
     class against the rest searches for the features to cross and the learning rate, with several live configs
-    at once. While there are two classes, it is a member of the ensemble. `champion` and `history` belong to that search.
-    Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
+    at once. While there are two classes, it is a member of the ensemble. `champion` and `history` belong to
+    that search. Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class AutoMLClassifier(SingleLines):
         Maximum number of classes, since each takes memory: up to 4 MB by default. A label beyond is an error,
         and its event is not learnt. It is an attribute, too, which may be set at any time.
     trees : bool
-        Fit boosted trees to the last 8,192 events, after 512 events for the first time.
+        Fit boosted trees to the last 8,192 events, after 256 events for the first time.
     **options
         Further options of a model, named as on the command line.
 
@@ -246,7 +246,7 @@ class AutoMLClassifier(SingleLines):
             return np.ones((len(columns[0]), 1))
         each: NDArray[np.float64] = np.array(columns, np.float64).T
         if len(columns) == 1:
-            return np.hstack([each, 1 - each])
+            return np.concatenate([each, 1 - each], axis=1)
         each[:, 1] = 1 - each[:, 1]  # the second model learns what is not of the second class
         each += _LEAST
         each /= each.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Boosted trees over the last events, fitted again after 512, 768, 1,152 and so on.
+"""Boosted trees over the last events, fitted again after 256, 384, 576 and so on.
 
 The rows of the last events are kept. When a fit is due, each of the next `ROUNDS` events grows one tree of
 the next model from the same rows, and then that model replaces the current one. So no event takes long, and
@@ -32,7 +32,7 @@ COLUMNS, BINS = 64, 64
 ROUNDS, DEPTH = 64, 6
 LEAVES = 1 << DEPTH
 SKETCH = 4
-FIRST = 512
+FIRST = 256
 """Learnt events before the first fit. The next fit follows after half as many again, but at most `ROWS`."""
 _RATE, _PENALTY = 0.2, 1.0
 SAMPLE = 1024

@@ -128,6 +128,24 @@ def test_events_together_are_learnt_like_one_by_one() -> None:
     assert many.predict_proba(asked) == pytest.approx(each, abs=1e-6)
 
 
+def test_one_event_is_predicted_and_learnt_like_many() -> None:
+    events = [
+        ({**features, "x bins": f"b{at % 4}"}, label) for at, (features, label) in enumerate(stepped(400))
+    ]
+    events[50] = {**events[50][0], **{f"word {at}": "a" for at in range(90)}}, "yes"
+    [block] = from_dicts([{"context": features, "label": 0} for features, _ in events])
+    block.lines["weight"][:-1] = np.resize([1.0, 0.5, 3.0], 400)
+    codes = [int(label == "yes") for _, label in events]
+    many, one = (ClassEnsemble(hash_bits=10, searched=False) for _ in range(2))
+    for each in (many, one):
+        each.add_class()
+        each.add_class()
+    together = many.run(block, codes)
+    apart = [one.run(block.tail(at).head(1), codes[at : at + 1])[0] for at in range(400)]
+    assert together.tolist() == np.array(apart).tolist()
+    assert many.state()["mix"].tolist() == one.state()["mix"].tolist()
+
+
 def test_a_weight_of_0_teaches_nothing() -> None:
     model = AutoMLClassifier().fit(crossed(50))
     before = model.predict_proba({"a": "x", "b": "p"})

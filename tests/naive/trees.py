@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BoostedTrees"]
 
-ROWS, WIDTH, COLUMNS, BINS, ROUNDS, DEPTH, SKETCH, FIRST, SAMPLE = 8192, 64, 64, 64, 64, 6, 4, 512, 1024
+ROWS, WIDTH, COLUMNS, BINS, ROUNDS, DEPTH, SKETCH, FIRST, SAMPLE = 8192, 64, 64, 64, 64, 6, 4, 256, 1024
 RATE, PENALTY = 0.2, 1.0
 ABSENT, FAR = -1e30, 1e29
 CLEARLY, NONE = 1 + 1e-9, 1e-9
@@ -63,7 +63,7 @@ def cuts_of(values: NDArray[np.float32]) -> list[float]:
 
 
 class BoostedTrees:
-    """Trees that are fitted to the last events at 512 events, and then at half as many again."""
+    """Trees that are fitted to the last events at 256 events, and then at half as many again."""
 
     def __init__(self) -> None:
         self.rows: list[dict[int, float]] = []

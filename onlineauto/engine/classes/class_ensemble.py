@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from onlineauto.engine.classes.class_kernels import (
     Targets,
     run_classes,
 )
-from onlineauto.jit import Sealed
+from onlineauto.jit import Bound, Sealed
 from onlineauto.learners.trees import make_fit, make_row, make_trees, restore_trees, trees_state, widened
 
 if TYPE_CHECKING:
@@ -38,6 +38,16 @@ VERSION: Final = 2
 _SEED = 20_261_126
 _PRIOR = 5.0
 _FEW = 2
+
+
+class _OneEvent(NamedTuple):
+    """The kernel, bound to memory for one event."""
+
+    rows: Rows
+    targets: Targets
+    searched: NDArray[np.float64]
+    result: NDArray[np.float64]
+    run: Bound
 
 
 class ClassEnsemble:
@@ -80,6 +90,8 @@ class ClassEnsemble:
             trees=make_trees(INPUTS, _FEW, on=trees),
         )
         self._sealed: tuple[Sealed[Classes], Sealed[Scratch]] | None = None
+        self._one: _OneEvent | None = None
+        self._bins_of: tuple[list[bytes], NDArray[np.bool_]] = [], np.zeros(0, bool)
         self._classes.mix[Score.SEARCH] = 1.0
         if not searched:
             self.end_search()
@@ -91,7 +103,7 @@ class ClassEnsemble:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without addresses."""
-        return vars(self) | {"_sealed": None}
+        return vars(self) | {"_sealed": None, "_one": None}
 
     def end_search(self) -> None:
         """Let the logistic regressions replace the search in predictions."""
@@ -116,6 +128,7 @@ class ClassEnsemble:
             self._scratch, self._sealed = _scratch(2 * capacity, len(self._scratch.row)), None
         classes.logits[0, 0, k] = -math.log(1.0 + classes.tally[Tally.EVENTS])
         self.n_classes += 1
+        self._one = None
 
     def run(
         self,
@@ -139,20 +152,66 @@ class ClassEnsemble:
         float64[n_events, n_classes]
         """
         n, k = len(block), self.n_classes
+        if n == 1:
+            return self._run_one(block, -1 if codes is None else int(codes[0]), searched)
         rows = rows_of(block)
-        longest = int(np.diff(rows.start).max(initial=0))
-        needed = 2 * (longest + 1) + MOST_CROSSED * MOST_CROSSED // 2
-        if needed > len(self._scratch.row):
-            self._scratch, self._sealed = _scratch(len(self._classes.share), 2 * needed), None
+        self._make_room(int(np.diff(rows.start).max(initial=0)))
         code = np.full(n, -1, np.int64) if codes is None else np.array(codes, np.int64)
         weight = block.lines["weight"][block.event_start[:-1]].astype(np.float64)
         logs = np.zeros((n, k)) if searched is None else np.log(np.maximum(searched, 1e-9))
         result = np.empty((n, k))
-        if self._sealed is None:  # packing these for each call would take longer than the kernel
-            self._sealed = Sealed(self._classes), Sealed(self._scratch)
-        classes, scratch = self._sealed
+        classes, scratch = self._seal()
         run_classes(classes.record, scratch.record, rows, Targets(code, weight), logs, result)
         return result
+
+    def _run_one(self, block: Block, code: int, searched: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Run one event, without packing arguments, which takes as long as the kernel."""
+        spans, names = block.spans["start"], block.namespaces.names
+        line, end_line = block.event_start.tolist()
+        span, end_span = (int(block.lines["start"][at]) for at in (line, end_line))
+        begin, end = int(spans[span]), int(spans[end_span])
+        self._make_room(end - begin)
+        if self._one is None or end - begin > len(self._one.rows.hash):
+            self._one = self._bind(2 * (end - begin) + 8)
+        one = self._one
+        if self._bins_of[0] is not names or len(self._bins_of[1]) != len(names):
+            self._bins_of = names, np.array([name.endswith(b" bins") for name in names], bool)
+        one.rows.start[1] = end - begin
+        one.rows.hash[: end - begin] = block.features["hash"][begin:end]
+        one.rows.value[: end - begin] = block.features["value"][begin:end]
+        one.rows.crossed[: end - begin] = True
+        for at in np.flatnonzero(self._bins_of[1][block.spans["namespace"][span:end_span]]).tolist():
+            one.rows.crossed[spans[span + at] - begin : spans[span + at + 1] - begin] = False
+        one.targets.code[0], one.targets.weight[0] = code, block.lines["weight"][line]
+        one.searched[0] = 0.0 if searched is None else np.log(np.maximum(searched[0], 1e-9))
+        one.run()
+        return one.result.copy()
+
+    def _bind(self, capacity: int) -> _OneEvent:
+        """Return memory for an event with up to `capacity` features."""
+        rows = Rows(
+            start=np.zeros(2, np.int64),
+            hash=np.zeros(capacity, np.uint32),
+            value=np.zeros(capacity, np.float32),
+            crossed=np.zeros(capacity, bool),
+        )
+        targets, (classes, scratch) = Targets(np.zeros(1, np.int64), np.zeros(1)), self._seal()
+        searched, result = np.zeros((1, self.n_classes)), np.zeros((1, self.n_classes))
+        run = Bound(run_classes, classes.record, scratch.record, rows, targets, searched, result)
+        return _OneEvent(rows, targets, searched, result, run)
+
+    def _make_room(self, features: int) -> None:
+        """Let an event have so many features."""
+        needed = 2 * (features + 1) + MOST_CROSSED * MOST_CROSSED // 2
+        if needed > len(self._scratch.row):
+            self._scratch = _scratch(len(self._classes.share), 2 * needed)
+            self._sealed = self._one = None
+
+    def _seal(self) -> tuple[Sealed[Classes], Sealed[Scratch]]:
+        """Return the packed records; packing them for each call would take longer than the kernel."""
+        if self._sealed is None:
+            self._sealed = Sealed(self._classes), Sealed(self._scratch)
+        return self._sealed
 
     def state(self) -> dict[str, Any]:
         """Return the state, for `restore`."""
