@@ -237,7 +237,10 @@ class ClassEnsemble:
         logistic.learn(crossed, truth, softmax(of_crossed), weight)
         # The first events of a class surprise every member, so the combiner learns little from them.
         self.combiner.learn(scores, truth, weight * self.shares[code] / (self.shares[code] + NEW))
+        model = self.trees.model
         self.trees.learn(numbers + known, code, weight, len(self.shares))
+        if self.trees.model is not model:  # what is known of the weights was learnt with other trees
+            self.combiner.information = 0.5 * self.combiner.information + 0.5 * PRIOR * np.eye(9)
         self.shares[code] += weight
         self.events += 1
         if self.events % ROUND == 0:

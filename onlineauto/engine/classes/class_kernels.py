@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
-from onlineauto.learners.tree_kernels import Fit, Row, Trees, add_input, begin_row, learn_trees, score_trees
+from onlineauto.learners.tree_kernels import (
+    Fit,
+    Grown,
+    Row,
+    Trees,
+    add_input,
+    begin_row,
+    learn_trees,
+    score_trees,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -368,6 +377,16 @@ def _learn_mix(classes: Classes, scratch: Scratch, code: int, weight: float, k: 
 
 
 @kernel
+def _renew_mix(classes: Classes) -> None:
+    """Forget half of the information about the weights of scores, as the trees are new."""
+    fisher = classes.fisher
+    for i in range(len(fisher)):
+        for j in range(len(fisher)):
+            fisher[i, j] *= 0.5
+        fisher[i, i] += 0.5 * _PRIOR
+
+
+@kernel
 def _learn_logits(classes: Classes, scratch: Scratch, code: int, weight: float, k: int, kind: int) -> None:
     """Update the logistic regression of single features or of pairs, by AdaGrad."""
     begin, end = (
@@ -449,7 +468,10 @@ def _learn(classes: Classes, scratch: Scratch, code: int, weight: float, k: int)
     _learn_logits(classes, scratch, code, weight, k, Score.PAIRS)
     before = classes.share[code]  # the first events of a class surprise every member
     _learn_mix(classes, scratch, code, weight * before / (before + _NEW), k)
+    model = classes.trees.tally[Grown.MODEL]
     learn_trees(classes.trees, scratch.fit, scratch.kept, code, weight, k)
+    if classes.trees.tally[Grown.MODEL] != model:
+        _renew_mix(classes)
     classes.share[code] += weight
     tally[Tally.EVENTS] += 1
     if tally[Tally.EVENTS] % _ROUND == 0:
