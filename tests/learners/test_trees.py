@@ -144,7 +144,7 @@ def test_more_outputs_change_nothing_for_those_before() -> None:
     trees.trees, trees.fit = widened(trees.trees, 4), make_fit(N_INPUTS, 4)
     after = trees.score(asked, 3)
     assert after[:2].tolist() == before.tolist()
-    assert after[2] < min(after[:2])
+    assert after[2] < max(after[:2]) - 5
 
 
 def test_trees_that_are_off_keep_nothing() -> None:
