@@ -47,10 +47,10 @@ class AutoMLClassifier(SingleLines):
     Labels are texts, numbers and truth values, and new classes may appear at any time, up to `max_labels`.
     None and NaN are missing labels. Equal labels are one class, named by the first of them: True, 1 and 1.0
     are equal, the text ``"1"`` is not. An ensemble learns all classes at once: regressions on the features,
-    on waves of the numbers, and on pairs of words. Besides, a logistic model of the first class against the
-    rest searches for the features to cross and the learning rate, with several live configs at once. While
-    there are two classes, it is a member of the ensemble. `champion` and `history` belong to that search.
-    Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
+    on waves of the numbers, and on pairs of words, and boosted trees. Besides, a logistic model of the first
+    class against the rest searches for the features to cross and the learning rate, with several live configs
+    at once. While there are two classes, it is a member of the ensemble. `champion` and `history` belong to
+    that search. Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
 
     Examples
     --------
@@ -80,6 +80,8 @@ class AutoMLClassifier(SingleLines):
     max_labels : int
         Maximum number of classes, since each takes memory: up to 4 MB by default. A label beyond is an error,
         and its event is not learnt. It is an attribute, too, which may be set at any time.
+    trees : bool
+        Fit boosted trees to the last 8,192 events, after 256 events for the first time.
     **options
         Further options of a model, named as on the command line.
 
@@ -103,6 +105,7 @@ class AutoMLClassifier(SingleLines):
         begin_with: Sequence[str] = (),
         hash_bits: int = HASH_BITS,
         max_labels: int = MAX_LABELS,
+        trees: bool = True,
         **options: Unpack[LearnerOptions],
     ) -> None:
         limit = whole_number(max_labels)
@@ -122,7 +125,7 @@ class AutoMLClassifier(SingleLines):
         )
         self._codes: dict[Hashable, int] = {}
         self._rest: list[Workspace] = []
-        self._ensemble = self._new_ensemble(searched=True)
+        self._ensemble = self._new_ensemble(trees=trees)
 
     @property
     def labels(self) -> list[Any]:
@@ -243,7 +246,7 @@ class AutoMLClassifier(SingleLines):
             return np.ones((len(columns[0]), 1))
         each: NDArray[np.float64] = np.array(columns, np.float64).T
         if len(columns) == 1:
-            return np.hstack([each, 1 - each])
+            return np.concatenate([each, 1 - each], axis=1)
         each[:, 1] = 1 - each[:, 1]  # the second model learns what is not of the second class
         each += _LEAST
         each /= each.sum(axis=1, keepdims=True)
@@ -351,9 +354,9 @@ class AutoMLClassifier(SingleLines):
 
     # -- models ----------------------------------------------------------------------------------------
 
-    def _new_ensemble(self, *, searched: bool) -> ClassEnsemble:
+    def _new_ensemble(self, *, trees: bool = True) -> ClassEnsemble:
         features = self._workspace.configuration[FeatureOptions]
-        return ClassEnsemble(hash_bits=features.bit_precision, searched=searched)
+        return ClassEnsemble(hash_bits=features.bit_precision, searched=True, trees=trees)
 
     def _extra_state(self) -> dict[str, Any]:
         labels, models = self.labels, [model.state(copy=False) for model in self._rest]
@@ -374,7 +377,7 @@ class AutoMLClassifier(SingleLines):
         if "ensemble" in kept:
             self._ensemble = ClassEnsemble.restored(Stored(kept)["ensemble"], len(self._codes))
             return
-        self._ensemble = self._new_ensemble(searched=True)
+        self._ensemble = self._new_ensemble()
         for _ in self._codes:
             self._ensemble.add_class()
 

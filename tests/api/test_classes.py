@@ -63,6 +63,60 @@ def test_a_loaded_model_continues_exactly(n_classes: int) -> None:
     assert loaded.average_loss == model.average_loss
 
 
+def stepped(n: int, seed: int = 0) -> list[tuple[dict[str, Any], str]]:
+    """Return events whose class is decided by two numbers, each with a threshold, and by a word."""
+    draw, events = random.Random(seed), []
+    for _ in range(n):
+        x, y, word = draw.gauss(0, 1), draw.gauss(0, 1), draw.choice("ab")
+        label = "yes" if (x > 0.5) == (y > -0.3) and (word == "a" or x > 1) else "no"
+        events.append(({"x": x, "y": y, "word": word}, label))
+    return events
+
+
+def test_trees_find_thresholds() -> None:
+    right = {True: 0, False: 0}
+    for trees in right:
+        model = AutoMLClassifier(live_configs=None, hash_bits=10, trees=trees).fit(stepped(1300))
+        asked = stepped(500, seed=1)
+        found = model.predict([features for features, _ in asked])
+        right[trees] = sum(one == label for one, (_, label) in zip(found, asked, strict=True))
+    assert right[True] > right[False] + 10
+    assert right[True] > 475
+
+
+@pytest.mark.parametrize("trees", [True, False])
+def test_a_model_saved_while_trees_grow_continues_to_the_same_bytes(trees: bool) -> None:
+    events = stepped(620)
+    model = AutoMLClassifier(live_configs=None, hash_bits=10, trees=trees).fit(events[:530])
+    models = [model, reloaded(model)]
+    files = []
+    for each in models:
+        for features, label in events[530:]:
+            each.learn(features, label)
+        file = io.BytesIO()
+        each.save(file)
+        files.append(file.getvalue())
+    assert files[0] == files[1]
+
+
+def test_a_state_without_trees_is_continued_with_trees() -> None:
+    events = stepped(600)
+    [block] = from_dicts([{"context": features, "label": 0} for features, _ in events])
+    codes = [int(label == "yes") for _, label in events]
+    ensemble = ClassEnsemble(hash_bits=10, searched=False, trees=False)
+    for _ in range(2):
+        ensemble.add_class()
+    ensemble.run(block, codes)
+    state = ensemble.state()
+    del state["trees"]
+    state |= {"version": 1, "mix": state["mix"][:-1].copy(), "fisher": state["fisher"][:-1, :-1].copy()}
+    restored = ClassEnsemble.restored(Stored(state), 2)
+    assert restored.run(block).tolist() == ensemble.run(block).tolist()
+    assert restored.trees
+    restored.run(block, codes)
+    assert restored.state()["trees"]["model"] is not None
+
+
 def test_events_together_are_learnt_like_one_by_one() -> None:
     events, one = crossed(400), AutoMLClassifier(hash_bits=10)
     for features, label in events:
@@ -72,6 +126,24 @@ def test_events_together_are_learnt_like_one_by_one() -> None:
     assert many.predict_proba(asked) == pytest.approx(one.predict_proba(asked), abs=0.1)
     each = np.array([list(many.predict_proba(row).values()) for row in asked])
     assert many.predict_proba(asked) == pytest.approx(each, abs=1e-6)
+
+
+def test_one_event_is_predicted_and_learnt_like_many() -> None:
+    events = [
+        ({**features, "x bins": f"b{at % 4}"}, label) for at, (features, label) in enumerate(stepped(400))
+    ]
+    events[50] = {**events[50][0], **{f"word {at}": "a" for at in range(90)}}, "yes"
+    [block] = from_dicts([{"context": features, "label": 0} for features, _ in events])
+    block.lines["weight"][:-1] = np.resize([1.0, 0.5, 3.0], 400)
+    codes = [int(label == "yes") for _, label in events]
+    many, one = (ClassEnsemble(hash_bits=10, searched=False) for _ in range(2))
+    for each in (many, one):
+        each.add_class()
+        each.add_class()
+    together = many.run(block, codes)
+    apart = [one.run(block.tail(at).head(1), codes[at : at + 1])[0] for at in range(400)]
+    assert together.tolist() == np.array(apart).tolist()
+    assert many.state()["mix"].tolist() == one.state()["mix"].tolist()
 
 
 def test_a_weight_of_0_teaches_nothing() -> None:
@@ -110,7 +182,7 @@ def test_a_forged_covariance_is_refused() -> None:
     with pytest.raises(ValueError, match="variances are above 0"):
         ClassEnsemble.restored(Stored(state | {"spread": -state["spread"]}), 1)
     with pytest.raises(ValueError, match="later onlineauto"):
-        ClassEnsemble.restored(Stored(state | {"version": 2}), 1)
+        ClassEnsemble.restored(Stored(state | {"version": 3}), 1)
 
 
 def test_a_model_saved_before_the_ensemble_predicts_the_same_and_goes_on() -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tests.naive.trees import BoostedTrees
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,6 +34,7 @@ RATE, TINY = 0.3, 1e-3
 LEAST = 0.01
 KEEPS, PRIOR = 0.9998, 5.0
 BIAS_PRIOR, NEW = 9.0, 4.0
+SEARCH = 7
 MIX, WHOLE = 0x9E3779B97F4A7C15, 2**64
 
 _DRAW = np.random.Generator(np.random.PCG64(20_261_126))
@@ -105,8 +108,8 @@ class Combiner:
     """A logistic regression on scores, with the same weights for all classes, and their levels."""
 
     def __init__(self) -> None:
-        self.weights = np.array([0, 0, 0.5, 0.5, 0, 0, 0, 0])
-        self.information = np.eye(8) * PRIOR
+        self.weights = np.array([0, 0, 0.5, 0.5, 0, 0, 0, 0, 0])
+        self.information = np.eye(9) * PRIOR
         self.levels = np.zeros(0)
         self.level_information = np.zeros(0)
 
@@ -120,7 +123,7 @@ class Combiner:
         hessian = (scores * chances) @ scores.T - np.outer(mean, mean)
         self.information = KEEPS * self.information + weight * hessian
         self.weights += np.linalg.solve(self.information, weight * (scores @ truth - mean))
-        self.information += (1 - KEEPS) * PRIOR * np.eye(8)
+        self.information += (1 - KEEPS) * PRIOR * np.eye(9)
         self.level_information = KEEPS * self.level_information + weight * chances * (1 - chances)
         self.levels += weight * (truth - chances) / (self.level_information + weight + BIAS_PRIOR)
 
@@ -137,12 +140,13 @@ class ClassEnsemble:
         self.table = np.zeros((2, self.n_rows, 0))
         self.combiner = Combiner()
         self.shares = np.zeros(0)
+        self.trees = BoostedTrees()
         self.events = 0
         if searched:
-            self.combiner.weights = np.array([0, 0, 0, 0, 0, 0, 0, 1.0])
+            self.combiner.weights = np.array([0, 0, 0, 0, 0, 0, 0, 1.0, 0])
 
     def end_search(self) -> None:
-        self.combiner.weights += np.array([0, 0, 0.5, 0.5, 0, 0, 0, -1]) * self.combiner.weights[-1]
+        self.combiner.weights += np.array([0, 0, 0.5, 0.5, 0, 0, 0, -1, 0]) * self.combiner.weights[SEARCH]
 
     def add_class(self) -> None:
         """Add a class, which is about as likely as one event among all so far."""
@@ -208,7 +212,16 @@ class ClassEnsemble:
         of_single, of_crossed = logistic.score(single), logistic.score(crossed)
         shares = (self.shares + 0.5) / (self.shares + 0.5).sum()
         logs = [np.log(np.clip(each, LEAST, 1)) for each in (of_inputs, of_waves)]
-        scores = np.array([of_inputs, of_waves, of_single, of_crossed, *logs, np.log(shares), np.log(search)])
+        numbers = [(self.inputs[key], value) for key, value, _ in event if key in self.numbers]
+        known = [
+            (self.inputs[key], 1.0)
+            for key, _, crossed in event
+            if crossed and key in self.inputs and key not in self.numbers
+        ]
+        of_trees = self.trees.score(numbers + known, len(self.shares))
+        scores = np.array(
+            [of_inputs, of_waves, of_single, of_crossed, *logs, np.log(shares), np.log(search), of_trees]
+        )
         chances = self.combiner.chances(scores)
         if not learns:
             return chances
@@ -224,6 +237,10 @@ class ClassEnsemble:
         logistic.learn(crossed, truth, softmax(of_crossed), weight)
         # The first events of a class surprise every member, so the combiner learns little from them.
         self.combiner.learn(scores, truth, weight * self.shares[code] / (self.shares[code] + NEW))
+        model = self.trees.model
+        self.trees.learn(numbers + known, code, weight, len(self.shares))
+        if self.trees.model is not model:  # what is known of the weights was learnt with other trees
+            self.combiner.information = 0.5 * self.combiner.information + 0.5 * PRIOR * np.eye(9)
         self.shares[code] += weight
         self.events += 1
         if self.events % ROUND == 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,15 @@ from onlineauto.engine.classes.class_kernels import (
     VARIANCE,
     WAVES,
     Classes,
-    Rows,
+    ClassRows,
+    ClassScratch,
+    ClassTally,
     Score,
-    Scratch,
-    Tally,
     Targets,
     run_classes,
 )
-from onlineauto.jit import Sealed
+from onlineauto.jit import Bound, Sealed
+from onlineauto.learners.trees import make_fit, make_row, make_trees, restore_trees, trees_state, widened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +33,21 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.stored import Stored
 
-VERSION: Final = 1
-"""The version of the section of a model file."""
+VERSION: Final = 2
+"""The version of the section of a model file. Version 1 has no trees."""
 _SEED = 20_261_126
 _PRIOR = 5.0
 _FEW = 2
+
+
+class _OneEvent(NamedTuple):
+    """The kernel, bound to memory for one event."""
+
+    rows: ClassRows
+    targets: Targets
+    searched: NDArray[np.float64]
+    result: NDArray[np.float64]
+    run: Bound
 
 
 class ClassEnsemble:
@@ -48,6 +59,8 @@ class ClassEnsemble:
         The weights of the logistic regressions are a table of 2^hash_bits rows.
     searched : bool
         True if a search predicts the classes, too: predictions begin with those of the search.
+    trees : bool
+        True if trees are among the members.
 
     Attributes
     ----------
@@ -55,7 +68,7 @@ class ClassEnsemble:
         Number of classes so far.
     """
 
-    def __init__(self, *, hash_bits: int, searched: bool) -> None:
+    def __init__(self, *, hash_bits: int, searched: bool, trees: bool = True) -> None:
         self.n_classes = 0
         self._scratch = _scratch(_FEW, 256)
         n = len(Score)
@@ -74,15 +87,23 @@ class ClassEnsemble:
             mix=np.zeros(n),
             fisher=np.eye(n) * _PRIOR,
             bias=np.zeros((2, _FEW)),
+            trees=make_trees(INPUTS, _FEW, on=trees),
         )
-        self._sealed: tuple[Sealed[Classes], Sealed[Scratch]] | None = None
+        self._sealed: tuple[Sealed[Classes], Sealed[ClassScratch]] | None = None
+        self._one: _OneEvent | None = None
+        self._bins_of: tuple[list[bytes], NDArray[np.bool_]] = [], np.zeros(0, bool)
         self._classes.mix[Score.SEARCH] = 1.0
         if not searched:
             self.end_search()
 
+    @property
+    def trees(self) -> bool:
+        """True if trees are among the members."""
+        return len(self._classes.trees.length) > 0
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without addresses."""
-        return vars(self) | {"_sealed": None}
+        return vars(self) | {"_sealed": None, "_one": None}
 
     def end_search(self) -> None:
         """Let the logistic regressions replace the search in predictions."""
@@ -93,8 +114,8 @@ class ClassEnsemble:
     def begin_again(self) -> None:
         """Forget everything but the classes."""
         searched, k = bool(self._classes.mix[Score.SEARCH]), self.n_classes
-        bits = len(self._classes.logits).bit_length() - 1
-        vars(self).update(vars(ClassEnsemble(hash_bits=bits, searched=searched)))
+        bits, trees = len(self._classes.logits).bit_length() - 1, self.trees
+        vars(self).update(vars(ClassEnsemble(hash_bits=bits, searched=searched, trees=trees)))
         for _ in range(k):
             self.add_class()
 
@@ -105,8 +126,9 @@ class ClassEnsemble:
         if k == capacity:
             self._classes = classes = _widened(classes, 2 * capacity)
             self._scratch, self._sealed = _scratch(2 * capacity, len(self._scratch.row)), None
-        classes.logits[0, 0, k] = -math.log(1.0 + classes.tally[Tally.EVENTS])
+        classes.logits[0, 0, k] = -math.log(1.0 + classes.tally[ClassTally.EVENTS])
         self.n_classes += 1
+        self._one = None
 
     def run(
         self,
@@ -130,20 +152,66 @@ class ClassEnsemble:
         float64[n_events, n_classes]
         """
         n, k = len(block), self.n_classes
+        if n == 1:
+            return self._run_one(block, -1 if codes is None else int(codes[0]), searched)
         rows = rows_of(block)
-        longest = int(np.diff(rows.start).max(initial=0))
-        needed = 2 * (longest + 1) + MOST_CROSSED * MOST_CROSSED // 2
-        if needed > len(self._scratch.row):
-            self._scratch, self._sealed = _scratch(len(self._classes.share), 2 * needed), None
+        self._make_room(int(np.diff(rows.start).max(initial=0)))
         code = np.full(n, -1, np.int64) if codes is None else np.array(codes, np.int64)
         weight = block.lines["weight"][block.event_start[:-1]].astype(np.float64)
         logs = np.zeros((n, k)) if searched is None else np.log(np.maximum(searched, 1e-9))
         result = np.empty((n, k))
-        if self._sealed is None:  # packing these for each call would take longer than the kernel
-            self._sealed = Sealed(self._classes), Sealed(self._scratch)
-        classes, scratch = self._sealed
+        classes, scratch = self._seal()
         run_classes(classes.record, scratch.record, rows, Targets(code, weight), logs, result)
         return result
+
+    def _run_one(self, block: Block, code: int, searched: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Run one event, without packing arguments, which takes as long as the kernel."""
+        spans, names = block.spans["start"], block.namespaces.names
+        line, end_line = block.event_start.tolist()
+        span, end_span = (int(block.lines["start"][at]) for at in (line, end_line))
+        begin, end = int(spans[span]), int(spans[end_span])
+        self._make_room(end - begin)
+        if self._one is None or end - begin > len(self._one.rows.hash):
+            self._one = self._bind(2 * (end - begin) + 8)
+        one = self._one
+        if self._bins_of[0] is not names or len(self._bins_of[1]) != len(names):
+            self._bins_of = names, np.array([name.endswith(b" bins") for name in names], bool)
+        one.rows.start[1] = end - begin
+        one.rows.hash[: end - begin] = block.features["hash"][begin:end]
+        one.rows.value[: end - begin] = block.features["value"][begin:end]
+        one.rows.crossed[: end - begin] = True
+        for at in np.flatnonzero(self._bins_of[1][block.spans["namespace"][span:end_span]]).tolist():
+            one.rows.crossed[spans[span + at] - begin : spans[span + at + 1] - begin] = False
+        one.targets.code[0], one.targets.weight[0] = code, block.lines["weight"][line]
+        one.searched[0] = 0.0 if searched is None else np.log(np.maximum(searched[0], 1e-9))
+        one.run()
+        return one.result.copy()
+
+    def _bind(self, capacity: int) -> _OneEvent:
+        """Return memory for an event with up to `capacity` features."""
+        rows = ClassRows(
+            start=np.zeros(2, np.int64),
+            hash=np.zeros(capacity, np.uint32),
+            value=np.zeros(capacity, np.float32),
+            crossed=np.zeros(capacity, bool),
+        )
+        targets, (classes, scratch) = Targets(np.zeros(1, np.int64), np.zeros(1)), self._seal()
+        searched, result = np.zeros((1, self.n_classes)), np.zeros((1, self.n_classes))
+        run = Bound(run_classes, classes.record, scratch.record, rows, targets, searched, result)
+        return _OneEvent(rows, targets, searched, result, run)
+
+    def _make_room(self, features: int) -> None:
+        """Let an event have so many features."""
+        needed = 2 * (features + 1) + MOST_CROSSED * MOST_CROSSED // 2
+        if needed > len(self._scratch.row):
+            self._scratch = _scratch(len(self._classes.share), 2 * needed)
+            self._sealed = self._one = None
+
+    def _seal(self) -> tuple[Sealed[Classes], Sealed[ClassScratch]]:
+        """Return the packed records; packing them for each call would take longer than the kernel."""
+        if self._sealed is None:
+            self._sealed = Sealed(self._classes), Sealed(self._scratch)
+        return self._sealed
 
     def state(self) -> dict[str, Any]:
         """Return the state, for `restore`."""
@@ -169,6 +237,7 @@ class ClassEnsemble:
             "mix": classes.mix.copy(),
             "fisher": classes.fisher.copy(),
             "bias": classes.bias[:, :k].copy(),
+            "trees": trees_state(classes.trees),
         }
 
     @classmethod
@@ -185,7 +254,8 @@ class ClassEnsemble:
         n_rows = stored["hash_rows"].count(1 << 32)
         if n_rows == 0 or n_rows & (n_rows - 1):
             raise stored["hash_rows"].fail("a power of two")
-        self, k = cls(hash_bits=n_rows.bit_length() - 1, searched=False), n_classes
+        trees = "trees" not in stored or not stored["trees"].is_none()
+        self, k = cls(hash_bits=n_rows.bit_length() - 1, searched=False, trees=trees), n_classes
         for _ in range(k):
             self.add_class()
         classes, n = self._classes, len(Score)
@@ -222,15 +292,18 @@ class ClassEnsemble:
         classes.share[:k] = stored["share"].array_between(
             classes.share[:k], 0.0, float(np.finfo(np.float64).max)
         )
-        classes.mix[:] = stored["mix"].finite(np.float64, (n,))
-        classes.fisher[:] = stored["fisher"].finite(np.float64, (n, n))
+        n_mixed = len(stored["mix"].finite(np.float64, (n,), (n - 1,)))
+        classes.mix[:n_mixed] = stored["mix"].finite(np.float64, (n_mixed,))
+        classes.fisher[:n_mixed, :n_mixed] = stored["fisher"].finite(np.float64, (n_mixed, n_mixed))
+        if "trees" in stored and trees:
+            restore_trees(stored["trees"], classes.trees, n_inputs=inputs, outputs=k)
         classes.bias[:, :k] = stored["bias"].finite(np.float64, (2, k))
         if (np.linalg.eigvalsh(classes.fisher) <= 0).any() or (classes.bias[1] < 0).any():
             raise stored["fisher"].fail("an information, which is positive definite")
         return self
 
 
-def rows_of(block: Block) -> Rows:
+def rows_of(block: Block) -> ClassRows:
     """Return the features of a block's events of one line each."""
     span_start, features = block.spans["start"], block.features
     start = span_start[block.lines["start"][block.event_start]]
@@ -238,7 +311,7 @@ def rows_of(block: Block) -> Rows:
     crossed = np.zeros(len(features), bool)
     of_spans = ~np.array([*name_bins, False], bool)[block.spans["namespace"][:-1]]
     crossed[span_start[0] : span_start[-1]] = np.repeat(of_spans, np.diff(span_start))
-    return Rows(
+    return ClassRows(
         start=np.ascontiguousarray(start, np.int64),
         hash=np.ascontiguousarray(features["hash"]),
         value=np.ascontiguousarray(features["value"]),
@@ -254,9 +327,9 @@ def _restore_square(stored: Stored, square: NDArray[np.float64], n: int) -> None
     square[row, column] = square[column, row] = values
 
 
-def _scratch(capacity: int, rows: int) -> Scratch:
+def _scratch(capacity: int, rows: int) -> ClassScratch:
     draw, n = np.random.Generator(np.random.PCG64(_SEED)), len(Score)
-    return Scratch(
+    return ClassScratch(
         frequency=draw.standard_normal((NUMBERS, WAVES)),
         phase=draw.uniform(0.0, 2.0 * math.pi, WAVES),
         row=np.zeros(rows, np.int64),
@@ -275,6 +348,8 @@ def _scratch(capacity: int, rows: int) -> Scratch:
         matrix=np.zeros((n, n)),
         step=np.zeros(n),
         sizes=np.zeros(3, np.int64),
+        kept=make_row(),
+        fit=make_fit(INPUTS, capacity),
     )
 
 
@@ -288,4 +363,4 @@ def _widened(classes: Classes, capacity: int) -> Classes:
     rows = np.flatnonzero(classes.logits.any(axis=(1, 2)))
     changed["logits"] = np.zeros((*classes.logits.shape[:-1], capacity), np.float32)
     changed["logits"][rows, :, :k] = classes.logits[rows]
-    return classes._replace(**changed)
+    return classes._replace(**changed, trees=widened(classes.trees, capacity))

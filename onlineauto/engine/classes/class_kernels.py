@@ -18,6 +18,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.learners.tree_kernels import (
+    Fit,
+    Grown,
+    TreeRow,
+    Trees,
+    add_input,
+    begin_row,
+    learn_trees,
+    score_trees,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,9 +65,10 @@ class Score(IntEnum):
     LOG_WAVES = 5
     SHARE = 6
     SEARCH = 7
+    TREES = 8
 
 
-class Tally(IntEnum):
+class ClassTally(IntEnum):
     """Entries of `Classes.tally`."""
 
     INPUTS = 0
@@ -75,7 +86,7 @@ class Classes(NamedTuple):
     number : int64[INPUTS]
         The index of the number that an input is, -1 for words.
     tally : int64[3]
-        See `Tally`.
+        See `ClassTally`.
     moments : float64[3, NUMBERS]
         Count, mean and sum of squared deviations of each number.
     linear, waves : float64[INPUTS, K], float64[WAVES, K]
@@ -90,6 +101,8 @@ class Classes(NamedTuple):
         Weights of the scores and their information.
     bias : float64[2, K]
         The level of each class, and its information.
+    trees : Trees
+        Boosted trees.
     """
 
     key: NDArray[np.uint64]
@@ -106,9 +119,10 @@ class Classes(NamedTuple):
     mix: NDArray[np.float64]
     fisher: NDArray[np.float64]
     bias: NDArray[np.float64]
+    trees: Trees
 
 
-class Scratch(NamedTuple):
+class ClassScratch(NamedTuple):
     """Memory for one event; `frequency` and `phase` are constant."""
 
     frequency: NDArray[np.float64]
@@ -129,9 +143,11 @@ class Scratch(NamedTuple):
     matrix: NDArray[np.float64]
     step: NDArray[np.float64]
     sizes: NDArray[np.int64]
+    kept: TreeRow
+    fit: Fit
 
 
-class Rows(NamedTuple):
+class ClassRows(NamedTuple):
     """Events: their features from `start[i]` to `start[i + 1]`, and whether each may be crossed."""
 
     start: NDArray[np.int64]
@@ -148,7 +164,7 @@ class Targets(NamedTuple):
 
 
 SINGLE, PAIR, KNOWN = range(3)
-"""Entries of `Scratch.sizes`: numbers of rows of single features, of all rows, and of known inputs."""
+"""Entries of `ClassScratch.sizes`: numbers of rows of single features, of all rows, and of known inputs."""
 
 
 @inline_kernel
@@ -171,15 +187,20 @@ def _register(classes: Classes, key: np.uint64, value: float) -> None:
     """Register a feature, and whether it is a number."""
     slot, tally = _slot_of(classes, key), classes.tally
     if classes.key[slot] == np.uint64(0):
-        if tally[Tally.INPUTS] >= INPUTS:
+        if tally[ClassTally.INPUTS] >= INPUTS:
             return
-        classes.key[slot], classes.input[slot] = key, tally[Tally.INPUTS]
-        classes.number[tally[Tally.INPUTS]] = -1
-        tally[Tally.INPUTS] += 1
+        classes.key[slot], classes.input[slot] = key, tally[ClassTally.INPUTS]
+        classes.number[tally[ClassTally.INPUTS]] = -1
+        tally[ClassTally.INPUTS] += 1
     at = classes.input[slot]
-    if value != 1.0 and math.isfinite(value) and classes.number[at] < 0 and tally[Tally.NUMBERS] < NUMBERS:
-        classes.number[at] = tally[Tally.NUMBERS]
-        tally[Tally.NUMBERS] += 1
+    if (
+        value != 1.0
+        and math.isfinite(value)
+        and classes.number[at] < 0
+        and tally[ClassTally.NUMBERS] < NUMBERS
+    ):
+        classes.number[at] = tally[ClassTally.NUMBERS]
+        tally[ClassTally.NUMBERS] += 1
 
 
 @kernel
@@ -195,12 +216,13 @@ def _count_number(classes: Classes, key: np.uint64, value: float) -> None:
 
 
 @kernel
-def _take(classes: Classes, scratch: Scratch, rows: Rows, event: int) -> None:
+def _take(classes: Classes, scratch: ClassScratch, rows: ClassRows, event: int) -> None:
     """Fill the scratch with the inputs of an event."""
     n_rows, n, n_known, words = len(classes.logits), 1, 1, 0
     scratch.row[0], scratch.value[0] = 0, 1.0
     scratch.known[0], scratch.of_known[0] = 0, 1.0
     scratch.number[:] = 0.0
+    begin_row(scratch.kept)
     for i in range(rows.start[event], rows.start[event + 1]):
         short_loop()
         key, value = np.uint64(rows.hash[i]) + np.uint64(1), float(rows.value[i])
@@ -211,6 +233,7 @@ def _take(classes: Classes, scratch: Scratch, rows: Rows, event: int) -> None:
             at = classes.input[slot]
             number = classes.number[at]
         if number >= 0:
+            add_input(scratch.kept, at, value)
             variance = classes.moments[2, number] / max(classes.moments[0, number], 1.0)
             value = (value - classes.moments[1, number]) / math.sqrt(variance) if variance > 0.0 else 0.0
         elif value == 1.0 and rows.crossed[i]:
@@ -234,6 +257,9 @@ def _take(classes: Classes, scratch: Scratch, rows: Rows, event: int) -> None:
             scratch.value[i - rows.start[event] + 1],
         )
         n += 1
+        slot = _slot_of(classes, key)
+        if rows.crossed[i] and classes.key[slot] == key and classes.number[classes.input[slot]] < 0:
+            add_input(scratch.kept, classes.input[slot], 1.0)  # after the numbers, which come first
     if words <= MOST_CROSSED:
         for i in range(words):
             short_loop()
@@ -274,9 +300,9 @@ def _sum_of(
 
 
 @kernel
-def _score(classes: Classes, scratch: Scratch, searched: NDArray[np.float64], k: int) -> None:
+def _score(classes: Classes, scratch: ClassScratch, searched: NDArray[np.float64], k: int) -> None:
     """Fill the scores of all members, of an event that was taken."""
-    score, wave, n_numbers = scratch.score, scratch.wave, classes.tally[Tally.NUMBERS]
+    score, wave, n_numbers = scratch.score, scratch.wave, classes.tally[ClassTally.NUMBERS]
     n, n_known = scratch.sizes[PAIR], scratch.sizes[KNOWN]
     _sum_of(classes.linear, scratch.known, scratch.of_known, n_known, k, score[Score.LINEAR])
     score[Score.WAVES, :k] = 0.0
@@ -303,10 +329,11 @@ def _score(classes: Classes, scratch: Scratch, searched: NDArray[np.float64], k:
         score[Score.LOG_WAVES, c] = math.log(min(max(score[Score.WAVES, c], _LEAST), 1.0))
         score[Score.SHARE, c] = math.log((classes.share[c] + 0.5) / (total + 0.5 * k))
         score[Score.SEARCH, c] = searched[c]
+    score_trees(classes.trees, scratch.kept, k, score[Score.TREES])
 
 
 @kernel
-def _combine(classes: Classes, scratch: Scratch, k: int) -> None:
+def _combine(classes: Classes, scratch: ClassScratch, k: int) -> None:
     """Write the probabilities of the scores."""
     error = scratch.error
     for c in range(k):
@@ -318,7 +345,7 @@ def _combine(classes: Classes, scratch: Scratch, k: int) -> None:
 
 
 @kernel
-def _learn_mix(classes: Classes, scratch: Scratch, code: int, weight: float, k: int) -> None:
+def _learn_mix(classes: Classes, scratch: ClassScratch, code: int, weight: float, k: int) -> None:
     """Take a step of Newton's method for the weights of the scores and the levels of the classes."""
     n, score, chance, fisher = len(classes.mix), scratch.score, scratch.chance, classes.fisher
     matrix, step = scratch.matrix, scratch.step
@@ -355,7 +382,19 @@ def _learn_mix(classes: Classes, scratch: Scratch, code: int, weight: float, k: 
 
 
 @kernel
-def _learn_logits(classes: Classes, scratch: Scratch, code: int, weight: float, k: int, kind: int) -> None:
+def _renew_mix(classes: Classes) -> None:
+    """Forget half of the information about the weights of scores, as the trees are new."""
+    fisher = classes.fisher
+    for i in range(len(fisher)):
+        for j in range(len(fisher)):
+            fisher[i, j] *= 0.5
+        fisher[i, i] += 0.5 * _PRIOR
+
+
+@kernel
+def _learn_logits(
+    classes: Classes, scratch: ClassScratch, code: int, weight: float, k: int, kind: int
+) -> None:
     """Update the logistic regression of single features or of pairs, by AdaGrad."""
     begin, end = (
         (0, scratch.sizes[SINGLE]) if kind == Score.SINGLE else (scratch.sizes[SINGLE], scratch.sizes[PAIR])
@@ -415,17 +454,17 @@ def _raise_variances(spread: NDArray[np.float64], n: int) -> None:
 
 
 @kernel
-def _learn(classes: Classes, scratch: Scratch, code: int, weight: float, k: int) -> None:
+def _learn(classes: Classes, scratch: ClassScratch, code: int, weight: float, k: int) -> None:
     """Learn an event that was scored and combined."""
     score, error, tally = scratch.score, scratch.error, classes.tally
     for c in range(k):
         error[c] = (1.0 if c == code else 0.0) - score[Score.LINEAR, c]
-    times, events = 1, tally[Tally.EVENTS]
+    times, events = 1, tally[ClassTally.EVENTS]
     if events >= _OFTEN:  # at irregular intervals, since events often recur in a cycle
         times = EACH if (np.uint64(events) * _MIX) < _QUARTER else 0
-    of = (scratch.sizes[KNOWN], tally[Tally.INPUTS], k, times, weight)
+    of = (scratch.sizes[KNOWN], tally[ClassTally.INPUTS], k, times, weight)
     _learn_squares(classes.spread, classes.linear, scratch.known, scratch.of_known, scratch.gain, error, of)
-    if tally[Tally.NUMBERS] > 0:
+    if tally[ClassTally.NUMBERS] > 0:
         for c in range(k):
             error[c] = (1.0 if c == code else 0.0) - score[Score.WAVES, c]
         every = (WAVES, WAVES, k, times, weight)
@@ -436,18 +475,22 @@ def _learn(classes: Classes, scratch: Scratch, code: int, weight: float, k: int)
     _learn_logits(classes, scratch, code, weight, k, Score.PAIRS)
     before = classes.share[code]  # the first events of a class surprise every member
     _learn_mix(classes, scratch, code, weight * before / (before + _NEW), k)
+    model = classes.trees.tally[Grown.MODEL]
+    learn_trees(classes.trees, scratch.fit, scratch.kept, code, weight, k)
+    if classes.trees.tally[Grown.MODEL] != model:
+        _renew_mix(classes)
     classes.share[code] += weight
-    tally[Tally.EVENTS] += 1
-    if tally[Tally.EVENTS] % _ROUND == 0:
-        _raise_variances(classes.spread, tally[Tally.INPUTS])
+    tally[ClassTally.EVENTS] += 1
+    if tally[ClassTally.EVENTS] % _ROUND == 0:
+        _raise_variances(classes.spread, tally[ClassTally.INPUTS])
         _raise_variances(classes.wave_spread, WAVES)
 
 
 @entry_kernel
 def run_classes(
     classes: Classes,
-    scratch: Scratch,
-    rows: Rows,
+    scratch: ClassScratch,
+    rows: ClassRows,
     targets: Targets,
     searched: NDArray[np.float64],
     result: NDArray[np.float64],

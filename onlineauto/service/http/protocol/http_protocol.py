@@ -38,7 +38,7 @@ _READ: Final = 65536
 """Bytes of an answer that a slow client reads within `ConnectionLimits.answer_seconds`."""
 
 
-class Part(StrEnum):
+class RequestPart(StrEnum):
     """The part of a request that a connection receives; the values name the timeouts."""
 
     NONE = "idle"
@@ -73,7 +73,7 @@ class HttpProtocol(asyncio.Protocol):
         self._target = b""
         self._lines: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        self._part = Part.NONE
+        self._part = RequestPart.NONE
         self._is_last = self._is_paused = self._is_advancing = False
         self._run_bytes = self._body_bytes = self._unsent = 0
         self._reading: Request | None = None  # its head is complete, its body is not
@@ -126,7 +126,7 @@ class HttpProtocol(asyncio.Protocol):
             return "answer" if now - self._stalled > limits.answer_seconds else ""
         if not self.is_waiting:
             return ""
-        most = limits.body_seconds if self._part is Part.BODY else limits.header_seconds
+        most = limits.body_seconds if self._part is RequestPart.BODY else limits.header_seconds
         return self._part if now - self.since > most else ""
 
     def drop(self, status: int, message: str) -> None:
@@ -193,7 +193,7 @@ class HttpProtocol(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Begin a request, whose time limit starts with its first byte."""
         self._wait()
-        self._part = Part.HEAD
+        self._part = RequestPart.HEAD
         self._target, self._lines, self._body = b"", [], []
         self._run_bytes = self._body_bytes = 0
 
@@ -203,7 +203,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header, and discard a trailer of a chunked body."""
-        if self._part is Part.HEAD:
+        if self._part is RequestPart.HEAD:
             self._lines.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -211,7 +211,7 @@ class HttpProtocol(asyncio.Protocol):
         parser = self._parser
         if parser.should_upgrade():  # the parser would pass its body on as bytes of another protocol
             return
-        self._part, self._run_bytes = Part.BODY, 0
+        self._part, self._run_bytes = RequestPart.BODY, 0
         headers, size, is_clear = _headers_of(tuple(self._lines))
         self._check_head(size + len(self._target))
         if not is_clear:
@@ -255,7 +255,7 @@ class HttpProtocol(asyncio.Protocol):
         request, self._reading = self._reading, None
         if request is None:  # with an offer of another protocol
             return
-        self._part = Part.NONE
+        self._part = RequestPart.NONE
         request.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if not request.is_ended:
             self._queue.append(request)
