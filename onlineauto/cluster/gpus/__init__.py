@@ -49,7 +49,7 @@ _ASKED = 64
 
 GPU_POLICIES: Mapping[str, Callable[[], GpuPolicy]] = {
     "goodput": Goodput,
-    "sia": partial(Goodput, urgency=0.0),
+    "sia": partial(Goodput, growth=2.0),
     "gavel": Gavel,
     "gavel-throughput": partial(Gavel, "throughput"),
     "marginal-gain": partial(KindBlind, MarginalGain),

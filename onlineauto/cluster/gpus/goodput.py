@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
@@ -50,10 +51,13 @@ def cheapest(costs: Floats, owner: Ints, kind: Ints, gpus: Ints, capacity: Float
     sparse, optimize = scipy_module("sparse"), scipy_module("optimize")
     many, jobs = len(costs), int(owner.max()) + 1
     rows, columns = np.concatenate([owner, jobs + kind]), np.tile(np.arange(many), 2)
+    # Parts of the capacity: rounding errors of the solver are then far below its tolerance.
+    parts = gpus / np.maximum(capacity, 1.0)[kind]
     table = sparse.csc_array(
-        (np.concatenate([np.ones(many), gpus]), (rows, columns)), shape=(jobs + len(capacity), many)
+        (np.concatenate([np.ones(many), parts]), (rows, columns)), shape=(jobs + len(capacity), many)
     )
-    limits = optimize.LinearConstraint(table, -np.inf, np.concatenate([np.ones(jobs), capacity]))
+    most = np.concatenate([np.ones(jobs), np.minimum(capacity, 1.0)])
+    limits = optimize.LinearConstraint(table, -np.inf, most)
     answer = optimize.milp(
         costs,
         constraints=limits,
@@ -67,34 +71,34 @@ def cheapest(costs: Floats, owner: Ints, kind: Ints, gpus: Ints, capacity: Float
 
 
 class Goodput(GpuPolicy):
-    """Minimize the sum over jobs of weight × (goodput ** power - waiting), over kinds and numbers of GPUs.
+    """Minimize the sum over jobs of goodput ** power - waiting, over all kinds and numbers of GPUs.
 
     The goodput of a job is relative to the least goodput that it can have. A job that would restart has its
     goodput multiplied by (age - lost) / (age + restart), where `lost` is the time that earlier restarts took.
-    A job gets at most twice the largest number of GPUs that it has had, and keeps its GPUs while it restarts.
+    A job keeps its GPUs while it restarts.
 
     Source: Jayaram Subramanya et al., *Sia: Heterogeneity-aware, goodput-optimized ML-cluster scheduling*,
-    SOSP 2023. The weights are our addition.
+    SOSP 2023. Sia has a growth of 2, because it learns the speeds of a job from its earlier GPUs.
 
     Parameters
     ----------
     power : float
-        Fairness: negative; closer to 0 is closer to the sum of logarithms.
+        Fairness: negative; the lower, the more the slowest jobs count.
     waiting : float
         Cost of a job without GPUs, relative to a job with its least goodput.
-    urgency : float
-        Weight of a job = (its remaining time with its least goodput) ** -urgency. 0 is the policy of Sia.
+    growth : float
+        A job gets at most this multiple of the largest number of GPUs that it has had, and 1 at first.
     """
 
     name: ClassVar[str] = "goodput"
 
-    def __init__(self, *, power: float = -0.5, waiting: float = 1.1, urgency: float = 0.0) -> None:
-        if not power < 0 or not waiting > 1 or not urgency >= 0:
+    def __init__(self, *, power: float = -0.5, waiting: float = 1.1, growth: float = math.inf) -> None:
+        if not power < 0 or not waiting > 1 or not growth >= 2:
             raise OptionError(
-                f"power = {power:g}, waiting = {waiting:g}, urgency = {urgency:g}: valid is a power below 0, "
-                "a cost of waiting above 1, and an urgency of 0 or more"
+                f"power = {power:g}, waiting = {waiting:g}, growth = {growth:g}: valid is a power below 0, a "
+                "cost of waiting above 1, and a growth of 2 or more"
             )
-        self.power, self.waiting, self.urgency = power, waiting, urgency
+        self.power, self.waiting, self.growth = power, waiting, growth
         self.begin()
 
     def begin(self) -> None:
@@ -118,7 +122,7 @@ class Goodput(GpuPolicy):
         configs: list[tuple[str, str, int]] = []
         costs: list[float] = []
         owner: list[int] = []
-        weights: list[float] = []
+        jobs_to_place = 0
         for job in jobs:
             if job.delay > 0 and job.gpus:  # a restart is not interrupted
                 chosen[job.name] = (job.kind, len(job.gpus))
@@ -126,22 +130,23 @@ class Goodput(GpuPolicy):
                 continue
             rates = self._rates(job, cluster)
             least = min(rates.values(), default=0.0)
-            lasts = max(job.work_left() / least, 1.0) if rates else 1.0
+            bounds = dict.fromkeys(kinds, 0.0)
             for (kind, many), rate in rates.items():
                 goodput = rate / least
                 if job.gpus and (kind, many) != (job.kind, len(job.gpus)):
                     goodput *= _restart_factor(job, now)
+                if goodput <= bounds[kind]:  # fewer GPUs of this kind are as good
+                    continue
+                bounds[kind] = goodput
                 configs.append((job.name, kind, many))
                 costs.append(max(goodput, 1e-4) ** self.power - self.waiting)
-                owner.append(len(weights))
-            weights.append(lasts**-self.urgency)
+                owner.append(jobs_to_place)
+            jobs_to_place += 1
         if not configs:
             return chosen
-        number = np.array(owner)
-        weight = np.array(weights) / max(weights)
         found = cheapest(
-            np.array(costs) * weight[number],
-            number,
+            np.array(costs),
+            np.array(owner),
             np.array([kinds.index(kind) for _, kind, _ in configs]),
             np.array([many for *_, many in configs]),
             np.array([float(free[kind]) for kind in kinds]),
@@ -150,7 +155,7 @@ class Goodput(GpuPolicy):
 
     def _rates(self, job: GpuJob, cluster: GpuCluster) -> dict[tuple[str, int], float]:
         """Return the goodput of a job for each kind and number of GPUs that it may have now."""
-        most = max(1, 2 * job.largest) if job.application.is_elastic else job.asked
+        most = max(1.0, self.growth * max(job.largest, 0.5)) if job.application.is_elastic else job.asked
         return {
             (kind, many): job.rate(cluster, kind, many)
             for kind in cluster.nodes

@@ -140,22 +140,25 @@ def read_gavel(trace: str | os.PathLike[str], throughputs: str | os.PathLike[str
     jobs = []
     for number, line in enumerate(Path(trace).read_text().splitlines()):
         fields = line.split("\t")
-        if len(fields) < 8:
+        if len(fields) < 7:
             raise InputError(
-                f"{trace}:{number + 1}: a job of Gavel has tab-separated fields, but this line has not"
+                f"{trace}:{number + 1}: {len(fields)} fields; a job of Gavel has 7 or more, between tabs"
             )
-        # Older traces lack the field SLO, so the arrival is counted from the end.
-        kind_of_job, steps, asked, arrival = fields[0], fields[5], int(fields[6]), float(fields[-1])
-        key = f"('{kind_of_job}', {asked})"
-        rates = {
-            kind: {asked: float(table[key]["null"])}
+        # Traces of Philly end with steps, arrival and GPUs; later traces have steps, GPUs, …, arrival.
+        steps, arrival, asked = (fields[at] for at in ((4, 5, 6) if len(fields) == 7 else (5, -1, 6)))
+        # An application without measurements on several GPUs is as fast on several as on one.
+        keys = (f"('{fields[0]}', {asked})", f"('{fields[0]}', 1)")
+        speeds = {
+            kind: next((table[key]["null"] for key in keys if key in table), 0.0)
             for kind, table in known.items()
-            if key in table and table[key]["null"] > 0
         }
+        rates = {kind: {int(asked): float(speed)} for kind, speed in speeds.items() if speed > 0}
         if not rates:
-            raise InputError(f"{trace}:{number + 1}: {throughputs} has no throughput of {key}")
-        application = TimedApplication(kind_of_job, float(steps), rates, _RESTART)
-        jobs.append(GpuJob(name=f"{number}", application=application, arrival=arrival, asked=asked))
+            raise InputError(f"{trace}:{number + 1}: {throughputs} has no throughput of {fields[0]}")
+        application = TimedApplication(fields[0], float(steps), rates, _RESTART)
+        jobs.append(
+            GpuJob(name=f"{number}", application=application, arrival=float(arrival), asked=int(asked))
+        )
     return jobs
 
 
