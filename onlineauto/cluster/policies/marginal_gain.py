@@ -55,28 +55,32 @@ class MarginalGain(Modelled):
         """Return the gain per dominant share, or minus infinity if it is too small."""
         before = self.speeds.times_per_unit(situation, situation.workers, situation.servers)
         takes = situation.takes_servers
-        worker = self._gain(situation, before, 1, 0)
-        server = np.where(takes, self._gain(situation, before, 0, 1), NEVER)
-        both = np.where(takes, self._gain(situation, before, 1, 1), NEVER)
+        weight = self._weight(situation)
+        worker = self._gain(situation, before, weight, 1, 0)
+        server = np.where(takes, self._gain(situation, before, weight, 0, 1), NEVER)
+        both = np.where(takes, self._gain(situation, before, weight, 1, 1), NEVER)
         return scores(worker, server, both)
 
-    def _gain(self, situation: Situation, before: Floats, workers: int, servers: int) -> Floats:
+    def _weight(self, situation: Situation) -> Floats:
+        """Return the factor of (time per unit of work) ** -power in the cost of each job."""
+        if self.power is None:
+            return situation.remaining
+        one = np.ones_like(situation.workers)
+        alone = self.speeds.times_per_unit(situation, one, one * situation.takes_servers)
+        return np.asarray(alone**self.power)
+
+    def _gain(
+        self, situation: Situation, before: Floats, weight: Floats, workers: int, servers: int
+    ) -> Floats:
         """Return the score of `workers` more workers and `servers` more servers for each job."""
         more: tuple[Ints, Ints] = (situation.workers + workers, situation.servers + servers)
         after = self.speeds.times_per_unit(situation, *more)
         part = np.maximum(situation.parts(workers, servers), 1e-12)
         first = np.isinf(before) & np.isfinite(after)
+        exponent = 1.0 if self.power is None else -self.power
         with np.errstate(invalid="ignore"):
-            gain = (self._cost(situation, before) - self._cost(situation, after)) / part
+            gain = weight * (before**exponent - after**exponent) / part
             enough = before > after * (1 + self.least)
         gain = np.where(enough & ~first, gain, NEVER)
         soonest = _FIRST * (1 + 1 / (1 + situation.remaining * np.where(first, after, 0.0)))
         return np.where(first, soonest, gain)
-
-    def _cost(self, situation: Situation, time: Floats) -> Floats:
-        """Return the cost of each job that takes some time per unit of work."""
-        if self.power is None:
-            return situation.remaining * time
-        one = np.ones_like(situation.workers)
-        alone = self.speeds.times_per_unit(situation, one, one * situation.takes_servers)
-        return np.asarray((time / alone) ** -self.power)
