@@ -179,8 +179,8 @@ def test_the_integer_program_finds_the_best_of_all_allocations(seed: int) -> Non
     configs = [(job, kind, many) for job in range(3) for kind in range(2) for many in (1, 2, 4)]
     costs = -draw.uniform(0.1, 1.0, len(configs)) * np.array([many**0.5 for *_, many in configs])
     capacity = np.array([3.0, 4.0])
-    columns = [np.array(column) for column in zip(*configs, strict=True)]
-    found = cheapest(costs, *columns, capacity)
+    job_of, kind_of, many_of = np.array(configs).T
+    found = cheapest(costs, job_of, kind_of, many_of, capacity)
 
     def cost(choice: Sequence[int]) -> float:
         used = [

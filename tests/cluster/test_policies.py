@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import permutations, product
 from typing import TYPE_CHECKING
 
@@ -144,7 +145,7 @@ def test_greedy_is_the_best_division_where_gains_decrease(seed: int, power: floa
         ]
         if power is None:
             return sum(job.remaining * time for job, time in zip(jobs, times, strict=True))
-        return sum(float(1 / time) ** power for time in times)  # each kind takes 1 with one worker
+        return sum(math.pow(1 / time, power) for time in times)  # each kind takes 1 with one worker
 
     best = min(cost(each) for each in product(range(1, 9), repeat=3) if sum(each) <= 8)
     assert cost(tuple(given)) == pytest.approx(best)
