@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import permutations, product
 from typing import TYPE_CHECKING
 
@@ -127,23 +128,27 @@ def test_shortest_first_is_the_best_order() -> None:
         assert total == best
 
 
+@pytest.mark.parametrize("power", [None, -0.5, -2.0])
 @pytest.mark.parametrize("seed", range(12))
-def test_greedy_is_the_best_division_where_gains_decrease(seed: int) -> None:
-    """Workers alone, 1/f = a/w + b: no division has a smaller sum of remaining times."""
+def test_greedy_is_the_best_division_where_gains_decrease(seed: int, power: float | None) -> None:
+    """Workers alone, 1/f = a/w + b: no division has a smaller sum of remaining times, or of powers."""
     draw = np.random.default_rng(seed)
     kinds = {f"kind{i}": [a, 1 - a, 0, 0, 0] for i, a in enumerate(draw.uniform(0.3, 0.99, 3))}
     speeds = Speeds(kinds)
     jobs = [linear(work, kind=kind) for work, kind in zip(draw.uniform(1, 40, 3), kinds, strict=True)]
-    given = allocate(MarginalGain(speeds, least=0), Situation.of(jobs, {"CPU": 8}, places=3)).workers[0]
+    policy = MarginalGain(speeds, least=0, power=power)
+    given = allocate(policy, Situation.of(jobs, {"CPU": 8}, places=3)).workers[0]
 
-    def time(workers: tuple[int, ...]) -> float:
-        return sum(
-            float(job.remaining * speeds.time_per_unit(job.kind, many, 0))
-            for job, many in zip(jobs, workers, strict=True)
-        )
+    def cost(workers: tuple[int, ...]) -> float:
+        times = [
+            float(speeds.time_per_unit(job.kind, many, 0)) for job, many in zip(jobs, workers, strict=True)
+        ]
+        if power is None:
+            return sum(job.remaining * time for job, time in zip(jobs, times, strict=True))
+        return sum(math.pow(1 / time, power) for time in times)  # each kind takes 1 with one worker
 
-    best = min(time(each) for each in product(range(1, 9), repeat=3) if sum(each) <= 8)
-    assert time(tuple(given)) == pytest.approx(best)
+    best = min(cost(each) for each in product(range(1, 9), repeat=3) if sum(each) <= 8)
+    assert cost(tuple(given)) == pytest.approx(best)
 
 
 def test_marginal_gain_stops_at_the_hump() -> None:
@@ -182,7 +187,12 @@ def test_a_score_that_is_nan_is_refused() -> None:
 
 
 def test_settings_out_of_range_are_refused() -> None:
-    for make in (lambda: Fifo(0), lambda: Srtf(asked=0), lambda: MarginalGain(least=-1)):
+    for make in (
+        lambda: Fifo(0),
+        lambda: Srtf(asked=0),
+        lambda: MarginalGain(least=-1),
+        lambda: MarginalGain(power=1),
+    ):
         with pytest.raises(OptionError):
             make()
 

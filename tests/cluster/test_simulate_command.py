@@ -78,3 +78,21 @@ def test_what_is_refused(
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--help"]) == 0
     assert "Would it have been faster?" in capsys.readouterr().out
+
+
+def test_a_public_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("scipy")
+    trace, speeds = tmp_path / "a.trace", tmp_path / "speeds.json"
+    trace.write_text("LM\tx\t-n\t1\t3600\t0\t1\n" * 2)
+    speeds.write_text('{"v100": {"(\'LM\', 1)": {"null": 1.0}}, "k80": {"(\'LM\', 1)": {"null": 0.5}}}')
+    words = ["simulate", "--workload", str(trace), "--speeds", str(speeds)]
+    assert main([*words, "--gpus", "v100=1x2", "--policies", "gavel,goodput"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"2 jobs of {trace} on 2 v100\n")
+    # A round of waiting, a restart of 30 s and an hour of work; rounds take 60 s and 360 s.
+    rows = {line.split()[0]: float(line.split()[1]) for line in said.splitlines()[3:]}
+    assert rows == {"goodput": round(3690 / 3600, 3), "gavel": round(3990 / 3600, 3)}
+    assert main([*words, "--policies", "sia,magic"]) == 2
+    assert "there is no policy 'magic'; valid are goodput, sia, gavel" in capsys.readouterr().err
+    assert main(words[:3]) == 2
+    assert "a public trace needs --workload FILE and --speeds PATH, and no log" in capsys.readouterr().err

@@ -37,7 +37,7 @@ class SimulateOptions:
     policies: str = option(
         "",
         "Policies to compare, separated by commas: marginal-gain, fair, fifo, srtf, tetris, learned. All by "
-        "default; learned by default if jobs are made up, or there is a --learned.",
+        "default; learned by default if jobs are made up, or there is a --learned. See also --workload.",
         vw=False,
         metavar="NAMES",
         listed=True,
@@ -63,6 +63,28 @@ class SimulateOptions:
         vw=False,
         metavar="FILE",
     )
+    workload: str = option(
+        "",
+        "Replay a public trace of jobs on GPUs: a CSV of Sia or Alibaba, or a .trace of Gavel. Further "
+        "--policies: goodput, sia, gavel, gavel-throughput.",
+        vw=False,
+        metavar="FILE",
+    )
+    speeds: str = option(
+        "",
+        "What belongs to the workload: Sia's folder traces, Gavel's simulation_throughputs.json, or the "
+        "list of nodes of Alibaba.",
+        vw=False,
+        metavar="PATH",
+    )
+    gpus: str = option(
+        "",
+        "The nodes of the cluster, such as rtx=3x8,a100=2x8 for three nodes of eight GPUs and two of eight. "
+        "[those of the authors]",
+        vw=False,
+        metavar="KIND=NxM",
+        listed=True,
+    )
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
@@ -70,15 +92,17 @@ REGISTRY: Final = Registry((SimulateOptions,))
 """The flags of this verb."""
 
 _PAGE: Final = Page(
-    "Usage: onlineauto simulate [options] LOG\n       onlineauto simulate [options]",
+    "Usage: onlineauto simulate [options] LOG\n       onlineauto simulate [options]\n"
+    "       onlineauto simulate --workload FILE --speeds PATH [options]",
     "Would it have been faster? Fit a simulator to the log of a cluster, run jobs like those of the log "
     "under other policies, and compare mean completion times, trace by trace, with 95 % intervals. Without a "
-    "log, do so with made-up jobs.",
+    "log, do so with made-up jobs. With --workload, replay a public trace of training jobs on GPUs.",
     """\
 Examples:
   onlineauto simulate log.jsonl
   onlineauto simulate log.jsonl --policies marginal-gain,fair
-  onlineauto simulate --rate 0.3""",
+  onlineauto simulate --rate 0.3
+  onlineauto simulate --workload workloads/philly/workload-1.csv --speeds traces""",
 )
 
 
@@ -97,6 +121,10 @@ def run(argv: Sequence[str]) -> int:
     options = REGISTRY.parse(argv)[SimulateOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
+        return 0
+    if options.workload or options.speeds or options.gpus:
+        for line in _replay_trace(options):
+            print(line)
         return 0
     if len(options.file) > 1:
         raise OptionError("simulate takes one log: onlineauto simulate log.jsonl")
@@ -150,6 +178,29 @@ def _compare_on_generated_jobs(options: SimulateOptions) -> tuple[list[Compared]
         record(policies[baseline], traces).save(options.record)
     note = f"{options.traces} made-up traces of {options.jobs} jobs, {options.rate:g} a slot"
     return _compare(policies, traces, baseline), baseline, note
+
+
+def _replay_trace(options: SimulateOptions) -> Iterator[str]:
+    """Yield the lines of the table of a public trace: one for each policy, fastest first."""
+    from onlineauto.cluster.gpus import GPU_POLICIES, GpuCluster, read_trace, replay, totals
+
+    if not (options.workload and options.speeds) or options.file:
+        raise OptionError("a public trace needs --workload FILE and --speeds PATH, and no log")
+    jobs, cluster = read_trace(options.workload, options.speeds)
+    cluster = GpuCluster.parse(options.gpus) if options.gpus else cluster
+    names = options.policies.replace(",", " ").split() or ["goodput", "gavel", "marginal-gain", "fair"]
+    for name in names:
+        if name not in GPU_POLICIES:
+            raise OptionError(f"there is no policy {name!r}; valid are {', '.join(GPU_POLICIES)}")
+    results = {name: totals([replay(GPU_POLICIES[name](), jobs, cluster)]) for name in names}
+    gpus = " + ".join(f"{many} {kind}" for kind, many in cluster.capacity.items())
+    yield f"{len(jobs)} jobs of {options.workload} on {gpus}"
+    yield ""
+    yield f"{'policy':<18}{'mean hours':>12}{'p99':>10}{'makespan':>10}{'GPU hours':>11}{'restarts':>10}"
+    for name, row in sorted(results.items(), key=lambda each: each[1].mean):
+        yield (
+            f"{name:<18}{row.mean:>12.3f}{row.late:>10.2f}{row.makespan:>10.2f}{row.gpu_hours:>11.2f}{row.restarts:>10.2f}"
+        )
 
 
 def _compare(policies: dict[str, ClusterPolicy], traces: Traces, baseline: str) -> list[Compared]:

@@ -19,13 +19,15 @@ _FIRST = 1e12
 
 
 class MarginalGain(Modelled):
-    """Give the next worker or server to the job that saves the most remaining time per dominant share.
+    """Give the next worker or server to the job that gains the most by it per dominant share.
 
-    The time is predicted by a fitted model of speeds (`onlineauto.cluster.policies.speeds.terms`). Resources
-    that would make a job faster by less than `least` remain free for jobs that arrive later: such a job is
-    near the maximum of its speed, or past it.
+    A job gains speed ** power, where its speed is relative to its speed with one bundle and power < 0; the
+    next resource goes where this number falls the most. Speeds are predicted by a fitted model
+    (`onlineauto.cluster.policies.speeds.terms`). Resources that would make a job faster by less than `least`
+    remain free for jobs that arrive later: such a job is near the maximum of its speed, or past it.
 
-    Source: Peng et al., *Optimus*, EuroSys 2018; the limit `least` is our addition.
+    Source: the objective of Jayaram Subramanya et al., *Sia*, SOSP 2023, for one kind of workers, with the
+    steps and the model of Peng et al., *Optimus*, EuroSys 2018. The limit `least` is our addition.
 
     Parameters
     ----------
@@ -33,33 +35,51 @@ class MarginalGain(Modelled):
         The speeds of jobs; by default they are learned from the history.
     least : float
         Minimum relative gain of speed; 0 allocates a resource for any gain.
+    power : float, optional
+        Fairness: below 0. None minimizes the sum of remaining times instead, as Optimus does.
     """
 
     name: ClassVar[str] = "marginal-gain"
 
-    def __init__(self, speeds: Speeds | None = None, *, least: float = 0.12) -> None:
+    def __init__(
+        self, speeds: Speeds | None = None, *, least: float = 0.12, power: float | None = -0.5
+    ) -> None:
         super().__init__(speeds)
         if not 0 <= least < 10:
             raise OptionError(f"least = {least:g}: give a relative gain of 0 or more, such as 0.12")
-        self.least = least
+        if power is not None and not -10 <= power < 0:
+            raise OptionError(f"power = {power:g}: give a number below 0, such as -0.5")
+        self.least, self.power = least, power
 
     def score(self, situation: Situation) -> Floats:
-        """Return the time gained per dominant share, or minus infinity if the gain is too small."""
+        """Return the gain per dominant share, or minus infinity if it is too small."""
         before = self.speeds.times_per_unit(situation, situation.workers, situation.servers)
         takes = situation.takes_servers
-        worker = self._gain(situation, before, 1, 0)
-        server = np.where(takes, self._gain(situation, before, 0, 1), NEVER)
-        both = np.where(takes, self._gain(situation, before, 1, 1), NEVER)
+        weight = self._weight(situation)
+        worker = self._gain(situation, before, weight, 1, 0)
+        server = np.where(takes, self._gain(situation, before, weight, 0, 1), NEVER)
+        both = np.where(takes, self._gain(situation, before, weight, 1, 1), NEVER)
         return scores(worker, server, both)
 
-    def _gain(self, situation: Situation, before: Floats, workers: int, servers: int) -> Floats:
+    def _weight(self, situation: Situation) -> Floats:
+        """Return the factor of (time per unit of work) ** -power in the cost of each job."""
+        if self.power is None:
+            return situation.remaining
+        one = np.ones_like(situation.workers)
+        alone = self.speeds.times_per_unit(situation, one, one * situation.takes_servers)
+        return np.asarray(alone**self.power)
+
+    def _gain(
+        self, situation: Situation, before: Floats, weight: Floats, workers: int, servers: int
+    ) -> Floats:
         """Return the score of `workers` more workers and `servers` more servers for each job."""
         more: tuple[Ints, Ints] = (situation.workers + workers, situation.servers + servers)
         after = self.speeds.times_per_unit(situation, *more)
         part = np.maximum(situation.parts(workers, servers), 1e-12)
         first = np.isinf(before) & np.isfinite(after)
+        exponent = 1.0 if self.power is None else -self.power
         with np.errstate(invalid="ignore"):
-            gain = situation.remaining * (before - after) / part
+            gain = weight * (before**exponent - after**exponent) / part
             enough = before > after * (1 + self.least)
         gain = np.where(enough & ~first, gain, NEVER)
         soonest = _FIRST * (1 + 1 / (1 + situation.remaining * np.where(first, after, 0.0)))

@@ -123,7 +123,7 @@ def _known(traces: int, few: int) -> list[Row]:
     for rate in RATES:
         speeds = Workload().speeds()
         known: dict[str, ClusterPolicy] = {
-            "optimus": MarginalGain(speeds, least=0),
+            "optimus": MarginalGain(speeds, least=0, power=None),
             "gain": MarginalGain(speeds),
         }
         rows += [*measured(known, rate, traces), *([online(rate, few)] if few else [])]

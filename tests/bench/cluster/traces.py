@@ -1,0 +1,118 @@
+"""All policies on the public traces of Sia: completion times, makespan and GPU hours.
+
+    python -m tests.bench.cluster.traces FOLDER [--half odd|even|all] [--most N] [--policies …] [--sets …]
+
+FOLDER is `sia-simulator` of a copy of the repository siasosp23/artifacts. Workloads with odd numbers choose
+the defaults of the package; the even ones are held out. Each line is one policy on one set: mean and 99 %
+quantile of the completion times of all jobs, mean makespan, GPU hours and restarts of a job, and processor
+time. A policy decides every 60 s, or every 360 s if it does not weigh restarts against gains, as published.
+
+`learned` has two lines: the network of the package, and, with `--trained FILE`, one that was trained on
+synthetic jobs with the speeds of these applications (`--train FILE` writes it; it needs PyTorch).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onlineauto.cluster.gpus import (
+    GPU_POLICIES,
+    SIA_CLUSTER,
+    GpuPolicy,
+    KindBlind,
+    read_trace,
+    replay,
+    totals,
+)
+from onlineauto.cluster.gpus.kind_blind import fit_speeds
+from onlineauto.cluster.gpus.reading import read_sia_application
+from onlineauto.cluster.learned import Learned
+from onlineauto.cluster.simulator import JobKind, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["SETS", "main", "run_set", "train", "workload_of"]
+
+SETS = ("philly", "saturn", "newtrace")
+HALVES = {"odd": (1,), "even": (0,), "all": (0, 1)}
+_APPLICATIONS = ("bert", "cifar10", "deepspeech2", "imagenet", "yolov3")
+_INTERVAL = KindBlind.interval
+
+
+def run_set(folder: Path, name: str, half: str, most: int, make: Callable[[], GpuPolicy]) -> str:
+    """Return the line of a policy on a half of a set, or on its first `most` workloads."""
+    paths = (folder / "workloads" / name).glob("workload-*.csv")
+    numbered = sorted((int(re.sub(r"\D", "", path.stem)), path) for path in paths)
+    begin, results = time.process_time(), []
+    for _, path in [each for each in numbered if each[0] % 2 in HALVES[half]][:most]:
+        jobs, cluster = read_trace(path, folder / "traces")
+        results.append(replay(make(), jobs, cluster))
+    mean = totals(results)
+    return (
+        f"{mean.mean:10.3f}{mean.late:10.2f}{mean.makespan:10.2f}{mean.gpu_hours:10.2f}{mean.restarts:10.2f}"
+        f"{time.process_time() - begin:10.0f}"
+    )
+
+
+def workload_of(folder: Path, *, rate: float = 1.5) -> Workload:
+    """Return synthetic jobs with the speeds of Sia's applications on its 64 GPUs, taken as one kind."""
+    kinds = []
+    for name in _APPLICATIONS:
+        application = read_sia_application(folder / "traces" / name)
+        kinds.append(
+            JobKind(
+                name=name,
+                coefficients=tuple(fit_speeds(application, SIA_CLUSTER, _INTERVAL)),
+                work=float(application.progress[-1]),
+                worker={"GPU": 1},
+            )
+        )
+    return Workload(kinds=tuple(kinds), capacity={"GPU": 64.0}, places=24, rate=rate, interference=0.0)
+
+
+def train(folder: Path, *, slots: int) -> Learned:
+    """Return a policy that was trained on `workload_of`."""
+    workload = workload_of(folder)
+    return Learned.warm_up(workload).improve(workload, slots=slots)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a table for each set."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--half", choices=HALVES, default="even")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--policies", nargs="+", choices=GPU_POLICIES, default=[*GPU_POLICIES])
+    parser.add_argument("--most", type=int, default=100, help="workloads of a set")
+    parser.add_argument("--train", metavar="FILE")
+    parser.add_argument("--slots", type=int, default=400)
+    parser.add_argument("--trained", metavar="FILE")
+    options = parser.parse_args(arguments)
+    if options.train:
+        train(options.folder, slots=options.slots).save(options.train)
+        return 0
+    policies = {name: GPU_POLICIES[name] for name in options.policies}
+    if options.trained:
+        policies["learned-trained"] = partial(KindBlind, partial(Learned.load, options.trained))
+    for name in options.sets:
+        print(f"{name}, {options.half} workloads")
+        columns = ("mean h", "p99 h", "makespan", "GPU h", "restarts", "CPU s")
+        print(f"{'policy':<18}", *(f"{column:>10}" for column in columns), sep="")
+        for policy, make in policies.items():
+            print(
+                f"{policy:<18}{run_set(options.folder, name, options.half, options.most, make)}", flush=True
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
