@@ -16,8 +16,8 @@ from onlineauto.cluster.gpus.gavel import Gavel
 from onlineauto.cluster.gpus.goodput import Goodput
 from onlineauto.cluster.gpus.gpu_policy import GpuPolicy
 from onlineauto.cluster.gpus.kind_blind import KindBlind
-from onlineauto.cluster.gpus.reading import SIA_CLUSTER, read_trace
-from onlineauto.cluster.gpus.replaying import Replayed, Totals, replay, totals
+from onlineauto.cluster.gpus.replay import ReplayResult, Totals, replay, totals
+from onlineauto.cluster.gpus.trace_files import SIA_CLUSTER, read_trace
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.policies import Fair, Fifo, MarginalGain, Srtf, Tetris
 
@@ -35,7 +35,7 @@ __all__ = [
     "GpuPolicy",
     "KindBlind",
     "MeasuredApplication",
-    "Replayed",
+    "ReplayResult",
     "StepTimes",
     "TimedApplication",
     "Totals",

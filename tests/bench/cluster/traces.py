@@ -31,7 +31,7 @@ from onlineauto.cluster.gpus import (
     totals,
 )
 from onlineauto.cluster.gpus.kind_blind import fit_speeds
-from onlineauto.cluster.gpus.reading import read_sia_application
+from onlineauto.cluster.gpus.trace_files import read_sia_application
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.simulator import JobKind, Workload
 

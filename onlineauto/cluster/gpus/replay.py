@@ -23,7 +23,7 @@ _MOST_ROUNDS: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class ReplayResult:
     """The results of a replay.
 
     Attributes
@@ -65,7 +65,7 @@ class Totals:
     restarts: float
 
 
-def totals(results: Sequence[Replayed]) -> Totals:
+def totals(results: Sequence[ReplayResult]) -> Totals:
     """Return the means over replays; the 99 % quantile is an observed time, as in Sia's tables."""
     times = np.sort(np.concatenate([each.times for each in results])) / 3600
     return Totals(
@@ -79,7 +79,7 @@ def totals(results: Sequence[Replayed]) -> Totals:
 
 def replay(
     policy: GpuPolicy, jobs: Sequence[GpuJob], cluster: GpuCluster, *, interval: float | None = None
-) -> Replayed:
+) -> ReplayResult:
     """Run jobs on a cluster under a policy until all have ended.
 
     The policy decides at the end of each interval. A job whose kind of GPUs or placement changes loses the
@@ -127,7 +127,7 @@ def replay(
         _move(present, policy.allocate(present, cluster, now), cluster)
     ends = np.array([job.end for job in everyone])
     arrivals = np.array([job.arrival for job in everyone])
-    return Replayed(
+    return ReplayResult(
         times=ends - arrivals,
         makespan=float(ends.max() - arrivals.min()),
         gpu_hours=np.array([job.used / 3600 for job in everyone]),
