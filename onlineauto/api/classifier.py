@@ -47,10 +47,10 @@ class AutoMLClassifier(SingleLines):
     Labels are texts, numbers and truth values, and new classes may appear at any time, up to `max_labels`.
     None and NaN are missing labels. Equal labels are one class, named by the first of them: True, 1 and 1.0
     are equal, the text ``"1"`` is not. An ensemble learns all classes at once: regressions on the features,
-    on waves of the numbers, and on pairs of words, and boosted trees. Besides, a logistic model of the first
-    class against the rest searches for the features to cross and the learning rate, with several live configs
-    at once. While there are two classes, it is a member of the ensemble. `champion` and `history` belong to
-    that search. Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
+    on waves of the numbers and on pairs of words, and boosted trees. In addition, a logistic model of the
+    first class against the rest searches for the features to cross and the learning rate, with several live
+    configs at once. While there are two classes, it is a member of the ensemble. `champion` and `history`
+    belong to that search. Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
 
     Examples
     --------

@@ -78,7 +78,7 @@ class Trees(NamedTuple):
     value: NDArray[np.float32]
     length: NDArray[np.int64]
     code: NDArray[np.int64]
-    weight: NDArray[np.float64]
+    weight: NDArray[np.float32]
     tally: NDArray[np.int64]
     outputs: NDArray[np.int64]
     columns: NDArray[np.int64]

@@ -157,8 +157,10 @@ def restore_trees(stored: Stored, trees: Trees, *, n_inputs: int, outputs: int) 
         if not 0 < grown < ROUNDS or begin < 1:
             raise stored["next"].fail(f"1 to {ROUNDS - 1} trees")
     tally[Grown.TREES] = grown
-    if int(tally[Grown.FIT]) <= events and grown < 0:
-        raise stored["fit"].fail("a number of events to come")
+    fit = int(tally[Grown.FIT])
+    is_valid = fit == int(tally[Grown.BEGIN]) if grown >= 0 else events < fit <= events + ROWS
+    if not is_valid:
+        raise stored["fit"].fail("the number of events of the fit that grows, or of the next fit")
 
 
 def _restore_model(stored: Stored, trees: Trees, model: int, n_inputs: int) -> int:

@@ -114,8 +114,8 @@ class StudyWatch(StudyView):
                 for name in [name for name in row if name.startswith("constraint_")]:
                     of_trial = self._constraints.setdefault(name.removeprefix("constraint_"), {})
                     of_trial[row["trial"]] = row[name]
-        for each in records:
-            if each["kind"] == "failed":
+        for version, each in enumerate(records, self._read + 1):
+            if each["kind"] == "failed" and version not in skipped:
                 self._errors.pop(each["trial"], None)
                 self._errors[each["trial"]] = None
         self._read += len(records)

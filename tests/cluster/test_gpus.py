@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -287,6 +288,51 @@ def test_other_files_are_rejected(tmp_path: Path) -> None:
     ):
         with pytest.raises(OptionError):
             make()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("LM\tx\t-n\t1\tmany\t40\t2", "steps = 'many' is not a finite number"),
+        ("LM\tx\t-n\t1\t600\tnan\t2", "arrival = 'nan' is not a finite number"),
+        ("LM\tx\t-n\t1\tinf\t40\t2", "steps = 'inf' is not a finite number"),
+    ],
+)
+def test_a_bad_number_of_a_trace_is_named_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "speeds.json").write_text(json.dumps({"fast": {"('LM', 1)": {"null": 2.0}}}))
+    (tmp_path / "x.trace").write_text(line)
+    with pytest.raises(InputError, match=f"x.trace:1: {message}"):
+        read_trace(tmp_path / "x.trace", tmp_path / "speeds.json")
+
+
+def test_bad_files_of_traces_are_rejected_by_name(tmp_path: Path) -> None:
+    for name, content in (("prose.csv", b"a,b\nIt is, as we know, late.\n"), ("x.csv", b"\xff\xfe\x00a")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=name):
+            read_trace(tmp_path / name, tmp_path)
+    (tmp_path / "x.trace").write_text("LM\tx\t-n\t1\t600\t40\t2")
+    for throughputs in ("[1]", "{", '{"fast": 1}'):
+        (tmp_path / "speeds.json").write_text(throughputs)
+        with pytest.raises(InputError, match="these are no throughputs of Gavel"):
+            read_trace(tmp_path / "x.trace", tmp_path / "speeds.json")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"arrival": -1.0}, {"arrival": float("inf")}, {"asked": 0}, {"name": "other"}, {"batch": 0}]
+)
+def test_jobs_that_no_replay_can_end_are_rejected(changes: dict[str, object]) -> None:
+    application = TimedApplication("LM", 600, {"fast": {1: 2.0}}, 30)
+    jobs = [GpuJob(name=name, application=application, arrival=0, asked=1) for name in ("it", "other")]
+    with pytest.raises(OptionError, match="job"):
+        replay(GPU_POLICIES["fifo"](), [replace(jobs[0], **changes), jobs[1]], SMALL)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="no jobs"):
+        replay(GPU_POLICIES["fifo"](), [], SMALL)
+
+
+def test_a_cluster_has_each_kind_once_and_not_too_many_gpus() -> None:
+    for text in ("v100=1x1,v100=2x4", "T4=3x99999999999999999999"):
+        with pytest.raises(OptionError, match="gpus ="):
+            GpuCluster.parse(text)
 
 
 def test_the_cluster_of_sia_has_64_gpus() -> None:

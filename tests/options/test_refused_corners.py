@@ -30,10 +30,10 @@ REFUSED = [
     ("--vw_exact --ccb_explore_adf --automl 4 --cover 3", f"--automl with --cover {_NOT_EXACT}, "),
     (
         f"{_SEARCH} --squarecb --l1 1e-4",
-        f"--automl with --squarecb and --l1 {_NOT_EXACT}, which has penalties ",
+        f"--automl with --squarecb and --l1 {_NOT_EXACT}: a search has penalties ",
     ),
-    (f"{_SEARCH} --softmax --l2 1e-4", f"--automl with --softmax and --l2 {_NOT_EXACT}, "),
-    (f"{_SEARCH} --first 9 --l2 1e-4", f"--automl with --first and --l2 {_NOT_EXACT}, "),
+    (f"{_SEARCH} --softmax --l2 1e-4", f"--automl with --softmax and --l2 {_NOT_EXACT}: "),
+    (f"{_SEARCH} --first 9 --l2 1e-4", f"--automl with --first and --l2 {_NOT_EXACT}: "),
     # Models of which actions share weights.
     (
         "--vw_exact --cb 4 --automl 3",

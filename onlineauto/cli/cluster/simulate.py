@@ -186,21 +186,26 @@ def _replay_trace(options: SimulateOptions) -> Iterator[str]:
 
     if not (options.workload and options.speeds) or options.file:
         raise OptionError("a public trace needs --workload FILE and --speeds PATH, and no log")
+    for flag, value in (("--by", options.by), ("--learned", options.learned), ("--record", options.record)):
+        if value:
+            raise OptionError(f"{flag} is for simulated clusters: leave it out with --workload")
     jobs, cluster = read_trace(options.workload, options.speeds)
     cluster = GpuCluster.parse(options.gpus) if options.gpus else cluster
     names = options.policies.replace(",", " ").split() or ["goodput", "gavel", "marginal-gain", "fair"]
     for name in names:
         if name not in GPU_POLICIES:
             raise OptionError(f"there is no policy {name!r}; valid are {', '.join(GPU_POLICIES)}")
-    results = {name: totals([replay(GPU_POLICIES[name](), jobs, cluster)]) for name in names}
     gpus = " + ".join(f"{many} {kind}" for kind, many in cluster.capacity.items())
-    yield f"{len(jobs)} jobs of {options.workload} on {gpus}"
+    yield f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} of {options.workload} on {gpus}"
     yield ""
+    results = {name: totals([replay(GPU_POLICIES[name](), jobs, cluster)]) for name in names}
     yield f"{'policy':<18}{'mean hours':>12}{'p99':>10}{'makespan':>10}{'GPU hours':>11}{'restarts':>10}"
-    for name, row in sorted(results.items(), key=lambda each: each[1].mean):
+    for name, row in sorted(results.items(), key=lambda each: (math.isnan(each[1].mean), each[1].mean)):
         yield (
             f"{name:<18}{row.mean:>12.3f}{row.late:>10.2f}{row.makespan:>10.2f}{row.gpu_hours:>11.2f}{row.restarts:>10.2f}"
         )
+    if any(math.isnan(row.mean) for row in results.values()):
+        yield "nan: some jobs did not end within 200,000 rounds"
 
 
 def _compare(policies: dict[str, ClusterPolicy], traces: Traces, baseline: str) -> list[Compared]:

@@ -35,7 +35,7 @@ class StudiesOptions:
     )
     host: str = option(
         "127.0.0.1",
-        "Address to listen to with --serve. Another than this machine's own needs --tokens.",
+        "Address to listen to with --serve. An address that other machines can reach needs --tokens.",
         vw=False,
     )
     port: int = option(
@@ -43,7 +43,7 @@ class StudiesOptions:
     )
     tokens: str | None = option(
         None,
-        "File of tokens, as onlineauto loop FOLDER --new_token read makes it. Not supplied: none is needed.",
+        "File of tokens, written by onlineauto loop FOLDER --new_token read. Without it, no token is needed.",
         vw=False,
         metavar="FILE",
     )

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import msgspec
 
-from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.errors import OnlineautoError, OptionError, StoreError, UnreachableError
 from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard
 from onlineauto.service.http.page import page_reply
 from onlineauto.service.http.protocol.connections import Connections
@@ -63,6 +63,7 @@ class StudyHandlers:
             str, tuple[int, bytes, float]
         ] = {}  # version, text, when there may be a new one
         self._summaries: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._turn = 0  # index of the study with which the next list begins to read
 
     def stored(self) -> list[StoredStudy]:
         """Return the studies of the store.
@@ -113,17 +114,25 @@ class StudyHandlers:
 
     def _list(self) -> tuple[str, bytes]:
         """Return all studies, each as far as it was read; changed ones are read within a limited time."""
-        rows, until = [], time.monotonic() + _LISTING
-        for name, version, jobs in self.stored():
-            known, summary = self._summaries.get(name, (0, {}))
-            if known != version and time.monotonic() < until:
-                try:
-                    watch = self._watch(name)
-                    self._summaries[name] = watch.follow(), watch.summary()
-                    summary = self._summaries[name][1]
-                except OnlineautoError as error:
-                    summary = {"error": str(error)}
-            rows.append({"name": name, "records": version, "jobs": jobs, **summary})
+        stored, until = self.stored(), time.monotonic() + _LISTING
+        for at in range(len(stored)):
+            name, version, _ = stored[(self._turn + at) % len(stored)]
+            if self._summaries.get(name, (0, {}))[0] == version:
+                continue
+            if time.monotonic() >= until:
+                self._turn = (self._turn + at) % len(stored)
+                break
+            try:
+                watch = self._watch(name)
+                self._summaries[name] = watch.follow(), watch.summary()
+            except OnlineautoError as error:
+                self._watches.pop(name, None)  # the study may have been removed and begun again
+                known = version if isinstance(error, OptionError) else 0  # others may succeed later
+                self._summaries[name] = known, {"error": str(error)}
+        rows = [
+            {"name": name, "records": version, "jobs": jobs, **self._summaries.get(name, (0, {}))[1]}
+            for name, version, jobs in stored
+        ]
         body = msgspec.json.encode(rows)
         return f'"{crc32(body):x}"', body
 
@@ -133,7 +142,9 @@ class StudyHandlers:
             raise RefusedError(f"the store has no study {name!r}; it has {some}", status=404)
         try:
             watch = self._watch(name)
-        except OptionError as error:
+        except UnreachableError:
+            raise
+        except (OptionError, StoreError) as error:  # of this study; the others stay in memory
             raise RefusedError(f"study {name!r}: {error}", status=422) from None
         version, leases, began = watch.follow(), watch.leases(), time.monotonic()
         described = self._described.get(name, (0, b"", began))
@@ -221,6 +232,10 @@ def serve_studies(
     if tokens is not None and not Path(tokens).is_file():
         raise OptionError(f"--tokens {tokens}: there is no such file")
     known = Tokens(tokens)
+    if tokens is not None and not known:
+        raise OptionError(
+            f"--tokens {tokens}: the file has no tokens; onlineauto loop FOLDER --new_token read makes one"
+        )
     if not known and not is_own(host):
         raise OptionError(
             f"{host} is reachable from other machines, but there are no tokens: onlineauto loop FOLDER "
@@ -230,7 +245,8 @@ def serve_studies(
     handlers.stored()
     app = study_app(handlers, known, hosts=(*OWN_HOSTS, host))
     with bind_socket(host, port) as opened:
-        address = f"http://{host}:{opened.getsockname()[1]}/"
+        named = f"[{host}]" if ":" in host else host
+        address = f"http://{named}:{opened.getsockname()[1]}/"
         run_until_signal(app, opened, partial(announce, address))
 
 

@@ -141,7 +141,10 @@ class StepTimes:
             known = (per_gpu >= table[0, 0]) & (per_gpu <= table[-1, 0])
             step, sync = (np.interp(per_gpu, table[:, 0], table[:, column]) for column in (1, 2))
             return np.where(known, step, np.nan), np.where(known, sync, np.nan)
-        interpolator: Any = scipy_module("interpolate").LinearNDInterpolator(*self._points())
+        try:
+            interpolator: Any = scipy_module("interpolate").LinearNDInterpolator(*self._points())
+        except scipy_module("spatial").QhullError:  # too few measurements to interpolate between
+            return np.full_like(per_gpu, np.nan), np.full_like(per_gpu, np.nan)
         at = np.stack([np.full_like(per_gpu, len(placement)), np.full_like(per_gpu, sum(placement)), per_gpu])
         found = interpolator(at.T)
         return found[:, 0], found[:, 1]

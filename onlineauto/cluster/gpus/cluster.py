@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.gpus.application import GpuApplication, Placement
 
+MOST_GPUS = 100_000
+"""Maximum number of GPUs of a kind."""
 Allocation = dict[str, tuple[str, int]]
 """The kind and the number of GPUs of each job that runs, by the name of the job."""
 
@@ -50,7 +52,13 @@ class GpuCluster:
             match = re.fullmatch(r"([^=\s]+)=([1-9]\d*)x([1-9]\d*)", each.strip())
             if match is None:
                 raise OptionError(f"gpus = {text!r}: give KIND=NODESxGPUS, such as rtx=3x8,a100=2x8")
+            if match[1] in nodes:
+                raise OptionError(
+                    f"gpus = {text!r}: {match[1]} is there twice; nodes of one kind have one size"
+                )
             nodes[match[1]] = (int(match[2]), int(match[3]))
+            if nodes[match[1]][0] * nodes[match[1]][1] > MOST_GPUS:
+                raise OptionError(f"gpus = {text!r}: a kind has at most {MOST_GPUS:,} GPUs")
         return cls(nodes)
 
     @property

@@ -87,23 +87,24 @@ class KindBlind(GpuPolicy):
 
     def _learn(self, jobs: Sequence[GpuJob], cluster: GpuCluster) -> None:
         """Fit the speeds of new applications to their mean rates over all kinds and epochs."""
-        new = {
-            job.application.name: job.application
-            for job in jobs
-            if job.application.name not in self._coefficients
-        }
+        new = {job.application.name: job for job in jobs if job.application.name not in self._coefficients}
         if not new or not isinstance(self._policy, Modelled):
             return
-        for name, application in new.items():
-            self._coefficients[name] = fit_speeds(application, cluster, self.interval)
+        for name, job in new.items():
+            self._coefficients[name] = fit_speeds(job.application, cluster, self.interval, asked=job.asked)
         self._policy.speeds = Speeds(self._coefficients)
 
 
-def fit_speeds(application: GpuApplication, cluster: GpuCluster, interval: float) -> list[float]:
-    """Return five coefficients of the rounds that a unit of work takes; see `terms`."""
+def fit_speeds(
+    application: GpuApplication, cluster: GpuCluster, interval: float, *, asked: int = 1
+) -> list[float]:
+    """Return five coefficients of the rounds that a unit of work takes; see `terms`.
+
+    An application that is not elastic runs on `asked` GPUs only, and these are one worker.
+    """
     points: dict[int, list[float]] = {}
     for kind in cluster.nodes:
-        for many in cluster.sizes(kind):
+        for many in cluster.sizes(kind) if application.is_elastic else (asked,):
             rate = float(application.rates(kind, cluster.placement(kind, many)).mean())
             if rate > 0:
                 points.setdefault(many if application.is_elastic else 1, []).append(1 / (rate * interval))

@@ -102,6 +102,7 @@ def replay(
         The policy allocates more GPUs than the cluster has, or a job can run on none of its GPUs.
     """
     interval = policy.interval if interval is None else interval
+    _check_jobs(jobs)
     waiting = sorted((replace(job) for job in jobs), key=lambda job: job.arrival)
     for job in waiting:
         if not policy.runs(job, cluster):
@@ -133,6 +134,28 @@ def replay(
         gpu_hours=np.array([job.used / 3600 for job in everyone]),
         restarts=np.array([max(job.restarts, 0) for job in everyone]),
     )
+
+
+def _check_jobs(jobs: Sequence[GpuJob]) -> None:
+    """Reject jobs that no replay can end."""
+    if not jobs:
+        raise OptionError("there are no jobs to replay")
+    names: set[str] = set()
+    for job in jobs:
+        if job.name in names:
+            raise OptionError(f"two jobs have the name {job.name}: give each job its own name")
+        names.add(job.name)
+        work = job.work_left()
+        if not (0 <= job.arrival < math.inf and 0 < work < math.inf):
+            raise OptionError(
+                f"job {job.name} arrives at {job.arrival:g} s and has {work:g} units of work: valid is an "
+                "arrival of 0 or later, and work above 0"
+            )
+        if job.asked < 1 or (job.batch is not None and job.batch < 1):
+            raise OptionError(
+                f"job {job.name} asks for {job.asked} GPUs and a batch size of {job.batch}: both must be at "
+                "least 1"
+            )
 
 
 def _move(jobs: Sequence[GpuJob], allocation: Allocation, cluster: GpuCluster) -> None:

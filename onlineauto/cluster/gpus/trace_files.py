@@ -7,6 +7,7 @@ that fetch them.
 from __future__ import annotations
 
 import csv
+import math
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -69,7 +70,7 @@ def read_trace(
     first = next(_rows(path), {})
     if {"name", "time", "application", "num_replicas", "batch_size"} <= first.keys():
         return read_sia(path, traces), SIA_CLUSTER
-    if {"name", "num_gpu", "gpu_spec", "creation_time", "deletion_time"} <= first.keys():
+    if {"name", "num_gpu", "gpu_spec", "creation_time", "scheduled_time", "deletion_time"} <= first.keys():
         return read_alibaba(path, traces), read_alibaba_cluster(traces)
     raise InputError(
         f"{path}: neither a workload of Sia, nor a trace of Gavel, nor a list of pods of Alibaba; its "
@@ -111,7 +112,9 @@ def read_sia_application(folder: Path) -> MeasuredApplication:
         kind = path.stem.removeprefix("placements-")
         tables[kind] = _step_times(path, folder / f"scalability-{kind}.csv", (folder.name, kind))
     runs = {
-        int(path.stem.removeprefix("validation-")): _columns(path) for path in folder.glob("validation-*.csv")
+        int(path.stem.removeprefix("validation-")): _columns(path, "grad_sqr", "grad_var", "progress")
+        for path in folder.glob("validation-*.csv")
+        if path.stem.removeprefix("validation-").isdecimal()
     }
     if not tables or not runs:
         raise InputError(f"{folder}: there are no files placements-KIND.csv and validation-BATCH.csv")
@@ -136,29 +139,38 @@ def read_sia_application(folder: Path) -> MeasuredApplication:
 
 def read_gavel(trace: str | os.PathLike[str], throughputs: str | os.PathLike[str]) -> list[GpuJob]:
     """Return the jobs of a trace of Gavel; a job runs only on the number of GPUs that it asks for."""
-    known = msgspec.json.decode(Path(throughputs).read_bytes())
+    try:
+        known = msgspec.json.decode(Path(throughputs).read_bytes(), type=dict[str, dict[str, dict[str, Any]]])
+    except msgspec.DecodeError as error:
+        raise InputError(f"{throughputs}: these are no throughputs of Gavel: {error}") from None
+    try:
+        lines = Path(trace).read_text("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{trace}: the file is not UTF-8: {error}") from None
     jobs = []
-    for number, line in enumerate(Path(trace).read_text().splitlines()):
+    for number, line in enumerate(lines):
         fields = line.split("\t")
         if len(fields) < 7:
             raise InputError(
                 f"{trace}:{number + 1}: {len(fields)} fields; a job of Gavel has 7 or more, between tabs"
             )
         # Traces of Philly end with steps, arrival and GPUs; later traces have steps, GPUs, …, arrival.
-        steps, arrival, asked = (fields[at] for at in ((4, 5, 6) if len(fields) == 7 else (5, -1, 6)))
+        ends = (4, 5, 6) if len(fields) == 7 else (5, -1, 6)
+        row = {name: fields[at] for name, at in zip(("steps", "arrival", "GPUs"), ends, strict=True)}
+        steps, arrival, gpus = (_number(row, name, f"{trace}:{number + 1}") for name in row)
+        asked = int(gpus)
         # An application without measurements on several GPUs is as fast on several as on one.
         keys = (f"('{fields[0]}', {asked})", f"('{fields[0]}', 1)")
         speeds = {
-            kind: next((table[key]["null"] for key in keys if key in table), 0.0)
+            kind: next((table[key].get("null", 0.0) for key in keys if key in table), 0.0)
             for kind, table in known.items()
         }
-        rates = {kind: {int(asked): float(speed)} for kind, speed in speeds.items() if speed > 0}
+        rates = {kind: {asked: float(speed)} for kind, speed in speeds.items() if speed > 0}
         if not rates:
             raise InputError(f"{trace}:{number + 1}: {throughputs} has no throughput of {fields[0]}")
-        application = TimedApplication(fields[0], float(steps), rates, _RESTART)
-        jobs.append(
-            GpuJob(name=f"{number}", application=application, arrival=float(arrival), asked=int(asked))
-        )
+        # Jobs of one application have the same speeds, and these depend on the number of GPUs.
+        application = TimedApplication(f"{fields[0]} on {asked}", steps, rates, _RESTART)
+        jobs.append(GpuJob(name=f"{number}", application=application, arrival=arrival, asked=asked))
     return jobs
 
 
@@ -184,24 +196,26 @@ def read_alibaba(pods: str | os.PathLike[str], nodes: str | os.PathLike[str]) ->
 
 
 def read_alibaba_cluster(nodes: str | os.PathLike[str]) -> GpuCluster:
-    """Return the cluster of a list of nodes of Alibaba; the smallest nodes of a kind give its node size."""
+    """Return the cluster of a list of nodes of Alibaba; a kind has the node size of its largest node."""
     sizes: dict[str, list[int]] = defaultdict(list)
     for row in _rows(Path(nodes)):
-        if row.get("model") and int(row["gpu"]):
-            sizes[row["model"]].append(int(row["gpu"]))
+        if row.get("model") and (gpus := int(_number(row, "gpu", nodes))) > 0:
+            sizes[row["model"]].append(gpus)
+    if not sizes:
+        raise InputError(f"{nodes}: no node has a model and GPUs; is this Alibaba's list of nodes?")
     return GpuCluster({kind: (sum(each) // max(each), max(each)) for kind, each in sorted(sizes.items())})
 
 
 def _step_times(placements: Path, scalability: Path, name: tuple[str, str]) -> StepTimes:
     measured: dict[Placement, list[tuple[float, ...]]] = defaultdict(list)
-    table = _columns(placements)
+    table = _columns(placements, "placement", "local_bsz", "step_time", "sync_time")
     times = np.stack([table[column] for column in ("local_bsz", "step_time", "sync_time")], 1)
     for placement, row in zip(table["placement"], times, strict=True):
         measured[tuple(map(int, f"{placement:.0f}"))].append(tuple(row))
     others = np.zeros((0, 5))
     if scalability.exists():
-        more = _columns(scalability)
         names = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
+        more = _columns(scalability, *names)
         others = np.stack([more[column] for column in names], 1)
     most = int(table["local_bsz"].max())
     return StepTimes(
@@ -214,20 +228,28 @@ def _step_times(placements: Path, scalability: Path, name: tuple[str, str]) -> S
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(newline="") as file:
-        yield from csv.DictReader(file)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            yield from csv.DictReader(file, restkey="", restval="")
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: the file is not CSV in UTF-8: {error}") from None
 
 
-def _columns(path: Path) -> dict[str, Floats]:
-    """Return the columns of a CSV file with numbers."""
+def _columns(path: Path, *names: str) -> dict[str, Floats]:
+    """Return columns of a CSV file as numbers."""
     rows = [*_rows(path)]
     if not rows:
         raise InputError(f"{path}: the file has no rows")
-    return {column: np.array([_number(row, column, path) for row in rows]) for column in rows[0]}
+    return {column: np.array([_number(row, column, path) for row in rows]) for column in names}
 
 
 def _number(row: dict[str, Any], column: str, path: object) -> float:
+    if column not in row:
+        raise InputError(f"{path}: there is no column {column}")
     try:
-        return float(row[column])
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{path}: {column} = {row[column]!r} is not a number") from error
+        number = float(row[column])
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{path}: {column} = {row[column]!r} is not a finite number")
+    return number

@@ -1,7 +1,8 @@
 """Members and combiner of a classification: each event is learnt for all classes at once.
 
 The members are two regressions of the truth values "the event is of this class", on the features and on waves
-of the numbers, and two multinomial logistic regressions, on the features and on these and the pairs of words.
+of the numbers; two multinomial logistic regressions, on the features and on these and the pairs of words;
+boosted trees (`learners.tree_kernels`); and, while there are two classes, the search of the first class.
 The inputs of a regression are the same for all classes, so that the classes share its covariance, and a
 further class costs only a further column of weights.
 

@@ -80,6 +80,8 @@ def _sqlite(url: sa.URL, open_file: Callable[[Path], Any] | None) -> sa.Engine:
         )
     file = Path(url.database).resolve()  # the working directory may change
     folder = file.parent
+    if file.is_dir():
+        raise OptionError(f"{file} is a folder; a store in SQLite is a file: sqlite:///study.db")
     if not folder.is_dir():
         raise OptionError(f"the folder {folder} of {url.render_as_string()} does not exist")
     synchronous = str(url.query.get("synchronous", "normal")).lower()
