@@ -90,14 +90,15 @@ def events(n: int, k: int, *, late: int = 0, odd: bool = False) -> list[Event]:
     ids=["two outputs", "three", "seven, one of them later than the first fit", "odd values, many inputs"],
 )
 def test_scores_are_those_of_the_reference(n: int, k: int, special: dict[str, Any]) -> None:
-    trees, reference = Trees(k), BoostedTrees()
+    trees, reference, learnt = Trees(k), BoostedTrees(), 0.0
     for number, (inputs, code, weight, outputs) in enumerate(events(n, k, **special)):
         if number % 7 == 0:
             expected = reference.score(inputs, outputs)
             assert trees.score(inputs, outputs) == pytest.approx(expected, abs=1e-5)
+            learnt = max(learnt, np.ptp(expected))
         for each in (trees, reference):
             each.learn(inputs, code, weight, outputs)
-    assert np.ptp(expected) > 0.2  # something was learnt
+    assert learnt > 0.5
 
 
 @pytest.mark.ci

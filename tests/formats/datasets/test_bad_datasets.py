@@ -237,7 +237,7 @@ def test_rows_must_fit_the_kind_of_learning(tmp_path: Path) -> None:
         ({"rows": "labels", "lable": "y"}, "unknown key 'lable'"),
         ({"rows": "labels", "cost": "y"}, 'cost cannot be used with rows =  "labels"'),
         ({"rows": "lists", "list": "a"}, 'rows = "lists" needs actions'),
-        ({"rows": "events", "action": "a", "choices": ["x", "x"]}, "different actions"),
+        ({"rows": "events", "action": "a", "choices": ["x", "x"]}, "each action once"),
         ({"rows": "events", "action": "a", "cost": "c", "reward": "r"}, "exclude each other"),
         (
             {"rows": "lists", "list": "a", "actions": ["b"], "cost": "c"},
