@@ -199,6 +199,7 @@ def test_the_next_one_has_been_given_least(rules: SearchRules, moves: list[Move]
             rotated.add(decision.index)
 
 
+@pytest.mark.ci
 @settings(max_examples=40)
 @given(
     rules=rules(exact=False),

@@ -79,6 +79,7 @@ class Most(Callback):
         self.running -= 1
 
 
+@pytest.mark.ci
 def test_two_studies_and_a_stream_share_a_machine(tmp_path: Path) -> None:
     space = {"rate": Float(0, 1), "seconds": Categorical([0.02])}
     studies = [
@@ -131,6 +132,7 @@ def test_a_study_of_which_every_trial_failed_is_a_job_that_failed() -> None:
     assert any(trial.error for trial in studies[1].trials)
 
 
+@pytest.mark.ci
 def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> None:
     space = {"rate": Float(0, 1), "seconds": Categorical([0.05])}
     storage = f"sqlite:///{tmp_path / 'study.db'}"
@@ -197,6 +199,7 @@ def test_a_sharded_stream_is_the_same_whoever_had_what(tmp_path: Path) -> None:
     assert job.resources_in_use == (0, 0)
 
 
+@pytest.mark.ci
 def test_a_run_waits_without_a_worker() -> None:
     run = Run(Workspace(), (f"{i % 2} |a x{i % 3}" for i in range(10**9)))
     job = RunJob(run)
@@ -314,6 +317,7 @@ def test_a_stream_that_is_stopped_while_it_is_paused_has_not_failed(monkeypatch:
     job.stop()
 
 
+@pytest.mark.ci
 def test_a_cluster_that_was_stopped_is_run_again(tmp_path: Path) -> None:
     events = b"1 |a x\n0 |a y\n" * 1500
     learner = ShardedLearner(parts=2, part_events=8, warm_up=2, blocks=2)

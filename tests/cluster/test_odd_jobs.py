@@ -180,6 +180,7 @@ AMOUNTS = st.one_of(
 )
 
 
+@pytest.mark.ci
 @settings(max_examples=60, deadline=None)
 @given(
     answers=st.lists(st.tuples(AMOUNTS, AMOUNTS), min_size=1, max_size=8),

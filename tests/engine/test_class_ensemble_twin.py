@@ -83,6 +83,7 @@ def stream(case: Case) -> tuple[Block, list[int]]:
     return block, codes
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_probabilities_are_those_of_the_reference(case: Case) -> None:
     block, codes = stream(case)

@@ -40,6 +40,7 @@ def named(options: Options) -> str:
     return " ".join(options)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("clone", CLONES)
 @pytest.mark.parametrize("exact", [False, True], ids=["native", "exact"])
 @pytest.mark.parametrize(("options", "event"), FORMATS)

@@ -160,6 +160,7 @@ def close(one: Any, other: Any, reach: float = 1.0) -> None:
     np.testing.assert_allclose(one, other, rtol=1e-4, atol=5e-6 * max(reach, 1.0))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_ensemble_does_what_its_twin_does(case: Case) -> None:
     options, text = case.options, case.stream()

@@ -52,6 +52,7 @@ def test_a_policy_that_learns_is_judged_before_each_event() -> None:
     assert frozen.weights.tobytes() == knowing.weights.tobytes()
 
 
+@pytest.mark.ci
 def test_blocks_of_any_size_give_the_same() -> None:
     options: dict[str, Any] = {"bit_precision": 10, "quadratic": ["::"]}
 

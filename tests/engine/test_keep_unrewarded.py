@@ -106,6 +106,7 @@ def increments(w1: float, w0: float, r: float, times: float) -> float:
     return float(state[0])
 
 
+@pytest.mark.ci
 def test_increments_of_kept_events_sum_to_those_of_all_on_average() -> None:
     """The mean of the sums over seeds is the sum over all events, within four standard errors."""
     draw, n = np.random.default_rng(5), 300

@@ -82,6 +82,7 @@ def test_a_covariance_that_is_late_stays_symmetric_and_positive(
     assert np.linalg.eigvalsh(lately.spread[0])[0] > 0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("noise", "size", "each"), [(1.0, 1.0, 1), (1.0, 1.0, 4), (1e-38, 1.0, 4), (1.0, 1e38, 4)]
 )

@@ -134,6 +134,7 @@ def test_members_that_cannot_be_are_named(members: str, message: str) -> None:
         Workspace(**OPTIONS, members=members)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [*MEMBERS, "toy"])
 def test_members_meet_the_requirements_of_an_ensemble(name: str) -> None:
     check_member(TOY if name == "toy" else member_of(name))

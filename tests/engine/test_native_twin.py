@@ -299,6 +299,7 @@ def check(case: Case) -> None:
     assert case.happens <= happenings(journal) | wide
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("case", SMALL, ids=str)
 def test_the_search_does_what_its_twin_does(case: Case) -> None:
     check(case)

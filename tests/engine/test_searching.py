@@ -147,6 +147,7 @@ def test_weights_of_the_ensemble_follow_the_two_live_configs_that_remain() -> No
     assert (ensemble.weights[4], spread[4]) == (0.7, 0.9)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
 @settings(max_examples=15, deadline=None)
 @given(
@@ -264,6 +265,7 @@ def test_counts_of_absent_namespaces_are_nobody_elses() -> None:
     assert told == expected
 
 
+@pytest.mark.ci
 def test_triples_are_counted_where_the_oracle_chooses_among_them(caplog: pytest.LogCaptureFixture) -> None:
     names = " ".join(f"|n{i} x" for i in range(120))
     workspace = Workspace(cb_explore_adf=True, automl=2, oracle_type="qbase_cubic")
@@ -450,6 +452,7 @@ def test_the_paired_test_takes_in_what_both_would_have_done() -> None:
     assert test.evidence == pytest.approx((pair[BETTER], pair[WORSE]), rel=1e-5)
 
 
+@pytest.mark.ci
 def test_a_better_challenger_is_found_sooner_than_by_bounds() -> None:
     events = stream(3000)
     options: dict[str, Any] = {"cb_explore_adf": True, "automl": 8, "oracle_type": "one_diff_inclusion"}

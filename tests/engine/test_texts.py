@@ -47,6 +47,7 @@ def texts_of(events: Sequence[Event], options: Options) -> list[bytes]:
     return [as_text([event], bandit=bandit, multiline=bandit).encode() for event in events]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
 @pytest.mark.parametrize("options", KINDS, ids=named)
 @settings(max_examples=25)

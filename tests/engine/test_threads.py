@@ -143,6 +143,7 @@ def test_what_is_predicted_meanwhile_is_of_some_moment_between_events() -> None:
     assert min(map(len, known.values())) > 10
 
 
+@pytest.mark.ci
 def test_what_is_saved_or_copied_meanwhile_is_of_some_moment_between_events() -> None:
     serial, known = Workspace(**OPTIONS), dict[bytes, int]()
     for n, event in enumerate(["", *EVENTS]):
@@ -229,6 +230,7 @@ print(codes)
 """
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_process_that_is_forked_while_a_thread_learns_goes_on_from_a_whole_event() -> None:
     done = subprocess.run(

@@ -197,6 +197,7 @@ def test_strict_parse_refuses_a_wide_event_in_process() -> None:
 SIZES = st.fixed_dictionaries({"u": st.integers(0, 6), "t": st.integers(1, 4)})
 
 
+@pytest.mark.ci
 @given(
     sizes=st.lists(SIZES, min_size=20, max_size=60),
     most=st.integers(0, 60),

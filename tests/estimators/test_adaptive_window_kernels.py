@@ -66,6 +66,7 @@ def check_twins(numbers: NDArray[np.float64]) -> int:
     return alarms
 
 
+@pytest.mark.ci
 @given(numbers=STREAMS)
 def test_the_window_is_rivers(numbers: NDArray[np.float64]) -> None:
     check_twins(numbers)

@@ -94,6 +94,7 @@ def test_capital_that_joins_in_several_branches_leaves_the_reserve_once() -> Non
     assert merged[T] == 1401
 
 
+@pytest.mark.ci
 def test_proofs_of_merged_tests_are_as_rarely_wrong() -> None:
     """Two equal policies, four branches that are merged every 150 events, across two times capital joins."""
     draw, runs, wrong = np.random.default_rng(11), 200, 0

@@ -102,6 +102,7 @@ def hold_around(
     champion[UPPER, SUM] = kept
 
 
+@pytest.mark.ci
 @settings(max_examples=200)
 @given(PAIRS, PAIRS, TESTS, st.lists(REWARDS, min_size=1, max_size=30))
 def test_what_is_settled_stays_so_while_nobody_earns(

@@ -33,6 +33,7 @@ def run(code: str, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.ci
 def test_it_is_held_to_what_all_promise() -> None:
     out = run("""
 from onlineauto.explorers.policy import Policy
@@ -45,6 +46,7 @@ print(*Policy(halving=True).pmf([0.3, 0.1]).round(2))
     assert out == "0.33 0.67\n"
 
 
+@pytest.mark.ci
 def test_it_explores_alone_and_in_a_search_and_survives_a_copy_and_a_file(tmp_path: Path) -> None:
     out = run(
         f"""
@@ -69,6 +71,7 @@ print("done")
     assert out == "done\n"
 
 
+@pytest.mark.ci
 def test_the_next_process_loads_model_and_kernel(tmp_path: Path) -> None:
     model, data, predicted = tmp_path / "model", tmp_path / "events", tmp_path / "predicted"
     data.write_text(3 * EVENT)

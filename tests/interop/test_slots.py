@@ -56,6 +56,7 @@ def _unordered(line: Any) -> str:
     return repr((line.shared, line.slot, line.costs, line.tag, features))
 
 
+@pytest.mark.ci
 @settings(max_examples=100)
 @given(events=EVENTS, seed=st.sampled_from([0, 7]))
 def test_mappings_names_text_and_blocks_are_the_same_events(
@@ -81,6 +82,7 @@ def test_mappings_names_text_and_blocks_are_the_same_events(
     assert lines_of(read(directory / "2.txt", **options)) == expected
 
 
+@pytest.mark.ci
 @settings(max_examples=100)
 @given(events=EVENTS, seed=st.sampled_from([0, 7]))
 def test_logs_are_the_same_events(events: list[dict[str, Any]], seed: int) -> None:

@@ -62,6 +62,7 @@ def test_the_directory_of_a_level_is_searched_by_processors_of_it(
     forget()
 
 
+@pytest.mark.ci
 def test_another_processor_of_the_level_compiles_nothing(tmp_path: Path) -> None:
     mine = levels.runnable_levels()
     if not mine:

@@ -82,6 +82,7 @@ def test_an_address_that_is_taken_is_named(
     assert f"cannot listen to 127.0.0.1:{port}" in err
 
 
+@pytest.mark.ci
 def test_the_folder_is_looked_into_and_exported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "loop"
     with Service(folder) as service, httpx.Client(base_url=service.url, timeout=30) as client:
@@ -261,6 +262,7 @@ def test_records_that_cannot_be_applied_are_listed(tmp_path: Path, capfd: pytest
     assert re.search(r"the record at byte \d+ of 0+\.dsjson was skipped: .*unheard_of", out)
 
 
+@pytest.mark.ci
 def test_a_declared_range_is_kept_and_refuses_others(tmp_path: Path) -> None:
     for words in (["--reward_range", "0,1"], []):
         with Service(tmp_path / "loop", *words) as service:

@@ -92,6 +92,7 @@ def test_large_heads_are_refused_before_they_are_kept(service: Service, line: by
     assert httpx.get(f"{service.url}/healthz").status_code == 200
 
 
+@pytest.mark.ci
 def test_slow_heads_and_idle_connections_are_closed(service: Service) -> None:
     slow, idle = connected(service), connected(service)
     end = time.monotonic() + PATIENCE

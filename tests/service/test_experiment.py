@@ -60,6 +60,7 @@ def test_units_keep_their_arm_and_arms_have_their_share() -> None:
     assert draws == {True}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("visits", [1, 10])
 def test_intervals_and_guardrails_seldom_err_without_an_effect(visits: int) -> None:
     missed = alarms = mismatches = 0
@@ -149,6 +150,7 @@ def visit(client: InProcessClient, number: int, reward: Callable[..., float], **
     return action
 
 
+@pytest.mark.ci
 def test_the_control_arm_gets_the_baseline_and_is_not_learnt(serve: Callable[..., InProcessClient]) -> None:
     client = serve(control=0.25, guardrails=["basket"])
     settings = JoinSettings(control=0.25)
@@ -213,6 +215,7 @@ def test_a_broken_guardrail_rolls_back_once(serve: Callable[..., InProcessClient
     assert again.get("/v1/status").json()["settings"]["mode"] == "online"
 
 
+@pytest.mark.ci
 def test_a_bad_canary_is_rolled_back_within_some_decisions(serve: Callable[..., InProcessClient]) -> None:
     client = serve(guardrails=["reward:rollback"])
     for number in range(300):

@@ -79,6 +79,7 @@ def test_the_flags_are_flags() -> None:
         assert {word for word in pod["containers"][0]["args"] if word.startswith("--")} <= flags
 
 
+@pytest.mark.ci
 def test_the_commands_of_the_pods_rank_and_learn(tmp_path: Path) -> None:
     (tmp_path / "tokens").mkdir()
     made = [sys.executable, "-m", "onlineauto", "loop", str(tmp_path / "tokens"), "--new_token", "admin"]

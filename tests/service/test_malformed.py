@@ -170,6 +170,7 @@ def in_order(client: InProcessClient) -> None:
     assert client.get("/readyz").text == "ready\n"
 
 
+@pytest.mark.ci
 def test_malformed_bodies_are_refused(client: InProcessClient) -> None:
     statuses = pelted(client, 3000, seed=1)
     assert statuses.get(400, 0) > 500
@@ -206,6 +207,7 @@ def test_odd_bodies_have_an_answer(client: InProcessClient, body: bytes) -> None
     in_order(client)
 
 
+@pytest.mark.ci
 def test_memory_is_flat_under_a_flood_of_ids_and_names(client: InProcessClient) -> None:
     loop = client.loop
     for number in range(1500):

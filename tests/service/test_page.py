@@ -48,6 +48,7 @@ def test_a_page_fits_a_narrow_screen_and_both_schemes(page: str) -> None:
     assert body.count("<table") - body.count('<table><tbody id="changes">') == body.count('<div class="wide"')
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed")
 def test_a_browser_shows_what_the_service_does(tmp_path: Path) -> None:
     with Service(tmp_path / "loop") as service, httpx.Client(base_url=service.url, timeout=30) as client:
@@ -77,6 +78,7 @@ def test_a_browser_shows_what_the_service_does(tmp_path: Path) -> None:
         assert (tmp_path / "page.png").stat().st_size > 20_000
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed")
 def test_a_browser_shows_an_empty_service_and_its_troubles(tmp_path: Path) -> None:
     with Service(tmp_path / "loop", "--ship", str(tmp_path / "away")) as service:

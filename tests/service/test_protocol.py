@@ -143,6 +143,7 @@ def test_a_body_that_comes_late(service: Service) -> None:
         assert [status for status, _ in answers(connection, 1)] == [200]
 
 
+@pytest.mark.ci
 def test_a_body_that_drips_is_not_waited_for_for_ever(service: Service) -> None:
     with connected(service) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

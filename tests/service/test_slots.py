@@ -58,6 +58,7 @@ def test_slots_show_different_actions_and_have_their_own_rewards(
             assert is_drawn(line, app="default")
 
 
+@pytest.mark.ci
 def test_the_model_learns_what_each_slot_is_for(serve: Callable[..., InProcessClient]) -> None:
     client = serve()
     good = {"top": "news", "side": "music"}

@@ -170,6 +170,7 @@ def test_a_lost_record_at_any_position_loses_nothing_else(scheduler: str, side_b
         assert restored.state_dict() == fresh._current().state_dict()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_several_lost_records_lose_nothing_else(scheduler: str) -> None:
     for seed in range(20):

@@ -283,6 +283,7 @@ def test_of_infeasible_trials_the_least_violation_is_best() -> None:
     assert losses == [-1e299, pytest.approx(INFEASIBLE)]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("searcher", ["tpe", "gp", "cmaes"])
 def test_searchers_avoid_what_is_infeasible(searcher: str) -> None:
     pytest.importorskip({"gp": "sklearn", "cmaes": "cmaes"}.get(searcher, "numpy"))

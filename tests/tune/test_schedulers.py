@@ -56,6 +56,7 @@ def asked(scheduler: Scheduler, searcher: Searcher) -> Suggestion:
     return job
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "make",
     [

@@ -382,6 +382,7 @@ def test_a_signal_ends_the_page(
     assert process.stderr.read() == ""
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed")
 def test_a_browser_shows_a_study_and_escapes_its_texts(
     served: tuple[str, subprocess.Popen[str], str], tmp_path: Path

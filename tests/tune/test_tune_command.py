@@ -174,6 +174,7 @@ def stream(folder: Path, events: int = 600) -> str:
     return str(path)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_the_best_flags_of_a_stream(workers: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = stream(folder)

@@ -166,6 +166,7 @@ def test_what_is_predicted_does_not_depend_on_namespaces_predicted_before(
     assert workspace.predict("|a x |c z").tolist() == first.tolist()
 
 
+@pytest.mark.ci
 def test_names_that_are_asked_for_do_not_fill_the_memory() -> None:
     workspace = Workspace(cb_explore_adf=True, quadratic=["::"]).fit(["shared |a x\n0:-1:1 |b y\n"])
     names = set()

@@ -97,6 +97,7 @@ def test_threads_get_the_answers_of_one(options: dict[str, Any], event: Callable
     assert at_once(*(partial(ask, seed) for seed in range(THREADS))) == [0] * THREADS
 
 
+@pytest.mark.ci
 def test_threads_ask_predictors_while_one_learns_and_publishes_new_ones() -> None:
     serial = Workspace(**OPTIONS)
     moments = [answers(serial)]

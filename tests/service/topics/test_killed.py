@@ -31,6 +31,7 @@ def saved_at(model: Path) -> int:
     return model.stat().st_mtime_ns if model.exists() else 0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("kills", "n"), [(5, 1500), pytest.param(50, 10_000, marks=pytest.mark.slow)])
 def test_killed_learner_gives_the_same_model(broker: Broker, tmp_path: Path, kills: int, n: int) -> None:
     messages, draw = decisions_and_rewards(n), Random(kills)
@@ -59,6 +60,7 @@ def test_killed_learner_gives_the_same_model(broker: Broker, tmp_path: Path, kil
     assert (tmp_path / "predictions").read_bytes().count(b"\n\n") > n // 2
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 def test_terminated_learner_has_saved_all_that_it_has_learnt(broker: Broker, tmp_path: Path) -> None:
     events = labelled(900)

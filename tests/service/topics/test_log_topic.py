@@ -55,6 +55,7 @@ def test_topic_of_a_log_gives_the_model_of_the_log(broker: Broker, tmp_path: Pat
     assert content(workspace) == learnt_from_file(tmp_path / "events", lines)
 
 
+@pytest.mark.ci
 def test_service_sends_its_log_to_a_topic(broker: Broker, tmp_path: Path) -> None:
     with Service(tmp_path / "loop", "--log_topic", broker.address("served")) as service:
         with httpx.Client(base_url=service.url) as client:

@@ -54,6 +54,7 @@ def study_of(folder: Path, trials: int | None = None) -> Study:
     return Study(space, "fifo", "random", max_resource=2, max_trials=trials, storage=storage)
 
 
+@pytest.mark.ci
 def test_workers_come_and_go(tmp_path: Path) -> None:
     workers, watch, stopper = Headcount(0), Watch(), Once()
     study = study_of(tmp_path)
@@ -81,6 +82,7 @@ def test_workers_come_and_go(tmp_path: Path) -> None:
     assert sum(each.preemptions for each in study.trials) == 0  # workers leave when their jobs have ended
 
 
+@pytest.mark.ci
 def test_a_run_that_is_closed_gives_its_jobs_back(tmp_path: Path) -> None:
     workers, watch = Headcount(2), Watch()
     study = study_of(tmp_path, 80)  # far more than those that run before it is closed
