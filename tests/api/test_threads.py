@@ -56,4 +56,7 @@ def test_seven_threads_rank_and_one_learns() -> None:
     assert not errors
     assert not wrong
     assert (bandit.events, bandit.pending) == (RANKING * EACH, 0)
+    for step in range(EACH):  # threads may have ranked most events before the first was learnt
+        choice = bandit.rank(context(step), ACTIONS)
+        bandit.learn(choice.event_id, reward=reward(step, choice.action))
     assert [int(np.argmax(bandit.predict(context(step), ACTIONS))) for step in range(3)] == [0, 1, 2]
