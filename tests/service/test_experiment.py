@@ -199,6 +199,7 @@ def test_a_broken_guardrail_rolls_back_once(serve: Callable[..., InProcessClient
     settings = client.get("/v1/status").json()["settings"]
     assert settings["mode"] == "apprentice"
     assert visit(client, 10_000, lambda _: 1.0) == "bad"
+    until(lambda: client.get("/v1/experiment").json()["alarms"])  # the report follows the roll-back
     (alarm,) = client.get("/v1/experiment").json()["alarms"]
     assert alarm["rolls_back"]
     assert client.patch("/v1/settings", json={"mode": "online"}).status_code == 200
