@@ -17,7 +17,13 @@ from onlineauto.errors import OnlineautoError, OptionError, StoreError, Unreacha
 from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard
 from onlineauto.service.http.page import page_reply
 from onlineauto.service.http.protocol.connections import Connections
-from onlineauto.service.http.protocol.serving import OWN_HOSTS, bind_socket, is_own, run_until_signal
+from onlineauto.service.http.protocol.serving import (
+    OWN_HOSTS,
+    address_of,
+    bind_socket,
+    is_own,
+    run_until_signal,
+)
 from onlineauto.service.http.reply import JSON, Reply
 from onlineauto.service.http.router import Router
 from onlineauto.service.http.tokens import Tokens
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.store.store_reader import StoredStudy
 
 _PAGE: Final = Path(__file__).with_name("studies.html")
-_SWEEP: Final = 0.5
 _LISTING: Final = 0.5
 """Seconds that a list may read studies that have changed; the others follow with the next list."""
 _PAUSE: Final = 9.0
@@ -193,11 +198,9 @@ def study_app(handlers: StudyHandlers, tokens: Tokens, *, hosts: Collection[str]
 
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
-        sweeping = asyncio.create_task(_sweep(connections))
         try:
             yield
         finally:
-            sweeping.cancel()
             handlers.close()
 
     return Router(endpoints, connections, running)
@@ -245,13 +248,4 @@ def serve_studies(
     handlers.stored()
     app = study_app(handlers, known, hosts=(*OWN_HOSTS, host))
     with bind_socket(host, port) as opened:
-        named = f"[{host}]" if ":" in host else host
-        address = f"http://{named}:{opened.getsockname()[1]}/"
-        run_until_signal(app, opened, partial(announce, address))
-
-
-async def _sweep(connections: Connections) -> None:
-    """Close connections that have waited for too long."""
-    while True:
-        await asyncio.sleep(_SWEEP)
-        connections.sweep(asyncio.get_running_loop().time())
+        run_until_signal(app, opened, partial(announce, address_of(host, opened)))

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from onlineauto.service.http.protocol.connections import Connections
     from onlineauto.service.http.reply import Reply
     from onlineauto.service.http.waiting import Waiting
     from onlineauto.service.loop.follower import Follower
@@ -112,7 +111,7 @@ def _application(
         working = threading.Thread(target=work, args=(stop,), name="onlineauto-work", daemon=True)
         waiting.start()
         working.start()
-        ticking = asyncio.create_task(_tick(front, handlers.metrics.connections))
+        ticking = asyncio.create_task(_tick(front))
         try:
             yield
         finally:
@@ -203,12 +202,11 @@ def _follow(follower: Follower, stop: threading.Event) -> None:
             stop.wait(_AGAIN if away else _FOLLOW)
 
 
-async def _tick(front: Front, connections: Connections) -> None:
-    """Write ticks into the log, and close connections that have waited for too long."""
+async def _tick(front: Front) -> None:
+    """Write ticks into the log."""
     while True:
         await asyncio.sleep(_TICK)
         try:
             front.tick()
-            connections.sweep(asyncio.get_running_loop().time())
         except Exception:
             _LOG.exception("a tick has failed", extra={"event": "failed", "endpoint": "tick"})

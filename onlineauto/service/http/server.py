@@ -19,7 +19,13 @@ from onlineauto.options import Configuration
 from onlineauto.service.http.app import application, follower_application
 from onlineauto.service.http.memory import memory_bytes, return_memory
 from onlineauto.service.http.protocol.connections import ConnectionLimits, most_connections
-from onlineauto.service.http.protocol.serving import OWN_HOSTS, bind_socket, is_own, run_until_signal
+from onlineauto.service.http.protocol.serving import (
+    OWN_HOSTS,
+    address_of,
+    bind_socket,
+    is_own,
+    run_until_signal,
+)
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.join.decision import BYTES_PER_DECISION
@@ -99,7 +105,7 @@ def serve(serving: Serving) -> None:
         gc.freeze()  # later collections skip today's objects, so they pause a rank for less time
         about = {
             "event": "serving",
-            "address": f"http://{serving.host}:{opened.getsockname()[1]}/",
+            "address": address_of(serving.host, opened),
             "folder": serving.folder,
             "follows": serving.follow,
             "options": front.join.settings.options,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import signal
 import socket
 from contextlib import suppress
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from onlineauto.service.http.protocol.connections import Connections
     from onlineauto.service.http.router import Router
 
+_LOG = logging.getLogger("onlineauto.service")
 _GRACE: Final = 10.0
 """Seconds for which connections are answered after the end."""
 _LOOK: Final = 0.05
+_SWEEP: Final = 0.25
+"""Seconds between two searches for connections that have waited for too long."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 """Names of this machine, which a server without tokens accepts as host names."""
@@ -56,6 +61,7 @@ async def serve_until(
     loop = asyncio.get_running_loop()
     async with app.running():
         server = await loop.create_server(partial(HttpProtocol, app), sock=opened, backlog=BACKLOG)
+        sweeping = asyncio.create_task(_sweep(app.connections))
         started()
         await ended.wait()
         server.close()
@@ -63,6 +69,17 @@ async def serve_until(
         until = loop.time() + _GRACE
         while len(app.connections) and loop.time() < until:
             await asyncio.sleep(_LOOK)
+        sweeping.cancel()
+
+
+async def _sweep(connections: Connections) -> None:
+    """Close connections that have waited for too long."""
+    while True:
+        await asyncio.sleep(_SWEEP)
+        try:
+            connections.sweep(asyncio.get_running_loop().time())
+        except Exception:
+            _LOG.exception("a sweep has failed", extra={"event": "failed", "endpoint": "sweep"})
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
@@ -84,6 +101,11 @@ def bind_socket(host: str, port: int) -> socket.socket:
             made.close()
         raise OptionError(f"cannot listen to {host}:{port}: {error.strerror}") from None
     return made
+
+
+def address_of(host: str, opened: socket.socket) -> str:
+    """Return the URL of a server that listens to `host` with a bound socket."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{opened.getsockname()[1]}/"
 
 
 def run_until_signal(app: Router, opened: socket.socket, announce: Callable[[], object]) -> None:
