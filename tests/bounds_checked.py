@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["run"]
+__all__ = ["run", "run_tests"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -18,3 +18,11 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *words], capture_output=True, text=True, check=False, cwd=ROOT, env=environment
     )
+
+
+def run_tests(choice: str, *paths: str) -> str:
+    """Run the tests in these files that `-k` chooses, also those of a push; return the output."""
+    words = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not bounds and not slow"]
+    done = run(*words, "-k", choice, *paths)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    return done.stdout

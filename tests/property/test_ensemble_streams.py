@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from onlineauto import Workspace
 from onlineauto.engine.ensemble.states import states_of
-from tests.bounds_checked import run
+from tests.bounds_checked import run_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,9 +118,5 @@ def test_odd_events_leave_numbers(options: dict[str, Any], data: st.DataObject) 
 
 @pytest.mark.bounds
 def test_the_ensemble_stays_within_its_arrays() -> None:
-    done = run(
-        *("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"),
-        *(__file__, "tests/engine/test_ensemble_twin.py", "-k", "odd_events or twin or slots"),
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert " passed" in done.stdout
+    files = (__file__, "tests/engine/test_ensemble_twin.py")
+    assert " passed" in run_tests("odd_events or twin or slots", *files)
