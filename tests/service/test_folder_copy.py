@@ -21,7 +21,7 @@ from onlineauto.service.loop.folder_copy import FolderCopy, OtherLogError, resto
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
 from tests.service.serving import Service
-from tests.service.test_kill import Load
+from tests.service.test_kill import OFTEN, Load
 from tests.service.test_kill import check as check_kill
 from tests.service.test_threads import rank_request
 from tests.service.traffic import CONFIGURATION
@@ -308,17 +308,7 @@ def test_a_copy_follows_the_removal_of_old_segments(loop: Loop, target: Path, tm
 def test_a_killed_service_whose_disk_is_lost_continues_from_its_copy(tmp_path: Path, target: Path) -> None:
     folder, ranked, rewarded = tmp_path / "loop", dict[str, list[Any]](), set[str]()
     for number in range(3):
-        words = (
-            "--reward_wait",
-            "1",
-            "--snapshot_every",
-            "0.05",
-            "--publish_every",
-            "0.1",
-            "--ship",
-            str(target),
-        )
-        service = Service(folder, *words).start()
+        service = Service(folder, *OFTEN, "--ship", str(target)).start()
         load = Load(service.url, seed=number)
         try:
             service.wait()

@@ -16,6 +16,7 @@ import pytest
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.loop.folder_copy import restore_folder
 from onlineauto.workspace.options import REGISTRY
 from tests.service.serving import MODEL, Service
 from tests.waiting import until
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CONFIGURATION = REGISTRY.parse([*MODEL, "--dsjson"])
+OFTEN = ("--reward_wait", "1", "--snapshot_every", "0.05", "--publish_every", "0.1")
 
 
 class Load:
@@ -67,13 +69,12 @@ class Load:
                     time.sleep(0.01)
 
 
-def killed(folder: Path, times: int, *, seed: int) -> tuple[dict[str, list[Any]], set[str]]:
+def killed(folder: Path, times: int, *words: str, seed: int) -> tuple[dict[str, list[Any]], set[str]]:
     draw = Random(seed)
     ranked: dict[str, list[Any]] = {}
     rewarded: set[str] = set()
     for number in range(times):
-        words = ("--reward_wait", "1", "--snapshot_every", "0.05", "--publish_every", "0.1")
-        service = Service(folder, *words).start()
+        service = Service(folder, *OFTEN, *words).start()
         load = Load(service.url, seed=seed * 1000 + number)
         try:
             ready = draw.random() < 0.8
@@ -129,9 +130,20 @@ def test_killed_four_times_under_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_a_hundred_times_under_load(tmp_path: Path) -> None:
-    folder = tmp_path / "loop"
-    check(folder, *killed(folder, int(os.environ.get("ONLINEAUTO_KILLS", "100")), seed=2))
+def test_killed_a_hundred_times_under_load_while_it_ships_its_log(tmp_path: Path) -> None:
+    folder, copy = tmp_path / "loop", tmp_path / "disk2"
+    copy.mkdir()
+    ship = ("--ship", str(copy))
+    ranked, rewarded = killed(folder, int(os.environ.get("ONLINEAUTO_KILLS", "100")), *ship, seed=2)
+    check(folder, ranked, rewarded)
+    with Service(folder, *OFTEN, *ship) as service:
+        service.wait()
+        status = f"{service.url}/v1/status"
+        until(lambda: httpx.get(status, timeout=30).json()["copies"][0]["behind_bytes"] == 0)
+        assert service.stop() == 0
+    restored = restore_folder(copy, tmp_path / "restored")
+    assert (restored.torn, restored.gaps, restored.damaged) == (0, [], [])
+    check(tmp_path / "restored", ranked, rewarded)
 
 
 def test_a_service_that_is_asked_to_stop_learns_all_and_saves(tmp_path: Path) -> None:
