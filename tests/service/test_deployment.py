@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
-import sys
+import venv
 from pathlib import Path
 
 import httpx
@@ -17,7 +18,8 @@ from onlineauto.service.http.tokens import Tokens
 from tests.service.serving import held_port
 from tests.waiting import PATIENCE, until
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "service"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "examples" / "service"
 
 
 def test_the_board_of_grafana_asks_for_metrics_that_there_are() -> None:
@@ -46,35 +48,67 @@ def test_the_flags_in_unit_and_container_are_flags() -> None:
     assert "DynamicUser=yes" in unit
 
 
-def test_the_command_of_the_container_serves_and_makes_a_token_once(tmp_path: Path) -> None:
-    container = (FOLDER / "Dockerfile").read_text()
-    entry, words = (
-        json.loads(re.search(rf"^{name} (.*)$", container, re.MULTILINE)[1])  # type: ignore[index]
-        for name in ("ENTRYPOINT", "CMD")
-    )
-    command = tmp_path / "bin/onlineauto"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m onlineauto "$@"\n')
-    command.chmod(0o755)
-    path = f"{command.parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(FOLDER.parents[1])}
-    entry = [each.replace("/loop", f"{tmp_path}/loop") for each in entry]
+def steps(container: str) -> list[tuple[str, str]]:
+    """Return the instructions of a Dockerfile, each with its words."""
+    text = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", container, flags=re.MULTILINE))
+    found = [line.split(maxsplit=1) for line in text.splitlines() if line]
+    return [(name, words) for name, words in found]
+
+
+STAND_INS = {
+    "useradd": 'for name; do :; done; echo "$name" > "$USERS"',
+    "install": '[ "$1 $2 $3" = "-d -o $(cat "$USERS")" ] && exec /usr/bin/install -d "$4"',
+}
+"""Commands of the container that need another user: its name must be the same in all of them."""
+
+
+def test_the_steps_of_the_dockerfile_give_a_container_that_serves(tmp_path: Path) -> None:
+    venv.create(tmp_path / "python", with_pip=True)
+    commands = tmp_path / "python/bin"
+    for name, script in STAND_INS.items():
+        (commands / name).write_text(f"#!/bin/sh\n{script}\n")
+        (commands / name).chmod(0o755)
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ONLINEAUTO"))
+    }
+    environment = kept | {"PATH": f"{commands}:/usr/bin:/bin", "USERS": f"{tmp_path}/users"}
+    followed: dict[str, list[str]] = {}
+    with held_port() as held:
+        port = str(held.getsockname()[1])
+    for name, words in steps((FOLDER / "Dockerfile").read_text()):
+        there = re.sub(r"(?<![\w/.])/(?=src|opt|loop)", f"{tmp_path}/", words).replace("8001", port)
+        followed.setdefault(name, []).append(there)
+        if name == "ENV":
+            environment |= dict(each.split("=") for each in there.split())
+        elif name == "COPY":
+            listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True)
+            copy = ["cp", "--parents", *listed.stdout.splitlines(), there.split()[1]]
+            Path(copy[-1]).mkdir()
+            subprocess.run(copy, cwd=ROOT, check=True)
+        elif name == "RUN":
+            subprocess.run(["sh", "-c", there], env=environment, check=True, capture_output=True, text=True)
+    assert not (tmp_path / "src").exists()
+    assert followed["FROM"] == ["python:3.12-slim"]
+    assert followed["EXPOSE"] == [port]
+    assert followed["VOLUME"] == [f"{tmp_path}/loop"]
+    assert [(tmp_path / "users").read_text().strip()] == followed["USER"]
+    (entry,), (words,) = followed["ENTRYPOINT"], followed["CMD"]
+    command = [*json.loads(entry), *json.loads(words), "--port", port]
+    health = json.loads(followed["HEALTHCHECK"][0].split("CMD ", 1)[1])
     tokens = []
     for _ in range(2):
-        with held_port() as held, (tmp_path / "stderr").open("wb") as errors:
-            port = held.getsockname()[1]
-            process = subprocess.Popen(
-                [*entry, *words, "--port", str(port)], env=environment, stdout=subprocess.PIPE, stderr=errors
-            )
-            held.close()
-            try:
-                until(lambda: (tmp_path / "stderr").read_text().count('"serving"') > 0)
-                assert httpx.get(f"http://127.0.0.1:{port}/healthz").text == "ok\n"
-                assert httpx.get(f"http://127.0.0.1:{port}/v1/status").status_code == 401
-            finally:
-                process.terminate()
-            out, _ = process.communicate(timeout=PATIENCE)
-            tokens.append(out.decode())
+        with (tmp_path / "stderr").open("wb") as errors:
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors)
+        try:
+            until(lambda: (tmp_path / "stderr").read_text().count('"serving"') > 0)
+            subprocess.run(health, env=environment, check=True)
+            assert httpx.get(f"http://127.0.0.1:{port}/v1/status").status_code == 401
+        finally:
+            process.send_signal(getattr(signal, followed["STOPSIGNAL"][0]))
+        out, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, (tmp_path / "stderr").read_text()
+        tokens.append(out.decode())
+    assert subprocess.run(health, env=environment, check=False, stderr=subprocess.DEVNULL).returncode != 0
     assert re.fullmatch(r"token: [\w-]{43}\n", tokens[0])
     assert tokens[1] == ""
     header = {"authorization": f"Bearer {tokens[0].split()[1]}"}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from msgspec import Raw
 
@@ -16,6 +20,7 @@ from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.telemetry import ENDPOINTS, LogHandler
 from onlineauto.service.ranking.rank_request import RankRequest
 from onlineauto.workspace.options import REGISTRY
+from tests.service.serving import Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +80,53 @@ def test_ranks_rewards_and_learning_have_spans_and_warnings_are_exported(
     assert sum(each["onlineauto.records"] for each in learning) >= 2
     last = records.get_finished_logs()[-1].log_record
     assert (last.body, last.severity_text, last.attributes["event"]) == ("a test", "WARNING", "tested")
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Keeps what is posted to it, as a collector that speaks OTLP over HTTP does."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        self.server.posted.append((self.path, self.headers["Content-Type"], body))  # type: ignore[attr-defined]
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.mark.ci
+def test_a_service_sends_spans_and_warnings_to_a_collector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    logs = pytest.importorskip("opentelemetry.proto.collector.logs.v1.logs_service_pb2")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as collector:
+        posted: list[tuple[str, str, bytes]] = []
+        collector.posted = posted  # type: ignore[attr-defined]
+        threading.Thread(target=collector.serve_forever, daemon=True).start()
+        monkeypatch.setenv(ENDPOINTS[0], f"http://127.0.0.1:{collector.server_port}")
+        with Service(tmp_path / "loop") as service, httpx.Client(base_url=service.url) as client:
+            body = {"event_id": "e1", "actions": {"a": {"x": 1}, "b": {"y": 1}}}
+            assert client.post("/v1/rank", json=body).status_code == 200
+            assert client.post("/v1/reward", json={"event_id": "e1", "reward": 1.0}).status_code == 204
+            assert service.stop() == 0  # what waits in batches is sent before the end
+        collector.shutdown()
+    assert {kind for _, kind, _ in posted} == {"application/x-protobuf"}
+    spans, records = set(), []
+    for path, _, posted_body in posted:
+        sent = (traces.ExportTraceServiceRequest if path == "/v1/traces" else logs.ExportLogsServiceRequest)()
+        sent.ParseFromString(posted_body)
+        if path == "/v1/traces":
+            scopes = [scope for each in sent.resource_spans for scope in each.scope_spans]
+            spans |= {span.name for scope in scopes for span in scope.spans}
+        else:
+            assert path == "/v1/logs"
+            records += [one for each in sent.resource_logs for one in each.scope_logs]
+    assert {"onlineauto.rank", "onlineauto.reward", "onlineauto.learn"} <= spans
+    assert "serving" in str(records)
 
 
 def test_without_configuration_nothing_is_imported(tmp_path: Path) -> None:
