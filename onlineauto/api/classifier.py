@@ -367,6 +367,8 @@ class AutoMLClassifier(SingleLines):
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)
         self._codes = {label: code for code, label in enumerate(kept["labels"])}
+        if len(self._codes) < len(kept["labels"]):
+            raise ValueError("a label occurs twice")
         # Files of earlier versions have no limit.
         self.max_labels = max(msgspec.convert(kept.get("max_labels", MAX_LABELS), int), len(self._codes))
         self._rest = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 
@@ -20,6 +20,7 @@ from onlineauto.estimators.typical_size_kernels import (
     STATE,
 )
 from onlineauto.estimators.typical_size_kernels import judge as judge_size
+from onlineauto.features.stored import MOST
 from onlineauto.formats.mappings.token_kernels import LARGE
 from onlineauto.formats.mappings.values import plain
 
@@ -71,6 +72,15 @@ class Moments(msgspec.Struct):
     mean: float = 0.0
     squares: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if no numbers have such a mean and such a deviation."""
+        if not (
+            math.isfinite(self.weight + self.mean + self.squares) and self.weight >= 0 and self.squares >= 0
+        ):
+            raise ValueError("the mean and the deviation of numbers are finite")
+        if self.squares > 0 and self.weight == 0:
+            raise ValueError("numbers without a weight have no deviation")
+
     @property
     def deviation(self) -> float:
         """The standard deviation, 0 if all numbers are equal."""
@@ -85,6 +95,9 @@ class Moments(msgspec.Struct):
             self.squares += weight * off * (number - self.mean)
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+
+
 class TypicalSize(msgspec.Struct):
     """The typical size of some numbers; see `onlineauto.estimators.typical_size_kernels`.
 
@@ -93,8 +106,10 @@ class TypicalSize(msgspec.Struct):
     [False, False, False, True, False]
     """
 
-    state: list[int] = msgspec.field(default_factory=lambda: [0] * STATE)
-    events: int = 0
+    state: Annotated[list[_Count], msgspec.Meta(min_length=STATE, max_length=STATE)] = msgspec.field(
+        default_factory=lambda: [0] * STATE
+    )
+    events: _Count = 0
 
     def judge(self, number: float, *, before: float = 0.0) -> int:
         """Return whether a number is `ORDINARY`, is `BEYOND` all before, or has `RUINED` them; count it.

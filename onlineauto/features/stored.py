@@ -6,6 +6,7 @@ for a count, a position or an index, its range.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -146,11 +147,14 @@ class Stored:
             raise ValueError(f"{self._name} has a number that is not from 0 to {most}")
         return result
 
-    def finite(self, dtype: DTypeLike, *shapes: Sequence[int]) -> NDArray[Any]:
-        """Return an array like `array`, whose numbers must be finite."""
+    def finite(self, dtype: DTypeLike, *shapes: Sequence[int], most: float = math.inf) -> NDArray[Any]:
+        """Return an array like `array`, whose numbers must be finite and from `-most` to `most`."""
         result = self.array(dtype, *shapes)
-        if result.size and not (np.isfinite(result.min()) and np.isfinite(result.max())):
+        largest = max(-float(result.min()), float(result.max())) if result.size else 0.0
+        if not math.isfinite(largest):
             raise ValueError(f"{self._name} has a number that is not finite")
+        if largest > most:
+            raise ValueError(f"{self._name} has a number that is not from {-most:g} to {most:g}")
         return result
 
     def float32_array(self, *shapes: Sequence[int]) -> NDArray[np.float32]:

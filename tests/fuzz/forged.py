@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto import AutoMLClassifier
 from onlineauto.cli.main import main
 from onlineauto.engine.stream.source import rules_of
 from onlineauto.errors import InputError, OptionError
@@ -112,8 +113,13 @@ class Forger:
         self._models = [self._model(seed + number) for number in range(bases)]
         self._blocks = [self._block_file(seed + number) for number in range(bases)]
         self._vw = self._vw_models(bases // 2)
+        self._classifiers = [self._classifier(n_classes) for n_classes in (2, 2, 4)]
         model, blocks = (self._forged_model, self._use_model), (self._forged_blocks, self._use_blocks)
-        self._kinds = (model, blocks, model, blocks, (self._forged_vw_model, self._use_vw_model))
+        vw, classifier = (
+            (self._forged_vw_model, self._use_vw_model),
+            (self._forged_classifier, self._use_classifier),
+        )
+        self._kinds = (model, blocks, model, blocks, vw, classifier)
         sys.addaudithook(self.writes)
 
     def _model(self, seed: int) -> Base:
@@ -129,6 +135,14 @@ class Forger:
         if seed % 5 < 2:
             self._save_to_predict(path, "stack" if seed % 5 else "champion")
         return Base(configuration, path.read_bytes(), "".join(events[-6:]))
+
+    def _classifier(self, n_classes: int) -> bytes:
+        """Learn classes until the ensemble has trees."""
+        classifier, file = AutoMLClassifier(hash_bits=8), io.BytesIO()
+        for row, label in class_rows(self._draw, n_classes, 300):
+            classifier.learn(row, label)
+        classifier.save(file)
+        return file.getvalue()
 
     def _save_to_predict(self, path: Path, what: PredictOnly) -> None:
         try:
@@ -185,7 +199,13 @@ class Forger:
 
     def _forged_model(self) -> bytes:
         self._base = self._draw.choice(self._models)
-        tree, arrays = model_parts(self._base.data)
+        return self._forged_tree(self._base.data)
+
+    def _forged_classifier(self) -> bytes:
+        return self._forged_tree(self._draw.choice(self._classifiers))
+
+    def _forged_tree(self, data: bytes) -> bytes:
+        tree, arrays = model_parts(data)
         kind = self._draw.randrange(5)
         if kind < 2:
             arrays = mutated_arrays(self._draw, tree, arrays)
@@ -261,6 +281,21 @@ class Forger:
         if self._draw.random() < _OFTEN:
             self._command(self._draw.choice(_VERBS))
 
+    def _use_classifier(self, data: bytes) -> None:
+        rows = class_rows(self._draw, 2, 12)
+        try:
+            classifier = AutoMLClassifier.load(data)
+            for row, label in rows:
+                classifier.predict(row)
+                classifier.learn(row, label)
+            file = io.BytesIO()
+            classifier.save(file)
+        except (InputError, OptionError) as error:
+            self._refuse(error)
+            return
+        self.used += 1
+        AutoMLClassifier.load(file.getvalue()).predict(rows[0][0])
+
     def _work_on(self, workspace: Workspace) -> None:
         """Predict and learn, save, and load what was saved."""
         self.used += 1
@@ -311,6 +346,12 @@ class Forger:
     def _refuse(self, error: Exception) -> None:
         self.refused += 1
         assert "\n" not in str(error), error
+
+
+def class_rows(draw: random.Random, n_classes: int, n: int) -> list[tuple[dict[str, Any], int]]:
+    """Draw rows with a number and a word, and the classes that follow from both."""
+    drawn = [(draw.random(), draw.choice("abc")) for _ in range(n)]
+    return [({"x": x, "word": word}, (int(x * 4) + (word == "a")) % n_classes) for x, word in drawn]
 
 
 def _names() -> set[str]:

@@ -38,6 +38,10 @@ VERSION: Final = 2
 _SEED = 20_261_126
 _PRIOR = 5.0
 _FEW = 2
+_MOST = 1e30
+"""The largest weight that a file may have: larger ones overflow in products."""
+_ROUNDING = 1e-6
+"""An eigenvalue of a covariance may be below 0 by so much of the largest one."""
 
 
 class _OneEvent(NamedTuple):
@@ -278,10 +282,10 @@ class ClassEnsemble:
         if (moments[0] < 0).any() or (moments[2] < 0).any():
             raise stored["moments"].fail("counts and sums of squares, which are at least 0")
         classes.moments[:, :numbers] = moments
-        classes.linear[:inputs, :k] = stored["linear"].finite(np.float64, (inputs, k))
+        classes.linear[:inputs, :k] = stored["linear"].finite(np.float64, (inputs, k), most=_MOST)
         _restore_square(stored["spread"], classes.spread, inputs)
         if numbers:
-            classes.waves[:, :k] = stored["waves"].finite(np.float64, (WAVES, k))
+            classes.waves[:, :k] = stored["waves"].finite(np.float64, (WAVES, k), most=_MOST)
             _restore_square(stored["wave_spread"], classes.wave_spread, WAVES)
         rows = stored["rows"].counts((-1,), most=n_rows - 1)
         logits = stored["logits"].finite(np.float32, (len(rows), 2, k))
@@ -292,12 +296,14 @@ class ClassEnsemble:
         classes.share[:k] = stored["share"].array_between(
             classes.share[:k], 0.0, float(np.finfo(np.float64).max)
         )
-        n_mixed = len(stored["mix"].finite(np.float64, (n,), (n - 1,)))
-        classes.mix[:n_mixed] = stored["mix"].finite(np.float64, (n_mixed,))
-        classes.fisher[:n_mixed, :n_mixed] = stored["fisher"].finite(np.float64, (n_mixed, n_mixed))
+        n_mixed = len(stored["mix"].finite(np.float64, (n,), (n - 1,), most=_MOST))
+        classes.mix[:n_mixed] = stored["mix"].finite(np.float64, (n_mixed,), most=_MOST)
+        classes.fisher[:n_mixed, :n_mixed] = stored["fisher"].finite(
+            np.float64, (n_mixed, n_mixed), most=_MOST
+        )
         if "trees" in stored and trees:
             restore_trees(stored["trees"], classes.trees, n_inputs=inputs, outputs=k)
-        classes.bias[:, :k] = stored["bias"].finite(np.float64, (2, k))
+        classes.bias[:, :k] = stored["bias"].finite(np.float64, (2, k), most=_MOST)
         if (np.linalg.eigvalsh(classes.fisher) <= 0).any() or (classes.bias[1] < 0).any():
             raise stored["fisher"].fail("an information, which is positive definite")
         return self
@@ -321,10 +327,11 @@ def rows_of(block: Block) -> ClassRows:
 
 def _restore_square(stored: Stored, square: NDArray[np.float64], n: int) -> None:
     row, column = np.tril_indices(n)
-    values = stored.finite(np.float64, (len(row),))
-    if (values[row == column] <= 0).any():
-        raise stored.fail("a covariance, whose variances are above 0")
+    values = stored.finite(np.float64, (len(row),), most=_MOST)
     square[row, column] = square[column, row] = values
+    least, *_, most = np.linalg.eigvalsh(square[:n, :n])
+    if least < -_ROUNDING * most or (values[row == column] <= 0).any():
+        raise stored.fail("a covariance, whose variances are above 0")
 
 
 def _scratch(capacity: int, rows: int) -> ClassScratch:
