@@ -201,10 +201,16 @@ def test_the_default_is_fair_until_it_knows_how_fast_jobs_are() -> None:
     assert policy.name == cluster.policy.name == MarginalGain.name
 
     def shared(policy: ClusterPolicy) -> list[int]:
-        rows = [
-            Row(kind="work", age=0, done=0, remaining=left, worker={"CPU": 1}, server={}) for left in (1, 9)
-        ]
-        return [int(each) for each in allocate(policy, Situation.of(rows, {"CPU": 8})).workers[0, :2]]
+        job: dict[str, Any] = {
+            "kind": "work",
+            "age": 0,
+            "done": 0,
+            "remaining": 9,
+            "server": {},
+            "most_workers": 999,
+        }
+        rows = [Row(worker={"CPU": cpus}, **job) for cpus in (1, 3)]
+        return [int(each) for each in allocate(policy, Situation.of(rows, {"CPU": 99})).workers[0, :2]]
 
     assert shared(cluster.policy) == shared(Fair())
     cluster.submit(Work(account, 40))

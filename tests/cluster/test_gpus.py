@@ -29,7 +29,9 @@ from onlineauto.cluster.gpus import (
 from onlineauto.cluster.gpus.gavel import isolated_speed, time_shares
 from onlineauto.cluster.gpus.goodput import cheapest
 from onlineauto.cluster.gpus.trace_files import read_sia_application
+from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import InputError, OptionError
+from tests.bench.cluster.traces import Measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,6 +113,18 @@ def test_every_policy_ends_all_jobs(sia: tuple[Path, Path], name: str) -> None:
     assert totals([result]).makespan >= totals([result]).late - 5000 / 3600
     again = replay(GPU_POLICIES[name](), jobs, SMALL)
     np.testing.assert_array_equal(result.times, again.times)
+
+
+def test_the_default_of_a_cluster_measures_speeds_in_the_rounds_of_a_replay(sia: tuple[Path, Path]) -> None:
+    jobs, _ = read_trace(*sia)
+    policy = Measured(UntilKnown)
+    policy.interval = 5.0
+    assert np.isfinite(replay(policy, jobs, SMALL).times).all()
+    assert isinstance(policy._policy, UntilKnown)
+    speeds = policy._policy._gain.speeds
+    assert speeds.kinds == ("digits",)
+    fastest = jobs[0].application.rates("fast", (1,)).max() * policy.interval
+    assert 1 / 5 < speeds.time_per_unit("digits", 1, 0) * fastest < 5
 
 
 class _Watched(GpuPolicy):

@@ -160,6 +160,24 @@ def test_marginal_gain_stops_at_the_hump() -> None:
     assert allocate(Fair(), situation).workers.tolist() == [[16]]
 
 
+@pytest.mark.parametrize("many", [8, 64])
+def test_a_job_that_scales_gets_the_whole_cluster(many: int) -> None:
+    """The ninth worker of a linear job makes it 12.5 % faster, and the 64th 1.6 %: neither is a hump."""
+    situation = Situation.of([linear(5, most_workers=many)], {"CPU": many}, places=1)
+    policy = MarginalGain(Speeds({"linear": [1, 0, 0, 0, 0]}))
+    assert allocate(policy, situation).workers.tolist() == [[many]]
+
+
+@pytest.mark.parametrize("unit", [1, 2])
+def test_the_size_of_a_worker_does_not_move_the_limit_of_marginal_gain(unit: int) -> None:
+    """1/f = 1/w + 0.25: a third more than three workers is 17 % faster; a quarter more than four, 11 %."""
+    speeds = Speeds({"linear": [1, 0.25, 0, 0, 0]})
+    situation = Situation.of([linear(5, worker={"CPU": unit})], {"CPU": 16 * unit}, places=1)
+    assert allocate(MarginalGain(speeds, least=0.47), situation).workers.tolist() == [[4]]
+    free = Situation.of([linear(5, worker={})], {"CPU": 16}, places=1)
+    assert allocate(MarginalGain(speeds, least=0.47), free).workers.tolist() == [[4]]
+
+
 def test_marginal_gain_gives_servers_where_they_are_scarce() -> None:
     """Four workers that share a server are held up by it."""
     speeds = Speeds({"stream": [0.5, 0, 0.5, 0, 0]})

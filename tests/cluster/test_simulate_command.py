@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import msgspec
@@ -61,7 +62,13 @@ def test_jobs_that_never_worked_are_left_out_and_said(log: str, capsys: pytest.C
         (["a.jsonl", "b.jsonl"], 2, "simulate takes one log"),
         (["--policies", "lottery"], 2, "there is no policy 'lottery'; valid are marginal-gain, fair"),
         (["--by", "lottery"], 2, "there is no policy 'lottery'"),
-        (["log.jsonl", "--record", "x"], 2, "--record writes the history of a made-up cluster"),
+        (
+            ["log.jsonl", "--record", "x"],
+            2,
+            "--record is for made-up clusters: leave out --record, or the log",
+        ),
+        (["log.jsonl", "--rate", "0.5"], 2, "--rate is for made-up clusters: leave out --rate, or the log"),
+        (["log.jsonl", "--jobs", "40"], 2, "--jobs is for made-up clusters"),
         (["missing.jsonl"], 1, "missing.jsonl: no such file"),
         (["bad.jsonl"], 1, "bad.jsonl:1: not a line of a cluster's history"),
         (["--rate", "0"], 2, "rate"),
@@ -80,19 +87,57 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Would it have been faster?" in capsys.readouterr().out
 
 
-def test_a_public_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def trace(tmp_path: Path) -> list[str]:
     pytest.importorskip("scipy")
-    trace, speeds = tmp_path / "a.trace", tmp_path / "speeds.json"
-    trace.write_text("LM\tx\t-n\t1\t3600\t0\t1\n" * 2)
+    file, speeds = tmp_path / "a.trace", tmp_path / "speeds.json"
+    file.write_text("LM\tx\t-n\t1\t3600\t0\t1\n" * 2)
     speeds.write_text('{"v100": {"(\'LM\', 1)": {"null": 1.0}}, "k80": {"(\'LM\', 1)": {"null": 0.5}}}')
-    words = ["simulate", "--workload", str(trace), "--speeds", str(speeds)]
-    assert main([*words, "--gpus", "v100=1x2", "--policies", "gavel,goodput"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"2 jobs of {trace} on 2 v100\n")
+    return ["simulate", "--workload", str(file), "--speeds", str(speeds)]
+
+
+def test_a_public_trace(trace: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*trace, "--gpus", "v100=1x2", "--policies", "gavel,goodput"]) == 0
+    out, err = capsys.readouterr()
+    assert not err, "a pipe gets no progress"
+    assert out.startswith(f"2 jobs of {trace[2]} on 2 v100\n")
     # A round of waiting, a restart of 30 s and an hour of work; rounds take 60 s and 360 s.
-    rows = {line.split()[0]: float(line.split()[1]) for line in said.splitlines()[3:]}
+    rows = {line.split()[0]: float(line.split()[1]) for line in out.splitlines()[3:]}
     assert rows == {"goodput": round(3690 / 3600, 3), "gavel": round(3990 / 3600, 3)}
-    assert main([*words, "--policies", "sia,magic"]) == 2
+    assert main([*trace, "--policies", "sia,magic"]) == 2
     assert "there is no policy 'magic'; valid are goodput, sia, gavel" in capsys.readouterr().err
-    assert main(words[:3]) == 2
+    assert main(trace[:3]) == 2
     assert "a public trace needs --workload FILE and --speeds PATH, and no log" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["--traces", "32"], ["--rate", "0.5"], ["--jobs", "40"], ["--seed", "0"], ["--by", "fair"]]
+)
+def test_options_without_effect_on_a_trace_are_rejected(
+    words: list[str], trace: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each value is the default of its option."""
+    assert main([*trace, *words]) == 2
+    expected = f"{words[0]} is for simulated clusters: leave out {words[0]}, or --workload"
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("replays", [True, False])
+def test_a_terminal_displays_the_progress(
+    replays: bool, trace: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = trace if replays else ["simulate", *FEW]
+    monkeypatch.setattr("onlineauto.cli.cluster.progress_line._PAUSE", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert (
+        main([*words, "--policies", "fair,marginal-gain", *(["--gpus", "v100=1x2"] if replays else [])]) == 0
+    )
+    out, err = capsys.readouterr()
+    first = "fair" if replays else "marginal-gain"  # the order of the command line, and of the registry
+    assert err.startswith(f"\r\x1b[Konlineauto: {first}, policy 1 of 2: ")
+    assert "policy 2 of 2: 100% done, about 0 s left" in err
+    assert err.endswith("\r\x1b[K")
+    assert "fair" in out
+    assert "\x1b" not in out
+    assert main([*words, "--policies", "fair", "--quiet"]) == 0
+    assert not capsys.readouterr().err

@@ -328,6 +328,42 @@ def test_a_study_that_cannot_be_opened_does_not_hide_the_others(tmp_path: Path) 
         assert study_at(client, "b")["trials"] == 0
 
 
+def test_a_study_that_is_damaged_while_it_is_open_is_answered_for_alone(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    study, _ = made(url, "a"), made(url, "b")
+    handlers = StudyHandlers(url)
+    with AppClient(study_app(handlers, Tokens())) as client:
+        assert study_at(client, "a")["trials"] == study_at(client, "b")["trials"] == 0
+        study.ask()
+        with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+            connection.execute("UPDATE onlineauto_record SET version = 9 WHERE version = 2 AND study = 1")
+            connection.commit()
+        open_studies = handlers._known.copy()
+        answer = client.get("/v1/studies/a")
+        assert answer.status_code == 422
+        assert "record 9 of" in answer.text
+        assert handlers._known == open_studies, "the store was closed"
+        assert handlers._known["b"].watch is not None
+        assert client.get("/v1/studies/a").status_code == 422
+        assert study_at(client, "b")["trials"] == 0
+
+
+def test_studies_that_were_opened_longest_ago_are_forgotten_beyond_the_records_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onlineauto.cli.tuning.study_page._MOST_RECORDS", 2)
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    for name in "abc":
+        made(url, name)
+    handlers = StudyHandlers(url)
+    with AppClient(study_app(handlers, Tokens())) as client:
+        for name in "abcb":
+            study_at(client, name)
+        assert [name for name, each in handlers._known.items() if each.watch] == ["c", "b"]
+        assert not handlers._known["a"].text
+        assert [each["trials"] for each in client.get("/v1/studies").json()] == [0, 0, 0]
+
+
 def test_a_log_of_optuna_and_a_custom_scheduler_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shutil
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from onlineauto.cli.cluster.progress_line import progress_line
 from onlineauto.cli.help import Page, help_text
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from onlineauto.cluster import Cluster
     from onlineauto.cluster.submitted import Submitted
@@ -117,8 +118,8 @@ def run(argv: Sequence[str]) -> int:
         for warning in jobs.warnings():
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
     try:
-        with return_jobs_on_exit(), _progress_line(quiet=options.quiet) as watch:
-            cluster.run(watch=watch)
+        with return_jobs_on_exit(), progress_line(quiet=options.quiet) as draw:
+            cluster.run(watch=None if draw is None else lambda cluster: draw(partial(_line, cluster)))
     except KeyboardInterrupt:
         print(_GOES_ON, file=sys.stderr)
         code = _INTERRUPTED
@@ -154,23 +155,6 @@ def _amounts(text: str) -> dict[str, float] | None:
         return {name: float(amount) for name, amount in (each.split("=") for each in text.split(","))}
     except ValueError:
         raise OptionError(f"--capacity {text}: give names and amounts, as in CPU=8,GPU=2") from None
-
-
-@contextmanager
-def _progress_line(*, quiet: bool) -> Iterator[Callable[[Cluster], object] | None]:
-    """Yield a function that draws a line of progress on standard error; None if it is not a terminal."""
-    stream = sys.stderr
-    if quiet or not stream.isatty():
-        yield None
-        return
-
-    def draw(cluster: Cluster) -> None:
-        width = shutil.get_terminal_size().columns - 1
-        stream.write(f"\r{_line(cluster)[:width]:{width}}")
-        stream.flush()
-
-    yield draw
-    stream.write("\n")
 
 
 def _line(cluster: Cluster) -> str:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 import shutil
 import sys
+import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from onlineauto.cli.cluster.progress_line import progress_line
 from onlineauto.cli.help import Page, help_text
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 from onlineauto.workspace.model_file import check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from onlineauto.cluster.policies import ClusterPolicy
     from onlineauto.cluster.simulator import Compared, Traces, Workload
+
+    Draw = Callable[[Callable[[], str]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +90,19 @@ class SimulateOptions:
         metavar="KIND=NxM",
         listed=True,
     )
+    quiet: bool = option(False, "Display no progress; in a pipe there is never any.", vw=False)
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
 REGISTRY: Final = Registry((SimulateOptions,))
 """The flags of this verb."""
+
+_ESTIMATED_FROM: Final = 0.02
+"""The part of the work from which on the remaining time is estimated."""
+_OF_A_TRACE: Final = frozenset({"workload", "speeds", "gpus", "policies", "quiet"})
+"""Options of the replay of a public trace."""
+_OF_MADE_UP_JOBS: Final = frozenset({"rate", "jobs", "record"})
+"""Options of made-up clusters, which have no effect with a log."""
 
 _PAGE: Final = Page(
     "Usage: onlineauto simulate [options] LOG\n       onlineauto simulate [options]\n"
@@ -118,32 +131,58 @@ def run(argv: Sequence[str]) -> int:
     OSError
         If a file cannot be read or written.
     """
-    options = REGISTRY.parse(argv)[SimulateOptions]
+    configuration = REGISTRY.parse(argv)
+    options = configuration[SimulateOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0
-    if options.workload or options.speeds or options.gpus:
-        for line in _replay_trace(options):
-            print(line)
-        return 0
-    if len(options.file) > 1:
-        raise OptionError("simulate takes one log: onlineauto simulate log.jsonl")
-    if options.file:
-        rows, baseline, note = _compare_on_log(options)
-    else:
-        rows, baseline, note = _compare_on_generated_jobs(options)
-    for line in (note, *_table(rows, baseline)):
-        print(line)
+    with progress_line(quiet=options.quiet) as draw:
+        if options.workload or options.speeds or options.gpus:
+            lines = _replay_trace(options, configuration.supplied, draw)
+        elif len(options.file) > 1:
+            raise OptionError("simulate takes one log: onlineauto simulate log.jsonl")
+        else:
+            if options.file:
+                _reject(configuration.supplied & _OF_MADE_UP_JOBS, "made-up clusters", "the log")
+            comparison = _compare_on_log if options.file else _compare_on_generated_jobs
+            rows, baseline, note = comparison(options, draw)
+            lines = [note, *_table(rows, baseline)]
+    print(*lines, sep="\n")
     return 0
 
 
-def _compare_on_log(options: SimulateOptions) -> tuple[list[Compared], str, str]:
+def _reject(flags: Iterable[str], owner: str, other: str) -> None:
+    """Reject supplied options that have no effect.
+
+    Raises
+    ------
+    OptionError
+        There is such an option.
+    """
+    for flag in sorted(flags):
+        raise OptionError(f"--{flag} is for {owner}: leave out --{flag}, or {other}")
+
+
+def _progress(draw: Draw | None, names: Sequence[str]) -> Callable[[str, float], None] | None:
+    """Return a function that displays the policy that runs, and an estimate of the remaining time."""
+    if draw is None:
+        return None
+    begin = time.monotonic()
+
+    def text(name: str, part: float) -> str:
+        number = list(names).index(name)
+        done, seconds = (number + part) / len(names), time.monotonic() - begin
+        left = f", about {seconds * (1 - done) / done:.0f} s left" if done > _ESTIMATED_FROM else ""
+        return f"onlineauto: {name}, policy {number + 1} of {len(names)}: {part:.0%} done{left}"
+
+    return lambda name, part: draw(lambda: text(name, part))
+
+
+def _compare_on_log(options: SimulateOptions, draw: Draw | None) -> tuple[list[Compared], str, str]:
     """Compare policies on simulated jobs that resemble those of a log."""
     from onlineauto.cluster.history import History
     from onlineauto.cluster.simulator import simulate
 
-    if options.record:
-        raise OptionError("--record writes the history of a made-up cluster; leave out the log")
     simulated = simulate(History.load(options.file[0]))
     for kind, many in simulated.left_out.items():
         jobs_of = f"{many} job{'s' * (many != 1)} of kind {kind}"
@@ -161,10 +200,12 @@ def _compare_on_log(options: SimulateOptions) -> tuple[list[Compared], str, str]
     if not math.isnan(error):
         more = "more" if error > 0 else "less"
         note += f"; its own jobs, simulated, take {abs(error):.1%} {more} time than they did"
-    return _compare(policies, simulated.traces(seeds), baseline), baseline, note
+    return _compare(policies, simulated.traces(seeds), baseline, draw), baseline, note
 
 
-def _compare_on_generated_jobs(options: SimulateOptions) -> tuple[list[Compared], str, str]:
+def _compare_on_generated_jobs(
+    options: SimulateOptions, draw: Draw | None
+) -> tuple[list[Compared], str, str]:
     """Compare policies on made-up jobs."""
     from onlineauto.cluster.simulator import Workload, draw_traces, record
 
@@ -177,18 +218,16 @@ def _compare_on_generated_jobs(options: SimulateOptions) -> tuple[list[Compared]
         check_target(options.record)
         record(policies[baseline], traces).save(options.record)
     note = f"{options.traces} made-up traces of {options.jobs} jobs, {options.rate:g} a slot"
-    return _compare(policies, traces, baseline), baseline, note
+    return _compare(policies, traces, baseline, draw), baseline, note
 
 
-def _replay_trace(options: SimulateOptions) -> Iterator[str]:
-    """Yield the lines of the table of a public trace: one for each policy, fastest first."""
+def _replay_trace(options: SimulateOptions, supplied: frozenset[str], draw: Draw | None) -> list[str]:
+    """Return the lines of the table of a public trace: one for each policy, fastest first."""
     from onlineauto.cluster.gpus import GPU_POLICIES, GpuCluster, read_trace, replay, totals
 
     if not (options.workload and options.speeds) or options.file:
         raise OptionError("a public trace needs --workload FILE and --speeds PATH, and no log")
-    for flag, value in (("--by", options.by), ("--learned", options.learned), ("--record", options.record)):
-        if value:
-            raise OptionError(f"{flag} is for simulated clusters: leave it out with --workload")
+    _reject(supplied - _OF_A_TRACE, "simulated clusters", "--workload")
     jobs, cluster = read_trace(options.workload, options.speeds)
     cluster = GpuCluster.parse(options.gpus) if options.gpus else cluster
     names = options.policies.replace(",", " ").split() or ["goodput", "gavel", "marginal-gain", "fair"]
@@ -196,22 +235,32 @@ def _replay_trace(options: SimulateOptions) -> Iterator[str]:
         if name not in GPU_POLICIES:
             raise OptionError(f"there is no policy {name!r}; valid are {', '.join(GPU_POLICIES)}")
     gpus = " + ".join(f"{many} {kind}" for kind, many in cluster.capacity.items())
-    yield f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} of {options.workload} on {gpus}"
-    yield ""
-    results = {name: totals([replay(GPU_POLICIES[name](), jobs, cluster)]) for name in names}
-    yield f"{'policy':<18}{'mean hours':>12}{'p99':>10}{'makespan':>10}{'GPU hours':>11}{'restarts':>10}"
-    for name, row in sorted(results.items(), key=lambda each: (math.isnan(each[1].mean), each[1].mean)):
-        yield (
+    watch, results = _progress(draw, names), {}
+    for name in names:
+        watch_one = None if watch is None else partial(watch, name)
+        results[name] = totals([replay(GPU_POLICIES[name](), jobs, cluster, watch=watch_one)])
+    rows = sorted(results.items(), key=lambda each: (math.isnan(each[1].mean), each[1].mean))
+    lines = [
+        f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} of {options.workload} on {gpus}",
+        "",
+        f"{'policy':<18}{'mean hours':>12}{'p99':>10}{'makespan':>10}{'GPU hours':>11}{'restarts':>10}",
+        *(
             f"{name:<18}{row.mean:>12.3f}{row.late:>10.2f}{row.makespan:>10.2f}{row.gpu_hours:>11.2f}{row.restarts:>10.2f}"
-        )
-    if any(math.isnan(row.mean) for row in results.values()):
-        yield "nan: some jobs did not end within 200,000 rounds"
+            for name, row in rows
+        ),
+    ]
+    if any(math.isnan(row.mean) for _, row in rows):
+        lines.append("nan: some jobs did not end within 200,000 rounds")
+    return lines
 
 
-def _compare(policies: dict[str, ClusterPolicy], traces: Traces, baseline: str) -> list[Compared]:
+def _compare(
+    policies: dict[str, ClusterPolicy], traces: Traces, baseline: str, draw: Draw | None
+) -> list[Compared]:
     from onlineauto.cluster.simulator import compare
 
-    return sorted(compare(policies, traces, by=baseline), key=lambda row: row.ratio)
+    watch = _progress(draw, [*policies])
+    return sorted(compare(policies, traces, by=baseline, watch=watch), key=lambda row: row.ratio)
 
 
 def _compared_policies(

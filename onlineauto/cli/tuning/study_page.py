@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -46,6 +47,32 @@ _MOST_RECORDS: Final = 200_000
 """Records of all studies in memory; beyond them, the study that was used longest ago is forgotten."""
 
 
+@dataclass(slots=True, kw_only=True)
+class _KnownStudy:
+    """The results of reading a study.
+
+    Attributes
+    ----------
+    watch : StudyWatch, optional
+        The open study; None if it is not in memory.
+    summary, summary_version : dict, int
+        Its row of the list, and the number of records that the row is of.
+    text, text_version, next_text : bytes, int, float
+        Its description, the number of records that this is of, and the earliest time of the next one.
+    """
+
+    watch: StudyWatch | None = None
+    summary: dict[str, Any] = field(default_factory=dict)
+    summary_version: int = 0
+    text: bytes = b""
+    text_version: int = 0
+    next_text: float = 0.0
+
+    def forget(self) -> None:
+        """Close the study; its row of the list remains."""
+        self.watch, self.text, self.text_version, self.next_text = None, b"", 0, 0.0
+
+
 class StudyHandlers:
     """Answers requests about the studies of a store.
 
@@ -63,11 +90,7 @@ class StudyHandlers:
     def __init__(self, url: str) -> None:
         self._url, self._lock = url, Lock()
         self._reader: StoreReader | None = StoreReader(url)
-        self._watches: dict[str, StudyWatch] = {}  # the one that was used last is at the end
-        self._described: dict[
-            str, tuple[int, bytes, float]
-        ] = {}  # version, text, when there may be a new one
-        self._summaries: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._known: dict[str, _KnownStudy] = {}  # the one that was opened last is at the end
         self._turn = 0  # index of the study with which the next list begins to read
 
     def stored(self) -> list[StoredStudy]:
@@ -87,7 +110,7 @@ class StudyHandlers:
         if self._reader is not None:
             self._reader.close()
         self._reader = None
-        self._watches, self._described, self._summaries = {}, {}, {}
+        self._known = {}
 
     async def page(self, request: Request) -> Reply:
         """Return the page."""
@@ -122,54 +145,57 @@ class StudyHandlers:
         stored, until = self.stored(), time.monotonic() + _LISTING
         for at in range(len(stored)):
             name, version, _ = stored[(self._turn + at) % len(stored)]
-            if self._summaries.get(name, (0, {}))[0] == version:
+            known = self._known.setdefault(name, _KnownStudy())
+            if known.summary_version == version:
                 continue
             if time.monotonic() >= until:
                 self._turn = (self._turn + at) % len(stored)
                 break
             try:
                 watch = self._watch(name)
-                self._summaries[name] = watch.follow(), watch.summary()
+                known.summary_version, known.summary = watch.follow(), watch.summary()
             except OnlineautoError as error:
-                self._watches.pop(name, None)  # the study may have been removed and begun again
-                known = version if isinstance(error, OptionError) else 0  # others may succeed later
-                self._summaries[name] = known, {"error": str(error)}
+                known.forget()  # the study may have been removed and begun again
+                known.summary_version = version if isinstance(error, OptionError) else 0  # retry the others
+                known.summary = {"error": str(error)}
         rows = [
-            {"name": name, "records": version, "jobs": jobs, **self._summaries.get(name, (0, {}))[1]}
+            {"name": name, "records": version, "jobs": jobs, **self._known.get(name, _KnownStudy()).summary}
             for name, version, jobs in stored
         ]
         body = msgspec.json.encode(rows)
         return f'"{crc32(body):x}"', body
 
     def _study(self, name: str) -> tuple[str, bytes]:
-        if name not in (known := [each.name for each in self.stored()]):
-            some = ", ".join(map(repr, known[:10])) or "none"
+        if name not in (names := [each.name for each in self.stored()]):
+            some = ", ".join(map(repr, names[:10])) or "none"
             raise RefusedError(f"the store has no study {name!r}; it has {some}", status=404)
+        known = self._known.setdefault(name, _KnownStudy())
         try:
             watch = self._watch(name)
+            version, leases = watch.follow(), watch.leases()
         except UnreachableError:
             raise
         except (OptionError, StoreError) as error:  # of this study; the others stay in memory
+            known.forget()
             raise RefusedError(f"study {name!r}: {error}", status=422) from None
-        version, leases, began = watch.follow(), watch.leases(), time.monotonic()
-        described = self._described.get(name, (0, b"", began))
-        if described[0] != version and began >= described[2]:
-            text = msgspec.json.encode(watch.describe())
-            until = time.monotonic() + _PAUSE * (time.monotonic() - began)
-            described = self._described[name] = version, text, until
+        began = time.monotonic()
+        if known.text_version != version and began >= known.next_text:
+            known.text, known.text_version = msgspec.json.encode(watch.describe()), version
+            known.next_text = time.monotonic() + _PAUSE * (time.monotonic() - began)
         ends = crc32(repr([(*each[:3], each.until, each.step) for each in leases]).encode())
-        body = {"study": msgspec.Raw(described[1]), "leases": [each._asdict() for each in leases]}
-        return f'"{described[0]}-{ends:x}"', msgspec.json.encode(body)
+        body = {"study": msgspec.Raw(known.text), "leases": [each._asdict() for each in leases]}
+        return f'"{known.text_version}-{ends:x}"', msgspec.json.encode(body)
 
     def _watch(self, name: str) -> StudyWatch:
         """Return a study; forget those that were used longest ago if there are too many records."""
         assert self._reader is not None
-        watch = self._watches.pop(name, None) or StudyWatch(self._reader.study(name))
-        self._watches[name] = watch
-        while len(self._watches) > 1 and sum(each.version for each in self._watches.values()) > _MOST_RECORDS:
-            oldest = next(iter(self._watches))
-            del self._watches[oldest]
-            self._described.pop(oldest, None)
+        known = self._known[name] = self._known.pop(name)
+        watch = known.watch = known.watch or StudyWatch(self._reader.study(name))
+        records = sum(each.watch.version for each in self._known.values() if each.watch is not None)
+        for each in [*self._known.values()][:-1]:
+            if records > _MOST_RECORDS and each.watch is not None:
+                records -= each.watch.version
+                each.forget()
         return watch
 
 

@@ -44,8 +44,11 @@ __all__ = [
     "totals",
 ]
 
-_ASKED = 64
-"""More GPUs than any job of the traces asks for: `KindBlind` then limits a job to what it asks for."""
+_MOST_BUNDLES = 64
+"""Number of bundles that `Fifo`, `Srtf` and `Tetris` ask for; `KindBlind` reduces it to what users asked for.
+
+`Srtf` and `Tetris` rank jobs by their remaining time with this number: that of the GPUs of Sia's cluster.
+"""
 
 GPU_POLICIES: Mapping[str, Callable[[], GpuPolicy]] = {
     "goodput": Goodput,
@@ -54,9 +57,9 @@ GPU_POLICIES: Mapping[str, Callable[[], GpuPolicy]] = {
     "gavel-throughput": partial(Gavel, "throughput"),
     "marginal-gain": partial(KindBlind, MarginalGain),
     "fair": partial(KindBlind, Fair),
-    "fifo": partial(KindBlind, partial(Fifo, _ASKED), asks=True),
-    "srtf": partial(KindBlind, partial(Srtf, asked=_ASKED), asks=True),
-    "tetris": partial(KindBlind, partial(Tetris, asked=_ASKED), asks=True),
+    "fifo": partial(KindBlind, partial(Fifo, _MOST_BUNDLES), asks=True),
+    "srtf": partial(KindBlind, partial(Srtf, asked=_MOST_BUNDLES), asks=True),
+    "tetris": partial(KindBlind, partial(Tetris, asked=_MOST_BUNDLES), asks=True),
     "learned": partial(KindBlind, Learned.load),
 }
 """Policies for clusters with several kinds of GPUs, by name."""

@@ -12,7 +12,7 @@ import numpy as np
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from onlineauto.cluster.gpus.cluster import Allocation, GpuCluster, GpuJob
     from onlineauto.cluster.gpus.gpu_policy import GpuPolicy
@@ -78,7 +78,12 @@ def totals(results: Sequence[ReplayResult]) -> Totals:
 
 
 def replay(
-    policy: GpuPolicy, jobs: Sequence[GpuJob], cluster: GpuCluster, *, interval: float | None = None
+    policy: GpuPolicy,
+    jobs: Sequence[GpuJob],
+    cluster: GpuCluster,
+    *,
+    interval: float | None = None,
+    watch: Callable[[float], object] | None = None,
 ) -> ReplayResult:
     """Run jobs on a cluster under a policy until all have ended.
 
@@ -95,6 +100,8 @@ def replay(
         The nodes.
     interval : float, optional
         Seconds between two decisions; by default the interval of the policy.
+    watch : callable, optional
+        Called in each round with the part of the jobs that have ended.
 
     Raises
     ------
@@ -119,6 +126,8 @@ def replay(
                 job.advance(now, interval, job.batch if policy.is_rigid else None)
         now += interval
         present = [job for job in present if math.isnan(job.end)]
+        if watch is not None:
+            watch(1 - (len(present) + len(waiting)) / len(everyone))
         if not present and waiting:
             now = max(now, math.ceil(waiting[0].arrival / interval) * interval)
         while waiting and waiting[0].arrival <= now:

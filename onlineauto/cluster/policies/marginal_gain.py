@@ -23,8 +23,9 @@ class MarginalGain(Modelled):
 
     A job gains speed ** power, where its speed is relative to its speed with one bundle and power < 0; the
     next resource goes where this number falls the most. Speeds are predicted by a fitted model
-    (`onlineauto.cluster.policies.speeds.terms`). Resources that would make a job faster by less than `least`
-    remain free for jobs that arrive later: such a job is near the maximum of its speed, or past it.
+    (`onlineauto.cluster.policies.speeds.terms`). A job gets no more resources if x % more of them would make
+    it faster by less than `least` times x %: it is near the maximum of its speed, or past it. The resources
+    remain free for jobs that arrive later.
 
     Source: the objective of Jayaram Subramanya et al., *Sia*, SOSP 2023, for one kind of workers, with the
     steps and the model of Peng et al., *Optimus*, EuroSys 2018. The limit `least` is our addition.
@@ -34,7 +35,8 @@ class MarginalGain(Modelled):
     speeds : Speeds, optional
         The speeds of jobs; by default they are learned from the history.
     least : float
-        Minimum relative gain of speed; 0 allocates a resource for any gain.
+        Minimum relative gain of speed per relative growth of the share of a job; 0 allocates a resource for
+        any gain. A job with n workers gets another one if it becomes faster by more than `least` / n.
     power : float, optional
         Fairness: below 0. None minimizes the sum of remaining times instead, as Optimus does.
     """
@@ -75,12 +77,13 @@ class MarginalGain(Modelled):
         """Return the score of `workers` more workers and `servers` more servers for each job."""
         more: tuple[Ints, Ints] = (situation.workers + workers, situation.servers + servers)
         after = self.speeds.times_per_unit(situation, *more)
+        share = np.maximum(situation.shares(), 1e-12 * situation.workers)
         part = np.maximum(situation.parts(workers, servers), 1e-12)
         first = np.isinf(before) & np.isfinite(after)
         exponent = 1.0 if self.power is None else -self.power
         with np.errstate(invalid="ignore"):
             gain = weight * (before**exponent - after**exponent) / part
-            enough = before > after * (1 + self.least)
+            enough = (before - after) * share > after * self.least * part
         gain = np.where(enough & ~first, gain, NEVER)
         soonest = _FIRST * (1 + 1 / (1 + situation.remaining * np.where(first, after, 0.0)))
         return np.where(first, soonest, gain)

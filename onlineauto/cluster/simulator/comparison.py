@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from onlineauto.cluster.simulator.simulation import run
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from onlineauto.cluster.policies.policy import ClusterPolicy
     from onlineauto.cluster.policies.situation import Floats
@@ -72,8 +73,16 @@ def _quantile(count: int) -> float:
     return _NORMAL + 2.372 / free + 2.823 / free**2 + 2.556 / free**3 + 1.59 / free**4 + 1.41 / free**5
 
 
-def compare(policies: Mapping[str, ClusterPolicy], traces: Traces, *, by: str) -> list[Compared]:
+def compare(
+    policies: Mapping[str, ClusterPolicy],
+    traces: Traces,
+    *,
+    by: str,
+    watch: Callable[[str, float], object] | None = None,
+) -> list[Compared]:
     """Run all traces under each policy; return the comparison of each with the policy named `by`.
+
+    `watch` is called in each slot with the name of the policy and the part of the work that is done.
 
     Raises
     ------
@@ -92,7 +101,10 @@ def compare(policies: Mapping[str, ClusterPolicy], traces: Traces, *, by: str) -
     """
     if by not in policies:
         raise OptionError(f"by = {by!r} is unknown; valid are {', '.join(policies)}")
-    ran = {name: run(policy, traces) for name, policy in policies.items()}
+    ran = {
+        name: run(policy, traces, watch=None if watch is None else partial(watch, name))
+        for name, policy in policies.items()
+    }
     return [_compare_runs(name, each, ran[by]) for name, each in ran.items()]
 
 

@@ -12,6 +12,8 @@ from onlineauto.cluster.policies.situation import Situation
 from onlineauto.cluster.policies.speeds import terms
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from onlineauto.cluster.policies.policy import ClusterPolicy
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints
     from onlineauto.cluster.simulator.traces import Traces
@@ -115,6 +117,11 @@ class Simulation:
         return not (self._left > 0).any()
 
     @property
+    def part_done(self) -> float:
+        """The part of the work of all jobs that is done."""
+        return 1 - float(self._left.sum() / self.traces.work.sum())
+
+    @property
     def jobs(self) -> Ints:
         """int64[B, J]: the number of the job in each row; undefined in empty rows."""
         return self._rows
@@ -201,9 +208,20 @@ class Simulation:
         return np.where(works, (1 - lost) / np.maximum(slowness.sum(-1), 1e-12), 0.0)
 
 
-def run(policy: ClusterPolicy, traces: Traces, *, most_slots: int = _MOST_SLOTS) -> Ran:
-    """Return the results of traces under a policy, until all jobs have ended or `most_slots` is reached."""
+def run(
+    policy: ClusterPolicy,
+    traces: Traces,
+    *,
+    most_slots: int = _MOST_SLOTS,
+    watch: Callable[[float], object] | None = None,
+) -> Ran:
+    """Return the results of traces under a policy, until all jobs have ended or `most_slots` is reached.
+
+    `watch` is called in each slot with the part of the work that is done.
+    """
     simulation = Simulation(traces)
     while not simulation.is_done and simulation.now < most_slots:
         simulation.advance(allocate(policy, simulation.situation()))
+        if watch is not None:
+            watch(simulation.part_done)
     return simulation.ran()

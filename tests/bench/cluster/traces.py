@@ -9,6 +9,8 @@ time. A policy decides every 60 s, or every 360 s if it does not weigh restarts 
 
 `learned` has two lines: the network of the package, and, with `--trained FILE`, one that was trained on
 synthetic jobs with the speeds of these applications (`--train FILE` writes it; it needs PyTorch).
+`measured` is the default of `Cluster`: it knows no speeds and learns them from the rounds. `--gpus rtx=8x8`
+replays on a cluster with one kind of GPU; a `Cluster` has one kind of workers.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING
 from onlineauto.cluster.gpus import (
     GPU_POLICIES,
     SIA_CLUSTER,
+    GpuCluster,
     GpuPolicy,
     KindBlind,
     read_trace,
@@ -32,13 +35,18 @@ from onlineauto.cluster.gpus import (
 )
 from onlineauto.cluster.gpus.kind_blind import fit_speeds
 from onlineauto.cluster.gpus.trace_files import read_sia_application
+from onlineauto.cluster.history import Record
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.simulator import JobKind, Workload
+from onlineauto.cluster.until_known import UntilKnown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["SETS", "main", "run_set", "train", "workload_of"]
+    from onlineauto.cluster.gpus import GpuJob
+    from onlineauto.cluster.gpus.cluster import Allocation
+
+__all__ = ["SETS", "Measured", "main", "run_set", "train", "workload_of"]
 
 SETS = ("philly", "saturn", "newtrace")
 HALVES = {"odd": (1,), "even": (0,), "all": (0, 1)}
@@ -46,14 +54,57 @@ _APPLICATIONS = ("bert", "cifar10", "deepspeech2", "imagenet", "yolov3")
 _INTERVAL = KindBlind.interval
 
 
-def run_set(folder: Path, name: str, half: str, most: int, make: Callable[[], GpuPolicy]) -> str:
+class Measured(KindBlind):
+    """Let a policy observe each round, like on a real cluster, in place of knowing all speeds."""
+
+    def begin(self) -> None:
+        """Forget the last round."""
+        super().begin()
+        self._last: dict[str, tuple[float, int, int]] = {}
+
+    def allocate(self, jobs: Sequence[GpuJob], cluster: GpuCluster, now: float) -> Allocation:
+        """Observe the last round, then allocate."""
+        self._policy.observe([self._record(job, now) for job in jobs if job.name in self._last])
+        chosen = super().allocate(jobs, cluster, now)
+        self._last = {
+            job.name: (job.done, chosen[job.name][1], job.restarts) for job in jobs if job.name in chosen
+        }
+        return chosen
+
+    def _record(self, job: GpuJob, now: float) -> Record:
+        before, gpus, restarts = self._last[job.name]
+        lost = min(job.application.restart / self.interval, 1) if job.restarts > restarts else 0.0
+        return Record(
+            slot=int(now / self.interval),
+            job=job.name,
+            kind=job.application.name,
+            arrived=job.arrival / self.interval,
+            workers=gpus,
+            servers=0,
+            before=before,
+            done=job.done,
+            total=float(job.application.progress[-1]),
+            used=1 - lost,
+            worker={"GPU": 1},
+        )
+
+
+def run_set(
+    folder: Path,
+    name: str,
+    half: str,
+    most: int,
+    make: Callable[[], GpuPolicy],
+    *,
+    gpus: str = "",
+) -> str:
     """Return the line of a policy on a half of a set, or on its first `most` workloads."""
     paths = (folder / "workloads" / name).glob("workload-*.csv")
     numbered = sorted((int(re.sub(r"\D", "", path.stem)), path) for path in paths)
     begin, results = time.process_time(), []
     for _, path in [each for each in numbered if each[0] % 2 in HALVES[half]][:most]:
         jobs, cluster = read_trace(path, folder / "traces")
-        results.append(replay(make(), jobs, cluster))
+        results.append(replay(make(), jobs, GpuCluster.parse(gpus) if gpus else cluster))
     mean = totals(results)
     return (
         f"{mean.mean:10.3f}{mean.late:10.2f}{mean.makespan:10.2f}{mean.gpu_hours:10.2f}{mean.restarts:10.2f}"
@@ -83,6 +134,10 @@ def train(folder: Path, *, slots: int) -> Learned:
     return Learned.warm_up(workload).improve(workload, slots=slots)
 
 
+POLICIES: dict[str, Callable[[], GpuPolicy]] = {**GPU_POLICIES, "measured": partial(Measured, UntilKnown)}
+"""Policies by name."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table for each set."""
     parser = argparse.ArgumentParser(
@@ -91,7 +146,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--half", choices=HALVES, default="even")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--policies", nargs="+", choices=GPU_POLICIES, default=[*GPU_POLICIES])
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=[*POLICIES])
+    parser.add_argument("--gpus", default="", help="nodes of another cluster, such as rtx=8x8")
     parser.add_argument("--most", type=int, default=100, help="workloads of a set")
     parser.add_argument("--train", metavar="FILE")
     parser.add_argument("--slots", type=int, default=400)
@@ -100,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.train:
         train(options.folder, slots=options.slots).save(options.train)
         return 0
-    policies = {name: GPU_POLICIES[name] for name in options.policies}
+    policies = {name: POLICIES[name] for name in options.policies}
     if options.trained:
         policies["learned-trained"] = partial(KindBlind, partial(Learned.load, options.trained))
     for name in options.sets:
@@ -108,9 +164,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         columns = ("mean h", "p99 h", "makespan", "GPU h", "restarts", "CPU s")
         print(f"{'policy':<18}", *(f"{column:>10}" for column in columns), sep="")
         for policy, make in policies.items():
-            print(
-                f"{policy:<18}{run_set(options.folder, name, options.half, options.most, make)}", flush=True
-            )
+            line = run_set(options.folder, name, options.half, options.most, make, gpus=options.gpus)
+            print(f"{policy:<18}{line}", flush=True)
     return 0
 
 
