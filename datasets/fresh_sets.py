@@ -1,7 +1,7 @@
 """Contextual-bandit sets with rare rewards, with 100,000 events, and with actions that vary by event.
 
-No file of them is committed: ``python -m datasets.convert cb-alerts`` makes those of a set. The results of three
-sets, `KEPT_BACK`, were looked at once.
+No file of them is committed: ``python -m datasets.convert cb-alerts`` makes those of a set. The results of
+three sets, `KEPT_BACK`, were looked at once.
 """
 
 from __future__ import annotations

@@ -45,7 +45,8 @@ GROUPS = {
     "kept-back": KEPT_BACK,
 }
 """The sets: those that the search was tuned on, the same with numbers for bins, those to develop with, and
-those to look at once, when all is done. The last two groups are not committed: `datasets.convert` makes them."""
+those to look at once, when all is done. `datasets.convert` makes the last two groups, which are not
+committed."""
 
 SETS = tuple(name for names in GROUPS.values() for name in names)
 """All sets."""
