@@ -12,6 +12,7 @@ import numpy as np
 from datasets import sources
 from datasets.bandit_set import BanditSet, graded, number, one_best, or_na, shuffled
 from datasets.development_sets import DEVELOPMENT_SETS
+from datasets.fresh_sets import FRESH_SETS
 from datasets.held_out_sets import HELD_OUT_SETS
 
 if TYPE_CHECKING:
@@ -122,5 +123,6 @@ BANDIT_SETS: dict[str, Callable[[], BanditSet]] = {
     "diamonds-n": partial(diamonds, numbers=True),
     **DEVELOPMENT_SETS,
     **HELD_OUT_SETS,
+    **FRESH_SETS,
 }
 """What makes each set, by name; ``-n`` has numbers where the set has bins made by hand."""

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from datasets.bandit_sets import BANDIT_SETS
+from datasets.fresh_sets import FRESH_SETS
 from datasets.line_sets import LINE_SETS
 from datasets.logs import Log, epsilon_greedy, uniform
 from datasets.sources import SourceMissingError
@@ -43,8 +44,8 @@ FOLDER = Path(__file__).parent
 NAMES = (*(f"cb-{name}" for name in BANDIT_SETS), *(f"reg-{name}" for name in LINE_SETS))
 """The sets that can be made."""
 
-NOT_COMMITTED = ("reg-births",)
-"""Sets that are made on request only, because their licence does not allow them here; see LICENSES.md."""
+NOT_COMMITTED = ("reg-births", *(f"cb-{name}" for name in FRESH_SETS))
+"""Sets that are made on request only: for their licence, see LICENSES.md, or for their size."""
 
 
 def build(name: str) -> Iterator[tuple[str, bytes]]:

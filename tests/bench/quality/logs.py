@@ -12,6 +12,7 @@ import numpy as np
 
 from datasets import logs
 from datasets.convert import FOLDER
+from datasets.fresh_sets import KEPT_BACK
 from datasets.generate import stream
 
 if TYPE_CHECKING:
@@ -40,9 +41,12 @@ GROUPS = {
     "numbers": ("penbased-n", "letter-n", "surveys-n", "diamonds-n"),
     "development": ("satimage", "diseases", "routes"),
     "held-out": ("weather", "storms", "birds"),
+    "fresh": ("alerts", "tuna"),
+    "kept-back": KEPT_BACK,
 }
 """The sets: those that the search was tuned on, the same with numbers for bins, those to develop with, and
-those to look at once, when all is done."""
+those to look at once, when all is done. `datasets.convert` makes the last two groups, which are not
+committed."""
 
 SETS = tuple(name for names in GROUPS.values() for name in names)
 """All sets."""
