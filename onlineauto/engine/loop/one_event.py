@@ -21,6 +21,8 @@ from onlineauto.formats.records.reader_state_kernels import FEATURES, LINES, NAM
 from onlineauto.jit import Bound, Sealed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Loop
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Context
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.layout import StreamLayout
+    from onlineauto.formats.mappings.encoded_event import EncodedEvent
 
 _BRIEF = 1024
 """Number of features up to which the loop does not release the GIL: a switch would take longer."""
@@ -144,11 +147,12 @@ class OneEvent:
         self._prediction, self._report = event.prediction, memoryview(event.report)  # type: ignore[arg-type]
         self._last = event.prediction  # the part that the last event filled
         self._predicted = memoryview(event.prediction)  # type: ignore[arg-type]
-        self._outlier = memoryview(self.results.rows["outlier"])  # type: ignore[arg-type]
+        self._outlier = memoryview(self.results.rows["outlier"])
         self._sizes = reader.sizes
         self._run = Bound(run_single, *sealed, event)
         self._run_brief = Bound(run_single, *sealed, event, brief=True)
-        self._encoded, self._encode = None, _no_encoding
+        self._encoded: type[EncodedEvent] | None = None
+        self._encode: Callable[[Any], bytes | None] = _no_encoding
         if encoded is not None:
             self._encoded, self._encode = encoded.of_type, encoded.encode
             self._data = memoryview(encoded.data)  # type: ignore[arg-type]
