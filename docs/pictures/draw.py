@@ -283,21 +283,22 @@ def _speed(*, dark: bool) -> Picture:
     recorded = msgspec.json.decode((DATA / "speed.json").read_bytes())
     note = "CPU microseconds for an event, between two points of a stream; less is faster"
     title = "What an event costs as the stream goes on"
-    rows = -(-len(recorded) // 2)
-    picture = Picture(9, 0.7 + 2.8 * rows, title=title, note=note, dark=dark)
+    rows = -(-len(recorded) // 3)
+    picture = Picture(9, 0.7 + 2.6 * rows, title=title, note=note, dark=dark)
     with picture.drawing() as look:
-        grid = picture.figure.subplots(rows, 2, squeeze=False).flat
+        grid = picture.figure.subplots(rows, 3, squeeze=False).flat
         for axes, (kind, curves) in zip(grid, recorded.items(), strict=False):
             for at, (side, name) in enumerate(_SIDES.items()):
-                axes.plot(
-                    curves["ends"], curves["sides"][side], color=look.series[at],
-                    marker="o", markersize=4, label=name,
-                )  # fmt: skip
+                if side in curves["sides"]:
+                    axes.plot(
+                        curves["ends"], curves["sides"][side], color=look.series[at],
+                        marker="o", markersize=4, label=name,
+                    )  # fmt: skip
             axes.set_xscale("log")
-            axes.set_xticks(curves["ends"], [f"{end:,}" for end in curves["ends"]], size=7)
+            axes.set_xticks(curves["ends"], [f"{end:,}" for end in curves["ends"]], size=6)
             axes.minorticks_off()
             axes.set_ylim(bottom=0)
-            axes.set_title("\n".join(wrap(kind, 44)), size=8)
+            axes.set_title("\n".join(wrap(kind, 34)), size=7.5)
         picture.figure.axes[0].legend(loc="upper right")
     return picture
 

@@ -414,17 +414,19 @@ class AutoML(FromLogs):
     ) -> None:
         """Learn an event and count it; warn if the event is an outlier, which is not learnt."""
         before = self._outliers()
-        pmf = self._workspace.learn(event.with_outcome(action, cost=cost, probability=probability))
-        outlier = self._outlier(before)
-        where = f"event {event_id!r}" if outlier and event_id else "event"
-        if outlier == Outlier.BEGINS_AGAIN:
-            warnings.warn(f"{where}: {BEGAN_AGAIN}", UserWarning, stacklevel=3)
-        if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
-            description = f"a reward of {-cost:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
-            warnings.warn(f"{where}: {outlier_message(description)}", UserWarning, stacklevel=3)
-        else:
-            loss = cost * float(pmf[action]) / probability if len(pmf) else 0.0  # keep_unrewarded left it out
-            self._tally.add(1.0, loss=loss)
+        known = event.with_outcome(action, cost=cost, probability=probability)
+        predicted, usual = self._workspace.learn_outcome(known, action)
+        if not usual and (outlier := self._outlier(before)):
+            description = (
+                f"a reward of {-cost:g}" if outlier == Outlier.FAR_COST else WHAT.get(Outlier(outlier))
+            )
+            message = outlier_message(description) if description else BEGAN_AGAIN
+            warnings.warn(
+                f"{f'event {event_id!r}' if event_id else 'event'}: {message}", UserWarning, stacklevel=3
+            )
+            if description:
+                return
+        self._tally.add(1.0, loss=cost * predicted / probability)
 
     # -- waiting decisions -----------------------------------------------------------------------------
 

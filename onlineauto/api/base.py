@@ -191,7 +191,7 @@ class AutoModel:
         if learning started again with it.
         """
         now = self._outliers()
-        if now == before:  # the usual case
+        if now[1:] == before[1:]:  # all events that are no outliers increase the first count
             return Outlier.NONE
         if begins := now[Outlier.BEGINS_AGAIN] > before[Outlier.BEGINS_AGAIN]:
             self._tally.begin_again()

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.source import BlockSource, Sources
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.event_source import EventReader
+    from onlineauto.formats.mappings.encoded_event import EncodedEvent
     from onlineauto.formats.sources.source import Source
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
@@ -438,11 +439,25 @@ class Workspace(Locked):
         """
         with self._lock:
             reader = self._readers.reader_of(event)
-            prediction = self._runner.learn_one(event, reader, self.diagnostics)
-            if prediction is None:
-                prediction = self.learn_block(reader.parse_one(event)).one_prediction()
-                self.diagnostics.add(reader.take_problems())
+            one = self._runner.learn_one(event, reader, self.diagnostics)
+            if one is not None:
+                return one.prediction()
+            prediction = self.learn_block(reader.parse_one(event)).one_prediction()
+            self.diagnostics.add(reader.take_problems())
             return prediction
+
+    def learn_outcome(self, event: EncodedEvent, action: int) -> tuple[float, bool]:
+        """Learn a decision, like `learn` in less time.
+
+        Returns the probability that the model gave the action before, 0 if the event was left out, and
+        whether the event was surely no outlier.
+        """
+        with self._lock:
+            one = self._runner.learn_one(event, self._readers.mapping, self.diagnostics)
+            if one is not None:
+                return one.predicted(action), one.usual
+            prediction = self.learn(event)
+            return float(prediction[action]) if len(prediction) else 0.0, False
 
     def predict(self, event: OneEventLike) -> NDArray[np.float32]:
         """Predict one event without changing the model, with the parameters and result of `learn`.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto import Workspace
+from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.interop import from_dicts
 
 if TYPE_CHECKING:
@@ -109,3 +110,22 @@ def test_an_encoded_event_is_read_and_run_in_one_call() -> None:
     many_lines = _wide(2) | {"actions": [{}] * 2_500}  # more lines than fit into the reader's records
     for event in (late, _wide(2000), many_lines, _wide(2) | {"cost": "x"}):
         assert not kept.read_and_run(event)
+
+
+def test_an_outcome_is_learnt_like_an_event_with_its_label() -> None:
+    """Also where the search decides, a namespace is new, an action is left out or a cost is an outlier."""
+    one, twin = (Workspace(cb_explore_adf=True, automl=3, keep_unrewarded=0.5) for _ in range(2))
+    left_out = outliers = 0
+    for step in range(400):
+        event = _wide(2 + step % 3) | {"cost": 1e30 if step == 300 else -float(step % 5 == 0)}
+        event["context"] |= {f"late{step // 90}": "x"}
+        encoded = EncodedEvent(event["context"], event["actions"])
+        known = encoded.with_outcome(step % 2, cost=event["cost"], probability=0.5)
+        predicted, usual = one.learn_outcome(known, step % 2)
+        before, learnt = sum(twin.outliers.values()), twin.learn(event | {"chosen": step % 2})
+        assert predicted == (learnt[step % 2] if len(learnt) else 0.0)
+        assert sum(twin.outliers.values()) == before or not usual
+        left_out, outliers = left_out + (len(learnt) == 0), outliers + (not usual)
+    assert one.weights.tobytes() == twin.weights.tobytes()
+    assert left_out > 100
+    assert 0 < outliers < 20

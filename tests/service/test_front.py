@@ -18,7 +18,7 @@ from onlineauto.service.log.record import read_record
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.steady_clock import SteadyClock
-from onlineauto.service.ranking.rank_request import Limits, context_of
+from onlineauto.service.ranking.rank_request import Limits, _encode_checked, _encode_simple, context_of
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from tests.waiting import PATIENCE, until
@@ -56,6 +56,11 @@ def test_a_request_of_known_names_has_the_text_of_one_of_new_names(
     asked = asked._replace(event_id="e")
     known = {"user", "topic", "été", 'a"b', "b\\n"}
     assert context_of(asked, Limits(), known) == context_of(asked, Limits(), set())
+    text, met = _encode_checked(asked, Limits(), set()), set[str]()
+    assert _encode_simple(asked, Limits(), known) == text
+    _encode_checked(asked, Limits(), met)
+    assert _encode_simple(asked, Limits(), met) == text
+    assert _encode_simple(asked, Limits(), set()) == (b"" if met else text)
 
 
 def test_several_ranks_at_once_are_as_one_after_the_other(

@@ -33,7 +33,7 @@ def copy_context(context: Features) -> dict[str, Any]:
     """
     if type(context) is not dict and not isinstance(context, Mapping):
         raise InputError(f"event: the context is a mapping of features, not {type(context).__name__}")
-    return dict(context)
+    return context.copy() if type(context) is dict else dict(context)
 
 
 def list_features(actions: Any, *, where: str = "event") -> list[Features]:

@@ -87,6 +87,7 @@ class Pending:
     ) -> None:
         self.limit, self.time_to_live, self.expired = limit, time_to_live, 0
         self.clock = clock
+        self._now = -math.inf
         self._waiting: OrderedDict[str, PendingDecision] = OrderedDict()
         self._ended: OrderedDict[str, Literal["learnt", "expired"]] = OrderedDict()
 
@@ -122,7 +123,8 @@ class Pending:
         waiting = self._waiting
         if event_id in waiting:
             raise InputError(f"event {event_id!r} waits for its reward already: each needs its own id")
-        waiting[event_id] = PendingDecision(event, action, probability, self.clock() + self.time_to_live)
+        self._now = now = self.clock()
+        waiting[event_id] = PendingDecision(event, action, probability, now + self.time_to_live)
         if event_id in self._ended:
             del self._ended[event_id]
 
@@ -134,8 +136,9 @@ class Pending:
         InputError
             No decision with this id waits; the message has the reason.
         """
+        self._now = now = self.clock()
         decision = self._waiting.get(event_id)
-        if decision is None or decision.deadline <= self.clock():
+        if decision is None or decision.deadline <= now:
             raise InputError(self._reason(event_id, expired=decision is not None))
         return decision
 
@@ -146,13 +149,15 @@ class Pending:
 
     @property
     def overdue(self) -> bool:
-        """True if the oldest decision has expired."""
-        for oldest in self._waiting.values():
-            return len(self._waiting) > self.limit or oldest.deadline <= self.clock()
+        """True if the oldest decision had expired when `add` or `find` last read the clock."""
+        waiting = self._waiting
+        for oldest in waiting.values():
+            return oldest.deadline <= self._now or len(waiting) > self.limit
         return False
 
     def pop_expired(self) -> PendingDecision | None:
         """Remove an expired decision and return it; None if there is none."""
+        self._now = self.clock()
         if not self.overdue:
             return None
         waiting = self._waiting

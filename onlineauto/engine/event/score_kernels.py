@@ -20,7 +20,15 @@ from onlineauto.features.records import Listing
 from onlineauto.jit import F32, Four, inline_kernel, short_loop
 from onlineauto.jit.four import four, load, load_flags, pick, some, splat, store
 from onlineauto.learners.gradient_kernels import CONTRACTION
-from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, add_term, add_triple
+from onlineauto.learners.score_kernels import (
+    add_listed,
+    add_pair,
+    add_pairs,
+    add_run,
+    add_term,
+    add_triple,
+    add_triples,
+)
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
@@ -93,13 +101,26 @@ def _add_pair(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers
     if m == 0 or n == 0:
         return 0
     same = bool(one == other and not interactions.permutations)
-    for slot in range(0, slots, 4):
+    slot = 0
+    while slot < slots:
         short_loop()
         flags = load_flags(interactions.holders, product + 1, slot)
         if some(flags):
             before = load(buffers.total, row, slot)
+            if slot + 4 < slots:
+                next_flags = load_flags(interactions.holders, product + 1, slot + 4)
+                if some(next_flags):
+                    later = load(buffers.total, row, slot + 4)
+                    total, next_total = add_pairs(
+                        weights, features, mask, (first, second), same, slot, before, later
+                    )
+                    store(buffers.total, row, slot, pick(flags, total, before))
+                    store(buffers.total, row, slot + 4, pick(next_flags, next_total, later))
+                    slot += 8
+                    continue
             total = add_pair(weights, features, mask, (first, second), same, slot, before)
             store(buffers.total, row, slot, pick(flags, total, before))
+        slot += 4
     return int(m * (m + 1) // 2 if same else m * n)
 
 
@@ -116,13 +137,26 @@ def _add_triple(run: LoopRun, product: int, slots: int, row: int, buffers: Buffe
     if m == 0 or n == 0 or o == 0:
         return 0
     same = (bool(a == b and not interactions.permutations), bool(b == c and not interactions.permutations))
-    for slot in range(0, slots, 4):
+    slot = 0
+    while slot < slots:
         short_loop()
         flags = load_flags(interactions.holders, product + 1, slot)
         if some(flags):
             before = load(buffers.total, row, slot)
+            if slot + 4 < slots:
+                next_flags = load_flags(interactions.holders, product + 1, slot + 4)
+                if some(next_flags):
+                    later = load(buffers.total, row, slot + 4)
+                    total, next_total = add_triples(
+                        weights, features, mask, (first, second, third), same, slot, before, later
+                    )
+                    store(buffers.total, row, slot, pick(flags, total, before))
+                    store(buffers.total, row, slot + 4, pick(next_flags, next_total, later))
+                    slot += 8
+                    continue
             total = add_triple(weights, features, mask, (first, second, third), same, slot, before)
             store(buffers.total, row, slot, pick(flags, total, before))
+        slot += 4
     pairs = m * (m + 1) // 2 if same[0] else m * n
     if not same[1]:
         return int(pairs * o)

@@ -116,11 +116,12 @@ class BlockPredictor:
         Returns None, and predicts nothing, if the event is unusual or does not fit the bound arrays.
         """
         one = self._one
-        if one is not None and one.fits(model, reader) and one.read_and_run(event):
+        bound = one is not None and one.model is model and one.records is reader.records
+        if one is not None and bound and one.read_and_run(event):
             return one.prediction()
         if not reader.read(event):
             return None
-        if one is None or not one.fits(model, reader):
+        if one is None or not bound or one.records is not reader.records:
             self._one = one = self._bind(model, reader)
         return one.prediction() if one is not None and one.run() else None
 

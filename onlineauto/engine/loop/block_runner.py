@@ -198,8 +198,8 @@ class BlockRunner:
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
         return self._run(block, None, EventMode.PREDICT_AND_COUNT if searches else EventMode.PREDICT)
 
-    def learn_one(self, event: Any, reader: ReadsOne, found: Diagnostics) -> NDArray[np.float32] | None:
-        """Read an event, predict and learn it, and return its prediction.
+    def learn_one(self, event: Any, reader: ReadsOne, found: Diagnostics) -> OneEvent | None:
+        """Read an event, predict and learn it, and return the loop with its results.
 
         Returns None, and learns nothing, if the event is unusual or does not fit the bound arrays. A wide
         event is counted and located.
@@ -210,17 +210,18 @@ class BlockRunner:
             The event is wide, and wide events stop a stream.
         """
         one, model, searching = self._one, self.predicting(), self._searching
-        if one is None or not one.fits(model, reader) or not one.read_and_run(event):
+        bound = one is not None and one.model is model and one.records is reader.records
+        if one is None or not bound or not one.read_and_run(event):
             if not reader.read(event):
                 return None
-            if one is None or not one.fits(model, reader):
+            if one is None or not bound or one.records is not reader.records:
                 self._one = one = self._bind(model, reader)
             if one is None or not one.run():
                 return None
         if one.ended:
             if one.searches and self._decides:
                 searching.n_events += 1
-            return one.prediction()
+            return one
         self._wide, self._stopped = [], False
         block, holdout = reader.make_block(), np.zeros(1, bool)
         simple = model.parts.task.shape == Shape.SIMPLE
@@ -228,7 +229,8 @@ class BlockRunner:
         self._loop(block, make_stream(block, holdout), one.results, one.cursor, mode=EventMode.LEARN)
         if errors := report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit):
             raise errors.pop()
-        return make_outcomes(block, holdout, one.results, simple=simple).one_prediction().copy()
+        one.finish(make_outcomes(block, holdout, one.results, simple=simple).one_prediction())
+        return one
 
     def begin_again(self) -> None:
         """Reset the model and the evidence; the search continues."""

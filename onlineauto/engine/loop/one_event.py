@@ -21,6 +21,8 @@ from onlineauto.formats.records.reader_state_kernels import FEATURES, LINES, NAM
 from onlineauto.jit import Bound, Sealed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Loop
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Context
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.layout import StreamLayout
+    from onlineauto.formats.mappings.encoded_event import EncodedEvent
 
 _BRIEF = 1024
 """Number of features up to which the loop does not release the GIL: a switch would take longer."""
@@ -57,6 +60,8 @@ class OneEvent:
 
     Attributes
     ----------
+    model, records : Predicting, Reader
+        The model and the records of the reader to which the loop is bound.
     results, cursor : Results, int64[4]
         The arrays that the loop fills.
     searches : bool
@@ -66,16 +71,20 @@ class OneEvent:
     __slots__ = (
         "_data",
         "_encode",
+        "_encoded",
         "_last",
-        "_model",
+        "_most_bytes",
+        "_outlier",
+        "_predicted",
         "_prediction",
-        "_records",
         "_report",
         "_run",
         "_run_brief",
         "_run_encoded",
         "_sizes",
         "cursor",
+        "model",
+        "records",
         "results",
         "searches",
     )
@@ -89,7 +98,7 @@ class OneEvent:
         reader: ReadsOne,
         mode: int,
     ) -> None:
-        self._model, self._records = model, reader.records
+        self.model, self.records = model, reader.records
         seen = layout.seen(reader.namespaces)
         self.searches = model.parts.live.searching
         records = reader.records
@@ -137,18 +146,18 @@ class OneEvent:
         )
         self._prediction, self._report = event.prediction, memoryview(event.report)  # type: ignore[arg-type]
         self._last = event.prediction  # the part that the last event filled
+        self._predicted = memoryview(event.prediction)  # type: ignore[arg-type]
+        self._outlier = memoryview(self.results.rows["outlier"])
         self._sizes = reader.sizes
         self._run = Bound(run_single, *sealed, event)
         self._run_brief = Bound(run_single, *sealed, event, brief=True)
-        self._run_encoded: Bound | None = None
+        self._encoded: type[EncodedEvent] | None = None
+        self._encode: Callable[[Any], bytes | None] = _no_encoding
         if encoded is not None:
-            self._encode, data = encoded.encode, memoryview(encoded.data)  # type: ignore[arg-type]
-            self._data = data[: min(encoded.most_bytes, _BRIEF_BYTES)]
+            self._encoded, self._encode = encoded.of_type, encoded.encode
+            self._data = memoryview(encoded.data)  # type: ignore[arg-type]
+            self._most_bytes = min(encoded.most_bytes, _BRIEF_BYTES)
             self._run_encoded = Bound(read_single, 0, encoded.records, *sealed, event, varying=0, brief=True)
-
-    def fits(self, model: Predicting, reader: ReadsOne) -> bool:
-        """Return whether the loop is bound to this model, and to the records of this reader."""
-        return self._model is model and self._records is reader.records
 
     def run(self) -> bool:
         """Run the loop over the event in the records; return False, and do nothing, if that is impossible.
@@ -163,11 +172,11 @@ class OneEvent:
 
         Returns False if the event has not been run; then the reader has to read it.
         """
-        run = self._run_encoded
-        if run is None or (data := self._encode(event)) is None or (end := len(data)) > len(self._data):
+        data = event.data if type(event) is self._encoded else self._encode(event)
+        if data is None or (end := len(data)) > self._most_bytes:
             return False
         self._data[:end] = data
-        run(end)
+        self._run_encoded(end)
         return self._report[_RAN] == 1
 
     @property
@@ -175,12 +184,30 @@ class OneEvent:
         """True if the loop has finished the event, so that no decision is due."""
         return self._report[_ENDED] == 1
 
+    def finish(self, prediction: NDArray[np.float32]) -> None:
+        """Record that the event was finished as a block, with this prediction."""
+        self._prediction[: len(prediction)] = prediction
+        self._report[_ENDED], self._report[_PREDICTED] = 1, len(prediction)
+
+    @property
+    def usual(self) -> bool:
+        """True if no number of the event was an outlier."""
+        return self._outlier[0] == 0
+
+    def predicted(self, action: int) -> float:
+        """Return the prediction of an action, 0 if the event was left out."""
+        return self._predicted[action] if self._report[_PREDICTED] else 0.0
+
     def prediction(self) -> NDArray[np.float32]:
         """Return the loop's prediction: float32[n_actions], by action, or float32[1]."""
         n = self._report[_PREDICTED]
         if len(self._last) != n:
             self._last = self._prediction[:n]
         return self._last.copy()
+
+
+def _no_encoding(_: object) -> None:
+    """Return no encoded event: this reader reads texts."""
 
 
 def one_event(

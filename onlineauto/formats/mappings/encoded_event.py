@@ -45,11 +45,15 @@ class EncodedEvent:
     """
 
     __slots__ = ("_outcome", "actions", "context", "data")
+    data: bytes | None
 
     def __init__(self, context: dict[str, Any], actions: list[Any]) -> None:
         self.context, self.actions = context, actions
         self._outcome: tuple[Any, ...] = _NO_OUTCOME
-        self.data = marshal_values((context, actions, *_NO_OUTCOME))
+        try:
+            self.data = dumps((context, actions, *_NO_OUTCOME), _VERSION)
+        except ValueError:
+            self.data = None
 
     def with_outcome(self, chosen: int, *, cost: float, probability: float) -> EncodedEvent:
         """Return the event with the chosen action, its cost and its probability."""

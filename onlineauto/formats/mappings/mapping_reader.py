@@ -38,7 +38,8 @@ _LEAST_FEATURE, _LEAST_LINE = 5, 2
 class EncodedReading(NamedTuple):
     """Arguments of a kernel that reads encoded events into the records of a reader, until these grow."""
 
-    encode: Callable[[Any], bytes | None]
+    of_type: type[EncodedEvent] | None  # events of this type have their encoding as `data`
+    encode: Callable[[Any], bytes | None]  # for all others
     kernel: int  # address of `read_event`
     data: NDArray[np.uint8]  # the encoded event, and as much free space after it
     most_bytes: int  # maximum size of an event
@@ -129,7 +130,8 @@ class MappingReader(RecordReader):
         arguments = buffer, 0, records.record, sizes
         read = Bound(read_event, *arguments, varying=1, brief=self._most_bytes <= _BRIEF)
         address = cast("Any", read_event).address(*arguments)
-        reading = EncodedReading(self.encode, address, buffer, self._most_bytes, records)
+        of_type = EncodedEvent if self._actions else None
+        reading = EncodedReading(of_type, self.encode, address, buffer, self._most_bytes, records)
         self._bound = bound = _Bound(memoryview(buffer), memoryview(sizes), read, reading)  # type: ignore[arg-type]
         return bound
 

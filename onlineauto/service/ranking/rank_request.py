@@ -138,19 +138,29 @@ def context_of(request: RankRequest, limits: Limits, known_namespaces: set[str])
 def _encode_simple(request: RankRequest, limits: Limits, known_namespaces: set[str]) -> bytes:
     """Return the context of an ordinary request as JSON, or b"" if the request needs `_encode_checked`.
 
-    A request is ordinary if its context and each action are one object with known namespaces only.
+    A request is ordinary if its context and each action are one object, and no namespace is new.
     """
     if len(request.context) != 1:
         return b""
     (context,), objects = request.context, []
     most = limits.members
-    if not context.keys() <= known_namespaces or len(context) > most:
+    if len(context) > most or not _is_ordinary(context, known_namespaces):
         return b""
     for event_id, action in zip(request.ids, request.actions, strict=True):
-        if len(action) != 1 or not action[0].keys() <= known_namespaces or len(action[0]) > most:
+        if len(action) != 1 or len(action[0]) > most or not _is_ordinary(action[0], known_namespaces):
             return b""
         objects.append({"_tag": event_id, **action[0]})
     return _ENCODER.encode({**context, "_multi": objects})
+
+
+def _is_ordinary(features: Features, known_namespaces: set[str]) -> bool:
+    """Return whether an object has only known namespaces, and features whose names are not reserved."""
+    if features.keys() <= known_namespaces:
+        return True
+    for name, value in features.items():
+        if name not in known_namespaces and (name[:1] == "_" or memoryview(value)[0] in b"{["):
+            return False
+    return True
 
 
 def _encode_checked(request: RankRequest, limits: Limits, known_namespaces: set[str]) -> bytes:
