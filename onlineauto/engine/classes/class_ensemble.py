@@ -329,8 +329,8 @@ def _restore_square(stored: Stored, square: NDArray[np.float64], n: int) -> None
     row, column = np.tril_indices(n)
     values = stored.finite(np.float64, (len(row),), most=_MOST)
     square[row, column] = square[column, row] = values
-    least, *_, most = np.linalg.eigvalsh(square[:n, :n])
-    if least < -_ROUNDING * most or (values[row == column] <= 0).any():
+    eigenvalues = np.linalg.eigvalsh(square[:n, :n])
+    if eigenvalues[0] < -_ROUNDING * eigenvalues[-1] or (values[row == column] <= 0).any():
         raise stored.fail("a covariance, whose variances are above 0")
 
 
