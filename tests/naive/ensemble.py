@@ -66,13 +66,6 @@ def fairness(logged: Logged, n_actions: int) -> float:
     return min(1 / (n_actions * logged.probability), 32.0) if logged.probability > 0 else 1.0
 
 
-def weight_to_learn(logged: Logged, n_actions: int, surprises: float) -> float:
-    """By how much an event counts, given the part of favourites that are not the best by the scores."""
-    weight, p = fairness(logged, n_actions), logged.probability
-    seldom = 0 < p < 1 < n_actions and min(p, (1 - p) / (n_actions - 1)) * n_actions < 1 / 12
-    return weight if seldom and surprises > 0.2 else math.sqrt(weight)
-
-
 class Ensemble:
     """The ensemble of at most so many live configs, with or without members, on single lines or choices.
 
@@ -98,7 +91,7 @@ class Ensemble:
         self.n = self.most_live + self.n_scores + 1
         self.firsts = [0] if single else [0, self.n]
         """Where the weights of scores and those of their levels begin."""
-        self.error = self.mean = self.variance = self.surprises = 0.0
+        self.error = self.mean = self.variance = 0.0
         self.n_errors = 0
         self.squares = Squares(UNSURE)
         self.begin()
@@ -233,11 +226,7 @@ class Ensemble:
             ranking = ensemble if scores_all else champion
             self._test(champion, ensemble, ranking, logged)
             proved = self._verdict()
-            if not self.single and logged.probability > 0.5:
-                favoured = best(ensemble if self.serves else champion) == logged.action
-                self.surprises += ((not favoured) - self.surprises) / 100
-            noise = 1.0 + rank(ranking, logged.action)
-            noise /= weight_to_learn(logged, len(live), self.surprises)
+            noise = (1.0 + rank(ranking, logged.action)) / math.sqrt(fairness(logged, len(live)))
             noise /= logged.weight
             inputs, target = self.inputs(live, own, logged.action), self.on_scale(logged.cost)
             self.n_errors = min(self.n_errors + 1, LATEST)

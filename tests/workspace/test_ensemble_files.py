@@ -124,18 +124,6 @@ def test_a_damaged_table_of_screening_is_refused_by_name(name: str, value: objec
         Workspace.load(b"".join(map(bytes, encode_tree(tree))))
 
 
-def test_a_model_of_version_2_of_the_ensemble_predicts_the_same() -> None:
-    """Version 2 did not count how often the favourites of the policy are not the best by the scores."""
-    tree = decode_tree(model(), name="the model")
-    part = tree["model"]["search"]["slots"]["stack"]
-    part["version"], part["costs"] = 2, part["costs"][:3].copy()
-    older = Workspace.load(b"".join(map(bytes, encode_tree(tree))))
-    costs = older.searching.live_configs.arrays.ensemble.costs
-    assert costs.tolist() == [*part["costs"].tolist(), 0.0]
-    event = text().split(b"\n\n")[0] + b"\n\n"
-    assert np.array_equal(older.predict(event), Workspace.load(model()).predict(event))
-
-
 @pytest.mark.parametrize("name", ["weights", "members", "level", "tests", "serves"])
 def test_a_missing_part_of_an_ensemble_is_named(name: str) -> None:
     tree = decode_tree(model(), name="the model")

@@ -17,15 +17,11 @@ Two tests compare the ensemble with the champion, like a challenger with the cha
 losses on logged actions. On single lines the ensemble is compared with the mix, by losses.
 
 Events of bandits are weighted by the square root of their propensity weight when they are learnt. With the
-whole weight few events would count, if the policy logged most actions seldom. Events have the whole weight
-only if the policy logged some actions very seldom, and its favourites are often not the best actions by the
-scores. The favourites would outweigh all else then, and if the policy used information that no feature has,
-the ensemble would prefer them. A learner that acts itself has favourites that are the best by its scores.
-
-The test of losses weights events by the rarity of their action, which needs fewer events. But the
-propensity-weighted losses must lean towards the ensemble too, and in them the ensemble has the champion's
-level, since a better level changes no choice. Otherwise a log whose policy used information that no feature
-has would make the ensemble fit that policy.
+whole weight few events would count, if the policy logged most actions seldom. The test of losses weights
+events by the rarity of their action, which needs fewer events. But the propensity-weighted losses must lean
+towards the ensemble too, and in them the ensemble has the champion's level, since a better level changes no
+choice. Otherwise a log whose policy used information that no feature has would make the ensemble fit that
+policy.
 
 Source: Breiman, *Stacked regressions*, 1996; Haykin, *Adaptive filter theory*, chapter on recursive least
 squares.
@@ -92,12 +88,6 @@ OF_LEVEL = 0.25
 
 KEEPS, _RAREST, LATEST = 0.9995, 32.0, 2000.0
 
-_SELDOM = 1.0 / 12.0
-"""An action is logged very seldom if its probability is less than this part of that of uniform choice."""
-
-_OFTEN, _LATEST_FAVOURITES = 0.2, 100.0
-"""The part of the latest favourites that are not the best by the scores, above which weights are whole."""
-
 _LEAST_NOISE, _YOUNG = 0.02, 64.0
 """Bounds of the factor of an event's noise: at least the first, and at least the second divided by the number
 of events."""
@@ -105,7 +95,6 @@ of events."""
 _FIRST, _SOON = 512, 0.5
 
 _ZERO = np.float32(0)
-_HALF = np.float32(0.5)
 _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
 
@@ -339,30 +328,6 @@ def _fairness(label: Label, n: int) -> np.float64:
     if not label.probability > _ZERO:
         return np.float64(1.0)
     return min(np.float64(1.0) / (n * np.float64(label.probability)), np.float64(_RAREST))
-
-
-@inline_kernel
-def _weight_to_learn(ensemble: Ensemble, label: Label, n: int) -> np.float64:
-    """Return by how much an event with `n` actions counts when the weights are learnt.
-
-    That the policy logs some actions very seldom shows in the probability of the logged action, or in what
-    this leaves for the others on average.
-    """
-    fairness, probability = _fairness(label, n), np.float64(label.probability)
-    rarest = min(probability * (n - 1), 1.0 - probability)
-    seldom = 0.0 < rarest * n < _SELDOM * (n - 1)
-    if seldom and ensemble.n_levels > 0 and ensemble.costs[CostSoFar.SURPRISES] > _OFTEN:
-        return fairness
-    return np.float64(math.sqrt(fairness))
-
-
-@inline_kernel
-def _note_favourite(ensemble: Ensemble, score: NDArray[np.float32], action: int, n: int) -> None:
-    """Note whether the policy's favourite is not the best action by the scores of what predicts."""
-    best = best_action(score, score.shape[1] - 1 if ensemble.serves else 0, n)
-    surprise = 0.0 if best == action else 1.0
-    costs = ensemble.costs
-    costs[CostSoFar.SURPRISES] += (surprise - costs[CostSoFar.SURPRISES]) / _LATEST_FAVOURITES
 
 
 @inline_kernel
@@ -603,9 +568,7 @@ def _learn_weights(
                 inputs[last + 1 + index] = _level(ensemble, score, actions.n, score_index, origin)
     inputs[last] = 1.0
     noise = np.float64(_rank(score, action, actions.n, ranking) + 1)
-    if ensemble.n_levels > 0 and label.probability > _HALF:
-        _note_favourite(ensemble, score, action, actions.n)
-    noise /= _weight_to_learn(ensemble, label, actions.n) * np.float64(label.weight)
+    noise /= math.sqrt(_fairness(label, actions.n)) * np.float64(label.weight)
     cost = _scale_cost(ensemble, label.cost)
     error = cost
     for i in range(len(inputs)):

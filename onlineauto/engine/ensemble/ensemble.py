@@ -50,11 +50,8 @@ _LEARNS = ("spread", "pair", "loss", "fair", "loss_spread", "policies", "level",
 _PARTS_OF_V0_1 = {"features": "linear", "waves": "waves", "crosses": "crosses", "layer": "layer"}
 """Members of release 0.1, and the names of their parts in its files."""
 
-VERSION = 3
-"""Version of the ensemble's section in a model file.
-
-Version 1 has neither weights of levels nor costs, and version 2 no `CostSoFar.SURPRISES`.
-"""
+VERSION = 2
+"""Version of the ensemble's section in a model file. Version 1 has neither weights of levels nor costs."""
 
 _NAMES_OF_V0_1 = (
     *("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer"),
@@ -414,9 +411,6 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
         array, part = _arrays_of(ensemble)[name], stored[name]
         if name == "updates":
             array[...] = part.counts(array.shape)
-        elif name == "costs" and stored["version"].count() < 3:
-            known = part.finite(np.float64, (CostSoFar.SURPRISES,), (0,))
-            array[: len(known)] = known
         elif name in ("range", "error", "costs"):
             array[...] = part.finite(np.float64, array.shape)
         elif name == "level":

@@ -173,13 +173,12 @@ def _merge_errors(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int
 
 
 def _merge_costs(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
-    """Return what is known of the costs of all branches; of the surprises, the mean of the branches."""
+    """Return the mean and the variance of costs over all branches, and their number of events."""
     seen = float(base.costs[CostSoFar.EVENTS])
     moments = [(each.costs[CostSoFar.MEAN], each.costs[CostSoFar.VARIANCE]) for each in (base, *ends)]
     parts = shares(learnt, mean_retention(seen, LATEST))
     mean, variance = merge_moments(moments[0], moments[1:], parts)
-    surprises = float(np.mean([end.costs[CostSoFar.SURPRISES] for end in ends]))
-    return np.array([min(seen + sum(learnt), LATEST) * (base.n_levels > 0), mean, variance, surprises])
+    return np.array([min(seen + sum(learnt), LATEST) * (base.n_levels > 0), mean, variance])
 
 
 def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Branch]]:

@@ -105,7 +105,6 @@ class CostSoFar(IntEnum):
     EVENTS = 0
     MEAN = 1
     VARIANCE = 2
-    SURPRISES = 3  # the part of the policy's latest favourites that are not the best action by the scores
 
 
 class Known(IntEnum):

@@ -23,13 +23,6 @@ def test_logs_that_mislead_do_no_harm(shape: str, actions: int, seed: int) -> No
         assert gain(log, who) > -0.007
 
 
-@pytest.mark.parametrize(("epsilon", "seed"), [(0.015, 6), (0.015, 3), (0.045, 8)])
-def test_confounded_logs_with_little_exploration_do_no_harm(epsilon: float, seed: int) -> None:
-    """With the root of the propensity weight they were worth -0.048, -0.016 and -0.008."""
-    log = Favourite.draw(events=10_000, actions=3, epsilon=epsilon, seed=seed, shape="confounded")
-    assert gain(log, "ensemble") > -0.007
-
-
 def test_the_truth_of_a_log_is_that_of_its_text() -> None:
     log = Favourite.draw(events=50, actions=3, epsilon=0.5, seed=0)
     events = log.text.decode().strip().split("\n\n")
