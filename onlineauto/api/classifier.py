@@ -366,6 +366,8 @@ class AutoMLClassifier(SingleLines):
 
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)
+        if not isinstance(kept["labels"], list):
+            raise ValueError("the labels are not a list")
         self._codes = {label: code for code, label in enumerate(kept["labels"])}
         if len(self._codes) < len(kept["labels"]):
             raise ValueError("a label occurs twice")

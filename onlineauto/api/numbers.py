@@ -77,7 +77,7 @@ class Moments(msgspec.Struct):
         if not (
             math.isfinite(self.weight + self.mean + self.squares) and self.weight >= 0 and self.squares >= 0
         ):
-            raise ValueError("the mean and the deviation of numbers are finite")
+            raise ValueError("a mean or a deviation is not finite, or a weight or a deviation is below 0")
         if self.squares > 0 and self.weight == 0:
             raise ValueError("numbers without a weight have no deviation")
 

@@ -451,6 +451,11 @@ class Workspace(Locked):
 
         Returns the probability that the model gave the action before, 0 if the event was left out, and
         whether the event was surely no outlier.
+
+        Raises
+        ------
+        IndexError
+            The event has no such action.
         """
         with self._lock:
             one = self._runner.learn_one(event, self._readers.mapping, self.diagnostics)

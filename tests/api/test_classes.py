@@ -185,6 +185,13 @@ def test_a_forged_covariance_is_refused() -> None:
         ClassEnsemble.restored(Stored(state | {"version": 3}), 1)
 
 
+def test_a_model_that_learnt_huge_weights_can_be_loaded() -> None:
+    model, draw = AutoMLClassifier(hash_bits=8), np.random.default_rng(3)
+    for number in draw.random(700):
+        model.learn({"x": float(number)}, int(number > 0.5), weight=1e15)
+    assert sum(reloaded(model).predict_proba({"x": 0.9}).values()) == pytest.approx(1.0)
+
+
 def test_a_model_saved_before_the_ensemble_predicts_the_same_and_goes_on() -> None:
     model = AutoMLClassifier.load(gzip.decompress(OLD.read_bytes()))
     found = model.predict_proba({"colour": "r", "size": 3})

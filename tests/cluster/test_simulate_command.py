@@ -72,6 +72,8 @@ def test_jobs_that_never_worked_are_left_out_and_said(log: str, capsys: pytest.C
         (["missing.jsonl"], 1, "missing.jsonl: no such file"),
         (["bad.jsonl"], 1, "bad.jsonl:1: not a line of a cluster's history"),
         (["--rate", "0"], 2, "rate"),
+        (["--policies", "fair", "--learned", "x"], 2, "--learned is for the policy learned: add it to"),
+        (["--gpus", "rtx=3x8"], 2, "--gpus is for a public trace: it needs --workload FILE and"),
     ],
 )
 def test_what_is_refused(
@@ -106,8 +108,12 @@ def test_a_public_trace(trace: list[str], capsys: pytest.CaptureFixture[str]) ->
     assert rows == {"goodput": round(3690 / 3600, 3), "gavel": round(3990 / 3600, 3)}
     assert main([*trace, "--policies", "sia,magic"]) == 2
     assert "there is no policy 'magic'; valid are goodput, sia, gavel" in capsys.readouterr().err
+    assert main([*trace, "--policies", "sia,sia"]) == 0
+    assert capsys.readouterr().out.count("\nsia ") == 1
     assert main(trace[:3]) == 2
-    assert "a public trace needs --workload FILE and --speeds PATH, and no log" in capsys.readouterr().err
+    assert "--workload is for a public trace: it needs --workload FILE and --spe" in capsys.readouterr().err
+    assert main([*trace, "log.jsonl"]) == 2
+    assert "a public trace has no log: leave out log.jsonl, or --speeds" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -129,3 +129,14 @@ def test_an_outcome_is_learnt_like_an_event_with_its_label() -> None:
     assert one.weights.tobytes() == twin.weights.tobytes()
     assert left_out > 100
     assert 0 < outliers < 20
+
+
+@pytest.mark.parametrize("action", [-1, 2, 3])
+def test_an_outcome_of_an_action_that_is_not_there(action: int) -> None:
+    workspace = Workspace(cb_explore_adf=True)
+    for n in (4, 2):
+        event = EncodedEvent({"u": "a"}, [{"x": str(each)} for each in range(n)])
+        known = event.with_outcome(1, cost=0.5, probability=0.5)
+        workspace.learn(known)
+    with pytest.raises(IndexError, match="the event has 2 actions"):
+        workspace.learn_outcome(known, action)

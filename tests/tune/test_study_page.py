@@ -346,6 +346,7 @@ def test_a_study_that_is_damaged_while_it_is_open_is_answered_for_alone(tmp_path
         assert handlers._known["b"].watch is not None
         assert client.get("/v1/studies/a").status_code == 422
         assert study_at(client, "b")["trials"] == 0
+        assert "record 9 of" in client.get("/v1/studies").json()[0]["error"]
 
 
 def test_studies_that_were_opened_longest_ago_are_forgotten_beyond_the_records_in_memory(

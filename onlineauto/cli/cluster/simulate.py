@@ -17,7 +17,7 @@ from onlineauto.options import Registry, option
 from onlineauto.workspace.model_file import check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from onlineauto.cluster.policies import ClusterPolicy
     from onlineauto.cluster.simulator import Compared, Traces, Workload
@@ -58,7 +58,7 @@ class SimulateOptions:
     )
     traces: int = option(32, "Simulated clusters.", vw=False, minimum=2, metavar="N")
     rate: float = option(
-        0.5, "Made-up jobs that arrive in a slot, on average.", vw=False, above=0, metavar="R"
+        0.5, "Made-up jobs that arrive in a slot, on average.", vw=False, minimum=0.01, metavar="R"
     )
     jobs: int = option(40, "Made-up jobs of a cluster.", vw=False, minimum=1, metavar="N")
     seed: int = option(0, "Of the first simulated cluster.", vw=False, minimum=0, metavar="N")
@@ -99,9 +99,9 @@ REGISTRY: Final = Registry((SimulateOptions,))
 
 _ESTIMATED_FROM: Final = 0.02
 """The part of the work from which on the remaining time is estimated."""
-_OF_A_TRACE: Final = frozenset({"workload", "speeds", "gpus", "policies", "quiet"})
+_TRACE_OPTIONS: Final = frozenset({"workload", "speeds", "gpus", "policies", "quiet"})
 """Options of the replay of a public trace."""
-_OF_MADE_UP_JOBS: Final = frozenset({"rate", "jobs", "record"})
+_GENERATED_OPTIONS: Final = frozenset({"rate", "jobs", "record"})
 """Options of made-up clusters, which have no effect with a log."""
 
 _PAGE: Final = Page(
@@ -143,7 +143,7 @@ def run(argv: Sequence[str]) -> int:
             raise OptionError("simulate takes one log: onlineauto simulate log.jsonl")
         else:
             if options.file:
-                _reject(configuration.supplied & _OF_MADE_UP_JOBS, "made-up clusters", "the log")
+                _reject(configuration.supplied & _GENERATED_OPTIONS, "made-up clusters", "the log")
             comparison = _compare_on_log if options.file else _compare_on_generated_jobs
             rows, baseline, note = comparison(options, draw)
             lines = [note, *_table(rows, baseline)]
@@ -151,7 +151,7 @@ def run(argv: Sequence[str]) -> int:
     return 0
 
 
-def _reject(flags: Iterable[str], owner: str, other: str) -> None:
+def _reject(flags: frozenset[str], owner: str, other: str) -> None:
     """Reject supplied options that have no effect.
 
     Raises
@@ -159,7 +159,8 @@ def _reject(flags: Iterable[str], owner: str, other: str) -> None:
     OptionError
         There is such an option.
     """
-    for flag in sorted(flags):
+    if flags:
+        flag = min(flags)
         raise OptionError(f"--{flag} is for {owner}: leave out --{flag}, or {other}")
 
 
@@ -222,26 +223,30 @@ def _compare_on_generated_jobs(
 
 
 def _replay_trace(options: SimulateOptions, supplied: frozenset[str], draw: Draw | None) -> list[str]:
-    """Return the lines of the table of a public trace: one for each policy, fastest first."""
+    """Print what is replayed; return the lines of the table: one for each policy, fastest first."""
     from onlineauto.cluster.gpus import GPU_POLICIES, GpuCluster, read_trace, replay, totals
 
-    if not (options.workload and options.speeds) or options.file:
-        raise OptionError("a public trace needs --workload FILE and --speeds PATH, and no log")
-    _reject(supplied - _OF_A_TRACE, "simulated clusters", "--workload")
+    given = supplied & {"workload", "speeds", "gpus"}
+    if options.file:
+        raise OptionError(f"a public trace has no log: leave out {options.file[0]}, or --{min(given)}")
+    if not (options.workload and options.speeds):
+        raise OptionError(f"--{min(given)} is for a public trace: it needs --workload FILE and --speeds PATH")
+    _reject(supplied - _TRACE_OPTIONS, "simulated clusters", "--workload")
     jobs, cluster = read_trace(options.workload, options.speeds)
     cluster = GpuCluster.parse(options.gpus) if options.gpus else cluster
-    names = options.policies.replace(",", " ").split() or ["goodput", "gavel", "marginal-gain", "fair"]
+    named = dict.fromkeys(options.policies.replace(",", " ").split())
+    names = [*named] or ["goodput", "gavel", "marginal-gain", "fair"]
     for name in names:
         if name not in GPU_POLICIES:
             raise OptionError(f"there is no policy {name!r}; valid are {', '.join(GPU_POLICIES)}")
     gpus = " + ".join(f"{many} {kind}" for kind, many in cluster.capacity.items())
+    print(f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} of {options.workload} on {gpus}", flush=True)
     watch, results = _progress(draw, names), {}
     for name in names:
         watch_one = None if watch is None else partial(watch, name)
         results[name] = totals([replay(GPU_POLICIES[name](), jobs, cluster, watch=watch_one)])
     rows = sorted(results.items(), key=lambda each: (math.isnan(each[1].mean), each[1].mean))
     lines = [
-        f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} of {options.workload} on {gpus}",
         "",
         f"{'policy':<18}{'mean hours':>12}{'p99':>10}{'makespan':>10}{'GPU hours':>11}{'restarts':>10}",
         *(
@@ -278,6 +283,8 @@ def _compared_policies(
             raise OptionError(f"there is no policy {name!r}; valid are {', '.join(valid)}")
     if "learned" in (*names, options.by) or (learned and not names):
         known["learned"] = Learned.load(options.learned) if options.learned else Learned.load()
+    elif options.learned:
+        raise OptionError("--learned is for the policy learned: add it to --policies, or leave out --learned")
     names_to_compare = {*names, options.by or "fair"} if names else {*known}
     return {name: policy for name, policy in known.items() if name in names_to_compare}
 

@@ -143,6 +143,8 @@ class StudyHandlers:
     def _list(self) -> tuple[str, bytes]:
         """Return all studies, each as far as it was read; changed ones are read within a limited time."""
         stored, until = self.stored(), time.monotonic() + _LISTING
+        there = {each.name for each in stored}
+        self._known = {name: known for name, known in self._known.items() if name in there}
         for at in range(len(stored)):
             name, version, _ = stored[(self._turn + at) % len(stored)]
             known = self._known.setdefault(name, _KnownStudy())
@@ -177,6 +179,7 @@ class StudyHandlers:
             raise
         except (OptionError, StoreError) as error:  # of this study; the others stay in memory
             known.forget()
+            known.summary_version = 0  # the next list says so
             raise RefusedError(f"study {name!r}: {error}", status=422) from None
         began = time.monotonic()
         if known.text_version != version and began >= known.next_text:

@@ -41,7 +41,7 @@ _FEW = 2
 _MOST = 1e30
 """The largest weight that a file may have: larger ones overflow in products."""
 _ROUNDING = 1e-6
-"""An eigenvalue of a covariance may be below 0 by so much of the largest one."""
+"""An eigenvalue of a covariance may be below 0 by so much of the largest one, or variances are raised."""
 
 
 class _OneEvent(NamedTuple):
@@ -328,10 +328,12 @@ def rows_of(block: Block) -> ClassRows:
 def _restore_square(stored: Stored, square: NDArray[np.float64], n: int) -> None:
     row, column = np.tril_indices(n)
     values = stored.finite(np.float64, (len(row),), most=_MOST)
+    if (values[row == column] <= 0).any():
+        raise stored.fail("a covariance, whose variances are above 0")
     square[row, column] = square[column, row] = values
     eigenvalues = np.linalg.eigvalsh(square[:n, :n])
-    if eigenvalues[0] < -_ROUNDING * eigenvalues[-1] or (values[row == column] <= 0).any():
-        raise stored.fail("a covariance, whose variances are above 0")
+    if eigenvalues[0] < -_ROUNDING * eigenvalues[-1]:  # events of huge weights round so far
+        square[row[row == column], row[row == column]] -= 2.0 * eigenvalues[0]
 
 
 def _scratch(capacity: int, rows: int) -> ClassScratch:

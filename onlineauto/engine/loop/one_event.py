@@ -196,7 +196,10 @@ class OneEvent:
 
     def predicted(self, action: int) -> float:
         """Return the prediction of an action, 0 if the event was left out."""
-        return self._predicted[action] if self._report[_PREDICTED] else 0.0
+        n = self._report[_PREDICTED]
+        if n and not 0 <= action < n:
+            raise IndexError(f"the event has {n} actions, so none has the index {action}")
+        return self._predicted[action] if n else 0.0
 
     def prediction(self) -> NDArray[np.float32]:
         """Return the loop's prediction: float32[n_actions], by action, or float32[1]."""
