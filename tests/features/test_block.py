@@ -163,7 +163,7 @@ def test_arrays_are_held_to_what_kernels_take(odd: Callable[[Any], Any]) -> None
         mine, theirs = getattr(other, name), getattr(block, name)
         assert type(mine) is np.ndarray
         assert (mine.dtype, mine.flags.carray) == (theirs.dtype, True)
-        assert mine.tolist() == theirs.tolist()
+        assert repr(mine.tolist()) == repr(theirs.tolist())  # unused numbers may be NaN
 
 
 @pytest.mark.parametrize("name", ARRAYS)
