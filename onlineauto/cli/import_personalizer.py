@@ -76,9 +76,9 @@ def run(argv: Sequence[str]) -> int:
         raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
     source, folder = options.folders
     export = read_export(source)
-    words, dropped = options_in(export)
+    words, dropped, searched = options_in(export)
     if options.options is not None:
-        words, dropped = shlex.split(options.options), []
+        words, dropped, searched = shlex.split(options.options), [], []
     imported = start_from(export, folder, LEARNING.parse(words))
     print(f"learnt: {imported.learnt:,} decisions of {len(export.logs):,} files")
     if imported.skipped:
@@ -87,5 +87,7 @@ def run(argv: Sequence[str]) -> int:
     print(f"policy: {'taken over' if export.policy is not None else 'none found'}")
     if dropped:
         print(f"left out, because onlineauto has no such options: {' '.join(dropped)}")
+    if searched:
+        print(f"left out, because the search of --automl chooses them: {' '.join(searched)}")
     print(f"serve it: onlineauto serve {shlex.quote(folder)} {imported.options}")
     return 0

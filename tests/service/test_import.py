@@ -27,7 +27,7 @@ CONFIGURATION = {
 }
 POLICY = {
     "name": "mine",
-    "arguments": "--cb_explore_adf --epsilon 0.2 --power_t 0.4 -l 0.5 --dsjson --no_such_flag 3 -b 14",
+    "arguments": "--cb_explore_adf --epsilon 0.2 --power_t 0.4 -l 0.5 --dsjson --no_such_flag 3 -b 14 -q ::",
 }
 
 
@@ -90,6 +90,7 @@ def test_an_export_becomes_a_service_with_a_warm_model(
     assert "learnt: 440 decisions of 3 files" in printed
     assert "skipped: 1 lines" in printed
     assert "no such options: --no_such_flag 3" in printed
+    assert "left out, because the search of --automl chooses them: -q ::" in printed
     command = printed.splitlines()[-1].partition(f"onlineauto serve {tmp_path / 'loop'} ")[2]
     assert "--epsilon 0.25" in command
     assert "--bit_precision 14" in command

@@ -96,9 +96,10 @@ def read_export(folder: str | os.PathLike[str]) -> Export:
     return Export(logs, configuration, policy)
 
 
-def options_in(export: Export) -> tuple[list[str], list[str]]:
-    """Return the options of a policy that a model has here, as words, and those that it does not have."""
-    words, dropped, epsilon = ["--cb_explore_adf"], list[str](), _epsilon_of(export)
+def options_in(export: Export) -> tuple[list[str], list[str], list[str]]:
+    """Return the options of a policy as words, those that do not exist, and those that the search chooses."""
+    words, dropped, searched = ["--cb_explore_adf"], list[str](), list[str]()
+    epsilon = _epsilon_of(export)
     others = _OTHER_NAMES if epsilon is None else {*_OTHER_NAMES, "epsilon"}
     for group in _groups(shlex.split("" if export.policy is None else export.policy.arguments)):
         try:
@@ -106,13 +107,25 @@ def options_in(export: Export) -> tuple[list[str], list[str]]:
         except OptionError:
             dropped.append(shlex.join(group))
             continue
+        if "automl" not in supplied and not _can_search(group):
+            searched.append(shlex.join(group))
+            continue
         if not supplied & others:
             words += [each for each in group if each != "--cb_explore_adf"]
     if epsilon is not None:
         words += ["--epsilon", f"{epsilon:g}"]
     if "--automl" not in words:
         words += _AUTOML
-    return words, dropped
+    return words, dropped, searched
+
+
+def _can_search(group: list[str]) -> bool:
+    """Return whether a model with this option can search."""
+    try:
+        REGISTRY.parse(["--cb_explore_adf", *_AUTOML, *group])
+    except OptionError:
+        return False
+    return True
 
 
 def start_from(export: Export, folder: str | os.PathLike[str], configuration: Configuration) -> Imported:
