@@ -50,7 +50,7 @@ class EncodedEvent:
     def __init__(self, context: dict[str, Any], actions: list[Any]) -> None:
         self.context, self.actions = context, actions
         self._outcome: tuple[Any, ...] = _NO_OUTCOME
-        try:
+        try:  # like `marshal_values`, without its call, since every decision does this
             self.data = dumps((context, actions, *_NO_OUTCOME), _VERSION)
         except ValueError:
             self.data = None
