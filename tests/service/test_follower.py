@@ -308,7 +308,7 @@ def test_a_rank_server_sends_a_restored_learner_again_what_it_lost(tmp_path: Pat
         follower.reward(f"e{number}", 1.0, ignore_completion)
         if number in (9, 19):
             until(lambda: (follower.follow(), not follower.behind)[1])
-            until(lambda: loop.log.durable == loop.log.end)
+            until(lambda: not loop.unwritten)
         if number == 9:
             copy.step()
     copy.close()
