@@ -65,6 +65,21 @@ def numbered(n: int, actions: int) -> bytes:
     return "".join(text).encode()
 
 
+def clicked(n: int, actions: int = 4) -> bytes:
+    """Events of which one in about twenty pays; a word says little about which."""
+    draw = np.random.default_rng(11)
+    text = []
+    for _ in range(n):
+        word, shown = int(draw.integers(3)), int(draw.integers(actions))
+        paid = draw.random() < (0.08 if word == shown else 0.04)
+        text.append(f"shared |w w{word}")
+        text += [
+            (f"0:{-int(paid)}:{1 / actions} " if k == shown else "") + f"|a a{k}" for k in range(actions)
+        ]
+        text.append("")
+    return ("\n".join(text) + "\n").encode()
+
+
 def worded(n: int, *, words: int, actions: int = 3) -> bytes:
     """Events of many words each, the first of which tells which action pays."""
     draw = np.random.default_rng(7)

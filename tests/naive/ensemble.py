@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.naive.draws import Draws
-from tests.naive.members import NAMES, ON_LINES, Members, Squares
+from tests.naive.members import KEEPS, NAMES, ON_LINES, Members, Squares
 from tests.naive.native_search.bets import LossTest, RewardTest, level_of_test
 from tests.naive.native_search.comparing import is_one_in_eight
 from tests.naive.native_search.options import Options
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Ensemble", "Logged"]
 
-LEANING, UNSURE = 0.25, 2.0
+LEANING, UNSURE, NEW = 0.25, 2.0, 0.5
+EXPLAINED, SLOWEST = 0.2, 0.05
 OF_LEVEL, LEAST_NOISE, YOUNG, LATEST = 0.25, 0.02, 64, 2000
 FIRST, SOON = 512, 0.5
 
@@ -105,9 +106,14 @@ class Ensemble:
         self.test_anew()
 
     def begin(self) -> None:
-        """Trust the champion alone."""
+        """Trust the champion, and as much the ridge, if there is one."""
         self.squares = Squares(UNSURE, self.n + (len(self.firsts) - 1) * (self.n - 1))
-        self.squares.weights[0] = 1.0
+        trusted = [0, *(self.most_live + at for at, name in enumerate(self.names) if name == "ridge")]
+        for at in range(len(self.squares.weights)):
+            if at in trusted:
+                self.squares.weights[at] = 1 / len(trusted)
+            elif at != self.n - 1:
+                self.squares.spread[at, at] = NEW
 
     def test_anew(self) -> None:
         self.n_tests += 1
@@ -126,7 +132,7 @@ class Ensemble:
                 at = first + live
                 weights[first] += weights[at]
                 weights[at] = spread[at, :] = spread[:, at] = 0.0
-                spread[at, at] = UNSURE
+                spread[at, at] = NEW
 
     def exchange(self, live: int) -> None:
         order = list(range(len(self.squares.weights)))
@@ -154,7 +160,7 @@ class Ensemble:
             weights[others] -= share * weights[at]
             spread[np.ix_(others, others)] -= np.outer(share, spread[at, others])
             weights[at] = spread[at, :] = spread[:, at] = 0.0
-            spread[at, at] = UNSURE
+            spread[at, at] = NEW
 
     def serve(self, who: str) -> None:
         self.serves = who == "stack"
@@ -231,11 +237,15 @@ class Ensemble:
             inputs, target = self.inputs(live, own, logged.action), self.on_scale(logged.cost)
             self.n_errors = min(self.n_errors + 1, LATEST)
             self.error += ((target - self.squares.weights @ inputs) ** 2 / noise - self.error) / self.n_errors
+            speed = 1.0
             if not self.single:
                 self.mean += (target - self.mean) / max(self.n_errors / logged.weight, 1)
                 self.variance += ((target - self.mean) ** 2 / noise - self.variance) / self.n_errors
                 part = self.error / self.variance if self.variance > 0 else 1.0
-                noise *= max(min(max(part, LEAST_NOISE), 1.0), YOUNG / self.n_errors)
+                part = min(max(part, LEAST_NOISE), 1.0)
+                noise *= max(part, YOUNG / self.n_errors)
+                speed = min(max((1 - part) / EXPLAINED, SLOWEST), 1.0)
+            self.squares.keeps = 1 - speed * (1 - KEEPS)
             self.squares.learn(inputs, target, noise)
             self.squares.cut_off()
         cost = logged.cost

@@ -1,9 +1,11 @@
 """The ensemble predicts with the weighted sum of its members' scores; logged actions teach the weights.
 
 Scores and costs are scaled by the range of costs so far to [0, 1] and clipped to [-1, 2]. The weights are
-learnt by recursive least squares with slow forgetting, because live configs change. Before the first event
-the champion has weight 1 and all others 0. The more actions the ensemble ranks before the logged one, the
-less an event counts: what matters is to distinguish the best actions.
+learnt by recursive least squares with slow forgetting, because live configs change. The less the ensemble
+explains of a bandit's costs, the slower it forgets: 2,000 events with few clicks are too few to learn weights
+from. Before the first event the champion and the member `ridge` have a weight of 1/2 each, if there is that
+member, and all others 0. The more actions the ensemble ranks before the logged one, the less an event counts:
+what matters is to distinguish the best actions.
 
 For bandits the *level* of a member, the mean of its scores over the event's actions, has a weight too. Levels
 are the same for all actions, so they explain how the context moves the cost, and the weights of members are
@@ -81,7 +83,10 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Stream
 
 UNSURE = 2.0
-"""Variance of a weight before the first event, and its maximum afterwards."""
+"""Variance of the constant and of weights that begin above 0, and the maximum of all later on."""
+
+NEW = 0.5
+"""Variance of a weight that begins at 0."""
 
 OF_LEVEL = 0.25
 """Factor of a level as an input, which keeps the weight of the level nearer to 0 at first."""
@@ -91,6 +96,10 @@ KEEPS, _RAREST, LATEST = 0.9995, 32.0, 2000.0
 _LEAST_NOISE, _YOUNG = 0.02, 64.0
 """Bounds of the factor of an event's noise: at least the first, and at least the second divided by the number
 of events."""
+
+_EXPLAINED, _SLOWEST = 0.2, 0.05
+"""Weights of bandits forget in proportion to the explained part of the variance of costs: by `KEEPS` from the
+first number on, and never slower than by the second multiple of that."""
 
 _FIRST, _SOON = 512, 0.5
 
@@ -526,7 +535,7 @@ def learn_ensemble(
         cost = ensemble.range[0] + _scale_cost(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, learnt, cost)
-        leave_out_stopped(ensemble, buffers.members.scored, UNSURE)
+        leave_out_stopped(ensemble, buffers.members.scored, NEW)
     _widen(ensemble, np.float64(label.cost))
 
 
@@ -575,9 +584,12 @@ def _learn_weights(
         error -= ensemble.weights[i] * inputs[i]
     ensemble.error[1] = min(ensemble.error[1] + 1.0, LATEST)
     ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]
+    keeps = KEEPS
     if ensemble.n_levels > 0:
-        noise *= max(_unexplained_variance(ensemble, cost, noise, label.weight), _YOUNG / ensemble.error[1])
+        unexplained = _unexplained_variance(ensemble, cost, noise, label.weight)
+        noise *= max(unexplained, _YOUNG / ensemble.error[1])
+        keeps = 1.0 - (1.0 - KEEPS) * min(max((1.0 - unexplained) / _EXPLAINED, _SLOWEST), 1.0)
     learn_squares(
-        ensemble.weights, ensemble.spread, inputs, ensemble.scratch[1], Observed(cost, noise, KEEPS, 1)
+        ensemble.weights, ensemble.spread, inputs, ensemble.scratch[1], Observed(cost, noise, keeps, 1)
     )
     cut_off(ensemble.spread, len(inputs), UNSURE, ensemble.scratch[1])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import UNSURE
+from onlineauto.engine.ensemble.combiner_kernels import NEW, UNSURE
 from onlineauto.engine.ensemble.inputs import (
     INPUTS_VERSION,
     inputs_state,
@@ -154,10 +154,14 @@ def able_scores(ensemble: Ensemble) -> dict[str, bool]:
 
 
 def begin(ensemble: Ensemble) -> None:
-    """Set the champion's weight to 1 and all others to 0, and make every weight uncertain."""
+    """Give members their first weights, and the champion the rest; make every weight uncertain."""
     ensemble.weights[:] = 0.0
-    ensemble.weights[0] = 1.0
-    ensemble.spread[:] = np.eye(len(ensemble.weights)) * UNSURE
+    for member in states_of(ensemble).members:
+        ensemble.weights[weight_of(ensemble, member.names[0])] = member.first_weight
+    ensemble.weights[0] = 1.0 - ensemble.weights.sum()
+    variances = np.where(ensemble.weights > 0.0, UNSURE, NEW)
+    variances[constant_of(ensemble)] = UNSURE
+    ensemble.spread[:] = np.diag(variances)
 
 
 def begin_again(ensemble: Ensemble, fresh: Ensemble) -> None:
@@ -187,7 +191,7 @@ def join(ensemble: Ensemble, live: int) -> None:
         ensemble.weights[champion] += ensemble.weights[at]
         ensemble.weights[at] = 0.0
         ensemble.spread[at] = ensemble.spread[:, at] = 0.0
-        ensemble.spread[at, at] = UNSURE
+        ensemble.spread[at, at] = NEW
 
 
 def _indices(ensemble: Ensemble, at: int) -> list[int]:
@@ -249,7 +253,7 @@ def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], *indic
         spread -= np.outer(others, others)
         weights[at] = 0.0
         spread[at] = spread[:, at] = 0.0
-        spread[at, at] = UNSURE
+        spread[at, at] = NEW
 
 
 def drop_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
@@ -470,7 +474,7 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
     last, constant = live + len(names), constant_of(ensemble)
     n = last + 1 + (last if ensemble.n_levels else 0)
     known = last + 1 if stored["version"].count() < 2 else n
-    weights, spread = np.zeros(n), np.eye(n) * UNSURE
+    weights, spread = np.zeros(n), np.eye(n) * NEW
     weights[:known] = stored["weights"].finite(np.float64, (known,))
     if learns:
         stored_spread = stored["spread"].finite(np.float64, (known, known))
@@ -488,7 +492,7 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
     ensemble.weights[:] = 0.0
     ensemble.weights[indices] = weights[stored_indices]
     if learns:
-        ensemble.spread[:] = np.eye(len(ensemble.weights)) * UNSURE
+        ensemble.spread[:] = np.eye(len(ensemble.weights)) * NEW
         ensemble.spread[np.ix_(indices, indices)] = spread[np.ix_(stored_indices, stored_indices)]
 
 

@@ -144,6 +144,8 @@ class Member(ABC):
         The conditions of each score.
     least_worth : float
         The minimum worth of a score that does not rest. See `onlineauto.automl.member_budget`.
+    first_weight : float
+        The weight of the member's first score before the first event; the champion has the rest of 1.
     options : tuple of type
         The member's groups of options.
     version : int
@@ -158,6 +160,7 @@ class Member(ABC):
     scores: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Needs, ...]] = (Needs(),)
     least_worth: ClassVar[float] = LEAST_WORTH
+    first_weight: ClassVar[float] = 0.0
     options: ClassVar[tuple[Group, ...]] = ()
     version: ClassVar[int] = 1
     merges: ClassVar[str] = ""
