@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onlineauto import Workspace
 from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.decisions import PredictWith, Remove, Rotate, Swap, Widen
-from onlineauto.engine.ensemble.combiner_kernels import NEW
+from onlineauto.engine.ensemble.combiner_kernels import new_variance
 from onlineauto.engine.ensemble.ensemble import make_ensemble, promote
 from onlineauto.engine.search.journal import End, Journal, decision_of, entry_of, read_journal
 from onlineauto.errors import InputError, OptionError
@@ -142,8 +142,8 @@ def test_weights_of_the_ensemble_follow_the_two_live_configs_that_remain() -> No
     promote(ensemble, 2, 4)
     one, levels = ensemble.weights[:4], ensemble.weights[5:]
     np.testing.assert_allclose([one, levels], [[0.3 + 0.1 + 0.05, 0.5, 0.0, 0.0]] * 2)
-    spread = np.diag(ensemble.spread)
-    np.testing.assert_allclose([spread[:4], spread[5:]], [[1.2, 1.0, NEW, NEW]] * 2)
+    spread, new = np.diag(ensemble.spread), new_variance(ensemble)
+    np.testing.assert_allclose([spread[:4], spread[5:]], [[1.2, 1.0, new, new]] * 2)
     assert (ensemble.weights[4], spread[4]) == (0.7, 0.9)
 
 

@@ -84,6 +84,7 @@ class Ensemble:
         named: Named | None = None,
     ) -> None:
         self.single, self.most_live, self.n_live = single, live, 1
+        self.new = UNSURE if single else NEW
         self.asks_rewards = not single and asks != "loss"
         self.asks_losses = single or asks != "reward"
         self.names = () if not members else ON_LINES if single else NAMES
@@ -113,7 +114,7 @@ class Ensemble:
             if at in trusted:
                 self.squares.weights[at] = 1 / len(trusted)
             elif at != self.n - 1:
-                self.squares.spread[at, at] = NEW
+                self.squares.spread[at, at] = self.new
 
     def test_anew(self) -> None:
         self.n_tests += 1
@@ -132,7 +133,7 @@ class Ensemble:
                 at = first + live
                 weights[first] += weights[at]
                 weights[at] = spread[at, :] = spread[:, at] = 0.0
-                spread[at, at] = NEW
+                spread[at, at] = self.new
 
     def exchange(self, live: int) -> None:
         order = list(range(len(self.squares.weights)))
@@ -160,7 +161,7 @@ class Ensemble:
             weights[others] -= share * weights[at]
             spread[np.ix_(others, others)] -= np.outer(share, spread[at, others])
             weights[at] = spread[at, :] = spread[:, at] = 0.0
-            spread[at, at] = NEW
+            spread[at, at] = self.new
 
     def serve(self, who: str) -> None:
         self.serves = who == "stack"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import NEW, UNSURE
+from onlineauto.engine.ensemble.combiner_kernels import UNSURE, new_variance
 from onlineauto.engine.ensemble.inputs import (
     INPUTS_VERSION,
     inputs_state,
@@ -159,7 +159,7 @@ def begin(ensemble: Ensemble) -> None:
     for member in states_of(ensemble).members:
         ensemble.weights[weight_of(ensemble, member.names[0])] = member.first_weight
     ensemble.weights[0] = 1.0 - ensemble.weights.sum()
-    variances = np.where(ensemble.weights > 0.0, UNSURE, NEW)
+    variances = np.where(ensemble.weights > 0.0, UNSURE, new_variance(ensemble))
     variances[constant_of(ensemble)] = UNSURE
     ensemble.spread[:] = np.diag(variances)
 
@@ -191,7 +191,7 @@ def join(ensemble: Ensemble, live: int) -> None:
         ensemble.weights[champion] += ensemble.weights[at]
         ensemble.weights[at] = 0.0
         ensemble.spread[at] = ensemble.spread[:, at] = 0.0
-        ensemble.spread[at, at] = NEW
+        ensemble.spread[at, at] = new_variance(ensemble)
 
 
 def _indices(ensemble: Ensemble, at: int) -> list[int]:
@@ -224,10 +224,12 @@ def rest(ensemble: Ensemble, names: Collection[str]) -> None:
 
     A score that works again begins with weight 0.
     """
-    names = _add_dependents(ensemble, names)
+    names, variance = _add_dependents(ensemble, names), new_variance(ensemble)
     for at, name in enumerate(names_of(ensemble)):
         if name in names and not ensemble.members.rests[at]:
-            _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, _first_weight(ensemble) + at))
+            _leave_out(
+                ensemble.weights, ensemble.spread, variance, *_indices(ensemble, _first_weight(ensemble) + at)
+            )
         ensemble.members.rests[at] = name in names
 
 
@@ -241,8 +243,10 @@ def _add_dependents(ensemble: Ensemble, resting: Collection[str]) -> Collection[
     return {*resting, *(name for name, needs in _needs_by_name(ensemble) if needs.upon in resting)}
 
 
-def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], *indices: int) -> None:
-    """Remove weights, as `leave_out` does, without compiling it.
+def _leave_out(
+    weights: NDArray[np.float64], spread: NDArray[np.float64], variance: float, *indices: int
+) -> None:
+    """Remove weights, as `leave_out` does, without compiling it; `variance` is what they begin with again.
 
     The covariance must stay symmetric to the last bit: see `least_squares_kernels`.
     """
@@ -253,7 +257,7 @@ def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], *indic
         spread -= np.outer(others, others)
         weights[at] = 0.0
         spread[at] = spread[:, at] = 0.0
-        spread[at, at] = NEW
+        spread[at, at] = variance
 
 
 def drop_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
@@ -262,7 +266,7 @@ def drop_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
     can_work = able_scores(ensemble._replace(members=ensemble.members._replace(inputs=inputs)))
     for at, name in enumerate(names_of(ensemble), _first_weight(ensemble)):
         if not can_work[name]:
-            _leave_out(copy.weights, copy.spread, *_indices(ensemble, at))
+            _leave_out(copy.weights, copy.spread, new_variance(ensemble), *_indices(ensemble, at))
     return copy
 
 
@@ -276,7 +280,7 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
     indices = {name: at for at, name in enumerate(names_of(ensemble), _first_weight(ensemble))}
     for name, at in indices.items():  # the last bits depend on this order
         if name in resting:
-            _leave_out(weights, spread, *_indices(ensemble, at))
+            _leave_out(weights, spread, new_variance(ensemble), *_indices(ensemble, at))
     # The noise of bandits is in units of the variance of costs, and so is the covariance.
     can_work, error = able_scores(ensemble), float(max(ensemble.error[0], ensemble.costs[CostSoFar.VARIANCE]))
     result = {
@@ -474,7 +478,8 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
     last, constant = live + len(names), constant_of(ensemble)
     n = last + 1 + (last if ensemble.n_levels else 0)
     known = last + 1 if stored["version"].count() < 2 else n
-    weights, spread = np.zeros(n), np.eye(n) * NEW
+    variance = new_variance(ensemble)
+    weights, spread = np.zeros(n), np.eye(n) * variance
     weights[:known] = stored["weights"].finite(np.float64, (known,))
     if learns:
         stored_spread = stored["spread"].finite(np.float64, (known, known))
@@ -486,13 +491,13 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
         if name in score_names:
             pairs.append((at, live + score_names.index(name)))
         else:
-            _leave_out(weights, spread, *([at, last + 1 + at] if ensemble.n_levels else [at]))
+            _leave_out(weights, spread, variance, *([at, last + 1 + at] if ensemble.n_levels else [at]))
     pairs += [(last + 1 + at, constant + 1 + to) for at, to in pairs] if ensemble.n_levels else []
     stored_indices, indices = map(list, zip((last, constant), *pairs, strict=True))
     ensemble.weights[:] = 0.0
     ensemble.weights[indices] = weights[stored_indices]
     if learns:
-        ensemble.spread[:] = np.eye(len(ensemble.weights)) * NEW
+        ensemble.spread[:] = np.eye(len(ensemble.weights)) * variance
         ensemble.spread[np.ix_(indices, indices)] = spread[np.ix_(stored_indices, stored_indices)]
 
 
@@ -509,7 +514,7 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
     rests = stored["rests"].array(np.bool_, (len(names),)) if "rests" in stored else np.zeros(0, np.bool_)
     resting = {name for name, rest in zip(names, rests, strict=False) if rest}
     ensemble.members.rests[:] = [name in resting for name in names_of(ensemble)]
-    states, cold = states_of(ensemble), []
+    states, cold, variance = states_of(ensemble), [], new_variance(ensemble)
     has_inputs = _is_known(stored, "inputs", INPUTS_VERSION)
     if has_inputs:
         restore_inputs(stored["inputs"], ensemble.members.inputs)
@@ -529,7 +534,7 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
         member.begin(state, ensemble.members.inputs)
         for at, name in enumerate(names_of(ensemble), _first_weight(ensemble)):
             if name in member.names:
-                _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, at))
+                _leave_out(ensemble.weights, ensemble.spread, variance, *_indices(ensemble, at))
         if not is_new:
             cold.append(member.name)
     if cold:
