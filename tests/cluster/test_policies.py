@@ -181,7 +181,7 @@ def test_a_job_that_scales_gets_the_whole_cluster(many: int) -> None:
 
 
 def test_marginal_gain_prefers_short_jobs_and_divides_equally_between_equal_jobs() -> None:
-    """The weights are 1 and sqrt 3; with power -0.5 a job gets weight ** (2 / 3) of the workers: 1 to 1.44."""
+    """The weights are 1 and sqrt 3; with power -0.5 workers are as weight ** (2 / 3): 1 to 1.44."""
     policy = MarginalGain(Speeds({"linear": [1, 0, 0, 0, 0]}), least=0)
 
     def divide(*works: float) -> list[int]:
