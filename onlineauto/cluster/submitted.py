@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.cluster.history import Record
 from onlineauto.cluster.jobs.job import check_progress, check_resources_in_use
 from onlineauto.cluster.policies import Row
+from onlineauto.cluster.policies.situation import LEAST_REMAINING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,7 +118,7 @@ class Submitted:
             kind=self.kind,
             age=max(at - self.arrived, 0.0),
             done=self.done,
-            remaining=max(self.total - self.done, 1e-9),
+            remaining=max(self.total - self.done, LEAST_REMAINING),
             worker=self.demand.worker,
             server=self.demand.server,
             most_workers=self.demand.most_workers,

@@ -20,6 +20,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 """An array of truth values."""
 
+LEAST_REMAINING = 1e-9
+"""Remaining units of work of an endless stream that has kept up with the arrival of events."""
 _ROUNDING = 1e-9
 """Relative error by which a sum of demands may exceed the capacity through rounding."""
 

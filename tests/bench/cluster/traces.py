@@ -4,8 +4,10 @@
 
 FOLDER is `sia-simulator` of a copy of the repository siasosp23/artifacts. Workloads with odd numbers choose
 the defaults of the package; the even ones are held out. Each line is one policy on one set: mean and 99 %
-quantile of the completion times of all jobs, mean makespan, GPU hours and restarts of a job, and processor
-time. A policy decides every 60 s, or every 360 s if it does not weigh restarts against gains, as published.
+quantile of the completion times of all jobs, mean makespan, GPU hours and restarts of a job, processor time,
+and, where `fair` is the first of `--policies`, the mean over workloads of the mean completion time divided by
+that of `fair`, with half its 95 % interval. A policy decides every 60 s, or every 360 s if it does not weigh
+restarts against gains, as published.
 
 `learned` has two lines: the network of the package, and, with `--trained FILE`, one that was trained on
 synthetic jobs with the speeds of these applications (`--train FILE` writes it; it needs PyTorch).
@@ -16,12 +18,15 @@ replays on a cluster with one kind of GPU; a `Cluster` has one kind of workers.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from onlineauto.cluster.gpus import (
     GPU_POLICIES,
@@ -38,12 +43,13 @@ from onlineauto.cluster.gpus.trace_files import read_sia_application
 from onlineauto.cluster.history import Record
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.simulator import JobKind, Workload
+from onlineauto.cluster.simulator.comparison import mean_ratio
 from onlineauto.cluster.until_known import UntilKnown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from onlineauto.cluster.gpus import GpuJob
+    from onlineauto.cluster.gpus import GpuJob, ReplayResult
     from onlineauto.cluster.gpus.cluster import Allocation
 
 __all__ = ["SETS", "Measured", "main", "run_set", "train", "workload_of"]
@@ -97,19 +103,28 @@ def run_set(
     make: Callable[[], GpuPolicy],
     *,
     gpus: str = "",
-) -> str:
-    """Return the line of a policy on a half of a set, or on its first `most` workloads."""
+) -> list[ReplayResult]:
+    """Replay a half of a set, or its first `most` workloads, under a policy."""
     paths = (folder / "workloads" / name).glob("workload-*.csv")
     numbered = sorted((int(re.sub(r"\D", "", path.stem)), path) for path in paths)
-    begin, results = time.process_time(), []
+    results = []
     for _, path in [each for each in numbered if each[0] % 2 in HALVES[half]][:most]:
         jobs, cluster = read_trace(path, folder / "traces")
         results.append(replay(make(), jobs, GpuCluster.parse(gpus) if gpus else cluster))
+    return results
+
+
+def _text(results: Sequence[ReplayResult], fair: Sequence[ReplayResult], seconds: float) -> str:
+    """Return the line of a policy."""
     mean = totals(results)
-    return (
+    line = (
         f"{mean.mean:10.3f}{mean.late:10.2f}{mean.makespan:10.2f}{mean.gpu_hours:10.2f}{mean.restarts:10.2f}"
-        f"{time.process_time() - begin:10.0f}"
+        f"{seconds:10.0f}"
     )
+    if not fair:
+        return line
+    ratio, low, _ = mean_ratio(*(np.array([each.times.mean() for each in many]) for many in (results, fair)))
+    return f"{line}{ratio:10.3f}" + (f" ± {ratio - low:.3f}" if math.isfinite(low) else "")
 
 
 def workload_of(folder: Path, *, rate: float = 1.5) -> Workload:
@@ -161,11 +176,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         policies["learned-trained"] = partial(KindBlind, partial(Learned.load, options.trained))
     for name in options.sets:
         print(f"{name}, {options.half} workloads")
-        columns = ("mean h", "p99 h", "makespan", "GPU h", "restarts", "CPU s")
+        columns = ("mean h", "p99 h", "makespan", "GPU h", "restarts", "CPU s", "of fair")
         print(f"{'policy':<18}", *(f"{column:>10}" for column in columns), sep="")
+        fair: list[ReplayResult] = []
         for policy, make in policies.items():
-            line = run_set(options.folder, name, options.half, options.most, make, gpus=options.gpus)
-            print(f"{policy:<18}{line}", flush=True)
+            begin = time.process_time()
+            results = run_set(options.folder, name, options.half, options.most, make, gpus=options.gpus)
+            fair = fair or (results if policy == "fair" else [])
+            print(f"{policy:<18}{_text(results, fair, time.process_time() - begin)}", flush=True)
     return 0
 
 
