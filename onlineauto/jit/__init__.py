@@ -2,6 +2,7 @@
 
 from typing import Any, TypeAlias
 
+from onlineauto.jit.ahead import plan
 from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.compiling import is_compiling, watch_compiling
 from onlineauto.jit.kernel import Bound, PureBound, entry_kernel, inline_kernel, kernel, prepare
@@ -23,6 +24,7 @@ __all__ = [
     "is_compiling",
     "kernel",
     "local_array",
+    "plan",
     "prepare",
     "short_loop",
     "watch_compiling",

@@ -140,14 +140,14 @@ def _warn_unwritable(reason: str) -> None:
 
 
 @contextmanager
-def kernel_lock(symbol: str) -> Iterator[None]:
-    """Hold the lock of a kernel, so that only one of several processes compiles it.
+def kernel_lock(symbol: str, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of a kernel, so that only one of several processes compiles it; yield whether it is held.
 
     The system releases the lock when the process ends, even if it is killed. Without file locks, each process
-    compiles the kernel.
+    compiles the kernel. With `wait` false, the lock is not held if another process holds it.
     """
     if sys.platform == "win32":
-        yield
+        yield False
         return
     import fcntl
 
@@ -156,11 +156,13 @@ def kernel_lock(symbol: str) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError:
-        yield
+        yield False
         return
     try:
+        held = False
         with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = True
+        yield held
     finally:
         os.close(handle)

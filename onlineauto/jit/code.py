@@ -10,10 +10,10 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from onlineauto.errors import CompilerError, install_hint
-from onlineauto.jit import bitcode, library
+from onlineauto.jit import ahead, bitcode, library
 from onlineauto.jit.cache import load_object
 from onlineauto.jit.compiling import compile_cached
-from onlineauto.jit.fingerprint import fingerprint_of, kernels_of
+from onlineauto.jit.fingerprint import kernels_of, symbol_of
 from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
 
 if TYPE_CHECKING:
@@ -92,6 +92,20 @@ class Code:
         return _value(self._result, iter(self._results.unpack_from(frame, FRAME + self._struct.size)))
 
 
+class _NoCode(Code):
+    """The code of a program that is only listed, see `onlineauto.jit.ahead`: it has no address."""
+
+    def __init__(self) -> None:
+        self.address = 0
+
+    def call(self, words: list[Any]) -> NoReturn:  # noqa: ARG002
+        """Raise an error: a plan may not call programs."""
+        raise RuntimeError("a plan of programs calls one")
+
+
+NO_CODE = _NoCode()
+
+
 def _value(kind: Kind, words: Iterator[Any]) -> Any:
     """Return the value of a kind from the next of `words`."""
     if isinstance(kind, Number):
@@ -117,7 +131,7 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
     CompilerError
         The kernel must be compiled or loaded, and the compiler is not installed.
     """
-    symbol = _symbol(function, packed)
+    symbol = symbol_of(function, packed)
     try:
         address, text = library.find(symbol) or _load_or_compile(function, packed, symbol)
     except ModuleNotFoundError as error:
@@ -136,9 +150,16 @@ def _load_or_compile(function: FunctionType, packed: Packed, symbol: str) -> tup
 
     code = load_object(symbol)
     if code is None:
-        make = partial(_generate, function, packed, symbol)
-        code = compile_cached(symbol, make, name=function.__qualname__, total=kernels_of(function))
+        if bitcode.find(symbol) is None:
+            ahead.begin()
+        code = compile_program(function, packed, symbol)
     return load(code[0], symbol), code[1]
+
+
+def compile_program(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:
+    """Return the object code of a kernel and the kind of its result, and store them in the cache."""
+    make = partial(_generate, function, packed, symbol)
+    return compile_cached(symbol, make, name=function.__qualname__, total=kernels_of(function))
 
 
 def _generate(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:
@@ -164,12 +185,6 @@ def bitcode_for(function: FunctionType, packed: Packed, symbol: str) -> tuple[by
 
     code, result = compile_kernel(function, packed, symbol)
     return code, json.dumps(_plain(result))
-
-
-def _symbol(function: FunctionType, packed: Packed) -> str:
-    """Return the name of a kernel's machine code, which differs if anything that the code depends on does."""
-    plain = "".join(each if each.isalnum() else "_" for each in f"{function.__module__}.{function.__name__}")
-    return f"{plain}_{packed.name}_{fingerprint_of(function)[:16]}"
 
 
 def _plain(kind: Kind) -> Any:

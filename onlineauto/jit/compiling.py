@@ -78,12 +78,13 @@ def note_begin(kernel: str) -> None:
         program.kernels.add(kernel)
         if not _listeners:
             _announce()
-        _report(program, min(len(program.kernels), program.total - 1))
+        report(program.name, min(len(program.kernels), program.total - 1), program.total)
 
 
-def _report(program: _Program, done: int) -> None:
+def report(program: str, done: int, total: int) -> None:
+    """Call the listeners with the progress of a program."""
     for listener in _listeners[:]:
-        listener(program.name, done, program.total)
+        listener(program, done, total)
 
 
 @cache
@@ -135,7 +136,7 @@ def compile_cached(
                     can_keep()
                     _current.program = program
                     result = make()
-                    _report(program, total)
+                    report(name, total, total)
                     keep(symbol, *result)
             future.set_result(result)
         except BaseException as error:

@@ -23,6 +23,8 @@ from onlineauto.jit.operation import Operation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from onlineauto.jit.packing import Packed
+
 _HERE = Path(__file__).resolve().parent
 _MODULES = ("math", "numpy")
 """Modules that a kernel may name: their functions change only with the versions in the cache's name."""
@@ -59,6 +61,12 @@ def fingerprint_of(function: FunctionType) -> str:
     for part in sorted(map(_identity, _reachable_functions(function))):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
+
+
+def symbol_of(function: FunctionType, packed: Packed) -> str:
+    """Return the name of a kernel's machine code, which differs if anything that the code depends on does."""
+    plain = "".join(each if each.isalnum() else "_" for each in f"{function.__module__}.{function.__name__}")
+    return f"{plain}_{packed.name}_{fingerprint_of(function)[:16]}"
 
 
 def kernels_of(function: FunctionType) -> int:

@@ -10,7 +10,8 @@ from functools import cached_property, update_wrapper
 from struct import calcsize
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from onlineauto.jit.code import FRAME, Code, code_for
+from onlineauto.jit.ahead import listed
+from onlineauto.jit.code import FRAME, NO_CODE, Code, code_for
 from onlineauto.jit.packing import Packed, pack
 from onlineauto.jit.pure import PURE, address_of, run
 
@@ -55,7 +56,10 @@ class Kernel:
         return self._codes.get(packed) or self._code(packed)
 
     def _code(self, packed: Packed) -> Code:
-        code = self._codes[packed] = code_for(cast("FunctionType", self.py_func), packed)
+        function = cast("FunctionType", self.py_func)
+        if listed(function, packed):
+            return NO_CODE
+        code = self._codes[packed] = code_for(function, packed)
         return code
 
     @cached_property

@@ -32,6 +32,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource
+from onlineauto.jit import plan
 from onlineauto.learners.cells import read_cells
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.workspace.locked import Locked
@@ -138,6 +139,7 @@ class Workspace(Locked):
             searching=self.searching,
             semantics=self.semantics,
         )
+        plan(self._runner)
         self._rules = rules_of(configuration)
         self._readers = event_readers(configuration)
         self._asked = ParsingPredictor(

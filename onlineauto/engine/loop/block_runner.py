@@ -232,6 +232,15 @@ class BlockRunner:
         one.finish(make_outcomes(block, holdout, one.results, simple=simple).one_prediction())
         return one
 
+    def prepare(self) -> None:
+        """Compile or load the machine code for learning a block; `plan` lists the programs by this."""
+        learner, searching = self._learner, self._searching
+        if self._decides:
+            searching.prepare(learner.model)
+        live, screen = searching.live_configs.arrays, searching.screening.screen
+        parts = Parts(learner.task, learner.rule, learner.model, live, screen)
+        self._memory.prepare(self._semantics.run_events, self._layout, parts)
+
     def begin_again(self) -> None:
         """Reset the model and the evidence; the search continues."""
         self._learner.begin_again()

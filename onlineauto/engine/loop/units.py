@@ -15,8 +15,9 @@ from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.cost_bound_kernels import bound_costs
 from onlineauto.engine.loop.search_kernels import after_event, before_event
 from onlineauto.engine.policies.visit_kernels import visit_policies
-from onlineauto.engine.records.loop import Actions, Label, Units
+from onlineauto.engine.records.loop import ROW, Actions, Label, Results, Units
 from onlineauto.explorers.exploration import pmf_address
+from onlineauto.features.records import COST, FEATURE, LINE, NO_SLOTS, SPAN, Stream
 from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
@@ -24,14 +25,32 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.loop import Context, Results
+    from onlineauto.engine.records.loop import Context
     from onlineauto.explorers.explorer import Explorer
-    from onlineauto.features.records import Stream
     from onlineauto.jit import SealedRecords
 
 _NONE = np.zeros(0, np.int64)
 NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _NONE, _NONE, _NONE)
 """The units of a run that needs none of them."""
+NO_STREAM = Stream(
+    events=np.zeros(1, np.int64),
+    holdout=np.zeros(0, bool),
+    lines=np.zeros(0, LINE),
+    costs=np.zeros(0, COST),
+    spans=np.zeros(0, SPAN),
+    features=np.zeros(0, FEATURE),
+    constant=0,
+    room=0,
+    slots=NO_SLOTS,
+)
+NO_RESULTS = Results(
+    np.zeros(0, ROW),
+    np.zeros(0, np.int32),
+    np.zeros(0, np.float32),
+    np.zeros(0, np.uint64),
+    np.zeros(0, bool),
+)
+"""A stream without events, and its results: of the same kinds as all others."""
 _CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
 _ZERO = np.float32(0)

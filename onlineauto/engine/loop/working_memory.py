@@ -5,16 +5,17 @@ from __future__ import annotations
 from operator import is_not
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
-from onlineauto.engine.loop.units import NO_UNITS, make_units
+from onlineauto.engine.loop.units import NO_RESULTS, NO_STREAM, NO_UNITS, make_units
 from onlineauto.engine.loop.wide_events import limit_of, measure, without_widest
 from onlineauto.engine.records.loop import Context, Cursor, EventMode, LoopSignal
 from onlineauto.explorers.choice import choose_explorer
-from onlineauto.jit import Sealed, SealedRecords
+from onlineauto.jit import Sealed, SealedRecords, prepare
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Loop, Semantics
@@ -161,6 +162,13 @@ class WorkingMemory:
                 context = Sealed(Context(*parts, self._units, buffers), like=context)
         self._context = context
         return context, self._sizes[1]
+
+    def prepare(self, loop: Loop, layout: StreamLayout, given: Parts) -> None:
+        """Compile or load the machine code of a loop and its units; `plan` lists them by this."""
+        context = Context(*self._parts(layout, given), NO_UNITS, self._make_buffers(given.live))
+        make_units(self._explorer, context, NO_STREAM, NO_RESULTS, decides=self._decides)
+        sealed = Sealed(context).record, Sealed(NO_STREAM).record, Sealed(NO_RESULTS).record
+        prepare(loop, *sealed, np.zeros(4, np.int64), 0, 0)
 
     def run(
         self,

@@ -1,0 +1,167 @@
+"""Compile the programs that a caller will need in other processes, while it compiles the first one.
+
+Numba compiles one kernel at a time in a process. So `plan` takes a function that asks for the addresses of
+several programs. If one of them must be compiled, the function is called once more to list them all, and one
+process for each other core compiles those that are missing, the largest first, into the cache. The caller
+goes on like without them: it loads a program that is finished, waits for one that is being compiled, and
+compiles the others. So a process that is killed costs time, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import weakref
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Protocol
+
+from onlineauto.jit import bitcode, library
+from onlineauto.jit.cache import can_keep, kernel_lock, load_object
+from onlineauto.jit.compiling import report
+from onlineauto.jit.fingerprint import kernels_of, symbol_of
+from onlineauto.jit.packing import Kind, RecordKind, TupleKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FunctionType
+
+    from onlineauto.jit.packing import Packed
+
+    Program = tuple[FunctionType, Packed]
+
+MOST = 4
+"""Maximum number of processes: more would wait for the largest program, which takes a third of the time."""
+_LEAST = 24
+"""Number of kernels to compile from which another process is worth its start, one CPU second."""
+_PACKAGE = __name__.partition(".")[0]
+
+
+class Prepares(Protocol):
+    """Has programs."""
+
+    def prepare(self) -> None:
+        """Ask for the addresses of the programs; while they are listed, all addresses are 0."""
+
+
+class _OfThread(threading.local):
+    """The programs that this thread lists, if it does."""
+
+    programs: list[Program] | None = None
+
+
+_of_thread = _OfThread()
+_plans: deque[weakref.ref[Prepares]] = deque(maxlen=1)
+
+
+def plan(owner: Prepares) -> None:
+    """Compile the programs of `owner` on all cores, as soon as any program must be compiled.
+
+    This replaces an earlier plan. Only a weak reference to the owner is stored.
+    """
+    _plans.append(weakref.ref(owner))
+
+
+def listed(function: FunctionType, packed: Packed) -> bool:
+    """Return whether this thread only lists its programs; if it does, add one."""
+    if _of_thread.programs is None:
+        return False
+    _of_thread.programs.append((function, packed))
+    return True
+
+
+def begin() -> None:
+    """Start the processes of the plan, because a program must be compiled; do so once per plan."""
+    owner = _plans.pop()() if _plans else None
+    if owner is None or processes() < 2 or not can_keep():
+        return
+    programs: list[Program] = []
+    _of_thread.programs = programs
+    try:
+        owner.prepare()
+    finally:
+        _of_thread.programs = None
+    jobs = {symbol_of(*each): each for each in programs if _is_ours(*each)}
+    missing = [symbol for symbol in jobs if not _exists(symbol)]
+    sizes = {symbol: kernels_of(jobs[symbol][0]) for symbol in missing}
+    missing.sort(key=sizes.__getitem__, reverse=True)
+    n = min(processes(), len(missing)) - 1
+    if n > 0 and sum(sizes.values()) >= _LEAST:
+        import pickle
+
+        words = [(symbol, _name(jobs[symbol][0]), jobs[symbol][1].kinds) for symbol in missing]
+        threading.Thread(target=_run, args=(n, pickle.dumps(words)), daemon=True).start()
+
+
+def processes() -> int:
+    """Return the number of processes that compile: ``ONLINEAUTO_COMPILE_PROCESSES``, or that of cores.
+
+    It is 1 if Python cannot be started again, because it is part of another program, and without file locks.
+    """
+    alone = not Path(sys.executable or "").name.lower().startswith("python") or hasattr(sys, "frozen")
+    if alone or sys.platform == "win32":
+        return 1
+    with suppress(KeyError, ValueError):
+        return int(os.environ["ONLINEAUTO_COMPILE_PROCESSES"])
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST)
+
+
+def _run(n: int, words: bytes) -> None:
+    """Run the processes to their end, unless those of another process compile into the same cache."""
+    with kernel_lock("ahead", wait=False) as free:
+        if not free:
+            return
+        threads = [threading.Thread(target=_attend, args=(words,), daemon=True) for _ in range(n)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+
+
+def _attend(words: bytes) -> None:
+    """Run one process, and report its progress; it ends when its input does, at the end of this process."""
+    import subprocess
+
+    command = [sys.executable, "-P", "-m", f"{_PACKAGE}.jit.worker"]
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
+    with (
+        suppress(OSError),  # it was killed, or cannot be started
+        subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, env=paths) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(words)
+        process.stdin.flush()
+        for line in process.stdout:
+            report(*json.loads(line))
+
+
+def _exists(symbol: str) -> bool:
+    """Return whether a program need not be compiled."""
+    return bool(library.find(symbol) or bitcode.find(symbol) or load_object(symbol))
+
+
+def _name(function: FunctionType) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+def _is_ours(function: FunctionType, packed: Packed) -> bool:
+    """Return whether a program is the package's own: importing modules of users could have effects."""
+    modules = {function.__module__, *_modules(TupleKind(packed.kinds))}
+    if any(not each.startswith(f"{_PACKAGE}.") for each in modules) or "<" in function.__qualname__:
+        return False
+    found: Any = resolve_name(_name(function))
+    return found.py_func is function
+
+
+def _modules(kind: Kind) -> Iterator[str]:
+    if isinstance(kind, RecordKind):
+        yield kind.record.__module__
+    if isinstance(kind, RecordKind | TupleKind):
+        for each in kind.items:
+            yield from _modules(each)
