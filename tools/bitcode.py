@@ -43,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise OnlineautoError(f"this processor cannot run {level}, so kernels cannot be compiled for it here")
     os.environ |= compiles_for(level)
     os.environ["ONLINEAUTO_KERNELS"] = "none" if options.all else ""
+    os.environ["ONLINEAUTO_COMPILE_PROCESSES"] = "1"  # `collect` sees what this process compiles
     path, begin = bitcode.file_for(level), time.perf_counter()
     with tempfile.TemporaryDirectory() as cache, show_compiling():
         os.environ["ONLINEAUTO_CACHE_DIR"] = cache

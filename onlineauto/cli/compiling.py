@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from onlineauto.jit import watch_compiling
+from onlineauto.jit import compiling_processes, watch_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,8 @@ def show_compiling(*, quiet: bool = False) -> Iterator[None]:
     def show(program: str, done: int, total: int) -> None:
         seconds = time.perf_counter() - begin
         text = f"onlineauto: compiling {program}, first run only: {done} of {total}, {seconds:.0f} s so far"
+        if (n := compiling_processes()) > 1:
+            text += f", {n} processes"
         end = _LINE if done == total else ""
         print(f"{_LINE}{text}{end}", end="", file=sys.stderr, flush=True)
 

@@ -2,7 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from onlineauto.jit.ahead import plan
+from onlineauto.jit.ahead import compiling_processes, plan
 from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.compiling import is_compiling, watch_compiling
 from onlineauto.jit.kernel import Bound, PureBound, entry_kernel, inline_kernel, kernel, prepare
@@ -19,6 +19,7 @@ __all__ = [
     "SealedRecords",
     "cache_directory",
     "call_at",
+    "compiling_processes",
     "entry_kernel",
     "inline_kernel",
     "is_compiling",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 MOST = 4
 """Maximum number of processes: more would wait for the largest program, which takes a third of the time."""
-_LEAST = 24
+LEAST = 24
 """Number of kernels to compile from which another process is worth its start, one CPU second."""
 _PACKAGE = __name__.partition(".")[0]
 
@@ -55,6 +55,8 @@ class _OfThread(threading.local):
 
 
 _of_thread = _OfThread()
+_running: list[object] = []
+"""The processes that run, of this process."""
 _plans: deque[weakref.ref[Prepares]] = deque(maxlen=1)
 
 
@@ -90,11 +92,16 @@ def begin() -> None:
     sizes = {symbol: kernels_of(jobs[symbol][0]) for symbol in missing}
     missing.sort(key=sizes.__getitem__, reverse=True)
     n = min(processes(), len(missing)) - 1
-    if n > 0 and sum(sizes.values()) >= _LEAST:
+    if n > 0 and sum(sizes.values()) >= LEAST:
         import pickle
 
         words = [(symbol, _name(jobs[symbol][0]), jobs[symbol][1].kinds) for symbol in missing]
         threading.Thread(target=_run, args=(n, pickle.dumps(words)), daemon=True).start()
+
+
+def compiling_processes() -> int:
+    """Return the number of processes that compile for this one, this one included."""
+    return 1 + len(_running)
 
 
 def processes() -> int:
@@ -135,10 +142,14 @@ def _attend(words: bytes) -> None:
     ):
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(words)
-        process.stdin.flush()
-        for line in process.stdout:
-            report(*json.loads(line))
+        _running.append(process)
+        try:
+            process.stdin.write(words)
+            process.stdin.flush()
+            for line in process.stdout:
+                report(*json.loads(line))
+        finally:
+            _running.remove(process)
 
 
 def _exists(symbol: str) -> bool:
@@ -156,7 +167,7 @@ def _is_ours(function: FunctionType, packed: Packed) -> bool:
     if any(not each.startswith(f"{_PACKAGE}.") for each in modules) or "<" in function.__qualname__:
         return False
     found: Any = resolve_name(_name(function))
-    return found.py_func is function
+    return getattr(found, "py_func", None) is function
 
 
 def _modules(kind: Kind) -> Iterator[str]:
