@@ -118,6 +118,7 @@ CI = (
     "engine/test_merging.py",
     "estimators/test_paired.py",
     "fuzz",
+    "jit/test_ahead.py",
     "jit/test_cache.py",
     "jit/test_compiling.py",
     "mutation",

@@ -4,8 +4,9 @@
 
 Each figure is of processes of their own. *calibration* compiles a fixed function with Numba alone, so that
 figures of two machines can be compared. *first run* is the README's command with no cache, which generates
-machine code from the package's bitcode; *compile time* is the same without bitcode. They are the figures of
-README and documentation, `FIRST_RUN` and `COMPILE_TIME` in `onlineauto/jit/compiling.py`. *warm run* is five
+machine code from the package's bitcode; *compile time* is the same without bitcode, in one process. They are
+the figures of README and documentation, `FIRST_RUN` and `COMPILE_TIME` in `onlineauto/jit/compiling.py`. *all
+cores* is the wall time of the latter with one process for each core, up to four. *warm run* is five
 events with a full cache, *library* five events with kernels compiled ahead of time (``onlineauto warmup
 --library FOLDER``). Seconds are of the processor; memory is the most that was resident.
 """
@@ -113,11 +114,23 @@ def main(words: Sequence[str] | None = None) -> None:
         command = [*QUICK_START[:-1], str(Path(directory) / QUICK_START[-1])]
         print(f"calibration   {calibration.seconds:7.2f} s")
         for name, kernels, folder in (("first run", "", cache), ("compile time", "none", cache / "compiled")):
-            first = cost_of(["-m", "onlineauto", *command], cache=folder, ONLINEAUTO_KERNELS=kernels)
+            first = cost_of(
+                ["-m", "onlineauto", *command],
+                cache=folder,
+                ONLINEAUTO_KERNELS=kernels,
+                ONLINEAUTO_COMPILE_PROCESSES="1",
+            )
             times = first.seconds / calibration.seconds
             print(
                 f"{name:13} {first.seconds:7.2f} s, {times:.2f} calibrations, {first.wall:.1f} s of wall time"
             )
+        together = cost_of(
+            ["-m", "onlineauto", *command],
+            cache=cache / "all cores",
+            ONLINEAUTO_KERNELS="none",
+            ONLINEAUTO_COMPILE_PROCESSES="",
+        )
+        print(f"all cores     {together.wall:7.1f} s of wall time")
         _print("warm run", [cost_of(five, cache=cache) for _ in range(options.rounds)])
         _print(
             "--help", [cost_of(["-m", "onlineauto", "--help"], cache=cache) for _ in range(options.rounds)]
