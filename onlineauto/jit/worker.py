@@ -7,7 +7,6 @@ progress is written to standard output, a line of JSON for each kernel.
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import signal
 import sys
@@ -42,7 +41,7 @@ def _show(*progress: str | int) -> None:
 
 def _end_with_input() -> None:
     sys.stdin.buffer.read()
-    os._exit(1)
+    signal.raise_signal(signal.SIGTERM)
 
 
 if __name__ == "__main__":
