@@ -41,7 +41,7 @@ def _show(*progress: str | int) -> None:
 
 def _end_with_input() -> None:
     sys.stdin.buffer.read()
-    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGKILL)
 
 
 if __name__ == "__main__":
