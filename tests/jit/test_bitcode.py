@@ -228,3 +228,11 @@ def test_the_budget_warns_of_programs_without_bitcode(made: Path, monkeypatch: p
     assert compile_budget.bitcode_warning(symbols | {"new"}).startswith(
         "warning: a first run compiles 1 of 3 programs, since the package's bitcode is of other sources"
     )
+
+
+def test_the_files_of_the_package_are_whole_and_for_known_processors() -> None:
+    files = sorted(bitcode._FOLDER.glob("*.xz"))
+    assert [path.name for path in files] == ["linux-aarch64-generic.xz", "linux-x86_64-x86-64-v3.xz"]
+    for path in files:
+        _, programs = bitcode.read(path)
+        assert any("run_events" in symbol for symbol in programs)
