@@ -1,10 +1,10 @@
-"""Compile the programs that a caller will need in other processes, while it compiles the first one.
+"""Compile the programs that a workspace will need in other processes, while this one compiles the first.
 
-Numba compiles one kernel at a time in a process. So `plan` takes a function that asks for the addresses of
-several programs. If one of them must be compiled, the function is called once more to list them all, and one
-process for each other core compiles those that are missing, the largest first, into the cache. The caller
-goes on like without them: it loads a program that is finished, waits for one that is being compiled, and
-compiles the others. So a process that is killed costs time, and nothing else.
+Numba compiles one kernel at a time in a process. So `plan` stores the owner of several programs. When any
+program must be compiled, the owner's `prepare` lists them, and one process for each other core compiles those
+that are missing into the cache, the largest first. This process does the same as without the others: it loads
+a program that is in the cache, waits for a program that is being compiled, and compiles the rest. So a killed
+process costs only time.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def listed(function: FunctionType, packed: Packed) -> bool:
 
 def begin() -> None:
     """Start the processes of the plan, because a program must be compiled; do so once per plan."""
-    owner = _plans.pop()() if _plans else None
+    owner = None
+    with suppress(IndexError):  # another thread may take the plan
+        owner = _plans.pop()()
     if owner is None or processes() < 2 or not can_keep():
         return
     programs: list[Program] = []
@@ -137,7 +139,7 @@ def _attend(words: bytes) -> None:
     command = [sys.executable, "-P", "-m", f"{_PACKAGE}.jit.worker"]
     paths = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     with (
-        suppress(OSError),  # it was killed, or cannot be started
+        suppress(OSError, ValueError),  # it cannot be started, or was killed within a line
         subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, env=paths) as process,
     ):
         assert process.stdin is not None
