@@ -20,17 +20,19 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol
 
+from numpy.lib.format import descr_to_dtype, dtype_to_descr
+
 from onlineauto.jit import bitcode, library
 from onlineauto.jit.cache import can_keep, kernel_lock, load_object
 from onlineauto.jit.compiling import report
 from onlineauto.jit.fingerprint import kernels_of, symbol_of
-from onlineauto.jit.packing import Kind, RecordKind, TupleKind
+from onlineauto.jit.packing import ArrayKind, Number, RecordKind, TupleKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FunctionType
 
-    from onlineauto.jit.packing import Packed
+    from onlineauto.jit.packing import Kind, Packed
 
     Program = tuple[FunctionType, Packed]
 
@@ -95,10 +97,11 @@ def begin() -> None:
     missing.sort(key=sizes.__getitem__, reverse=True)
     n = min(processes(), len(missing)) - 1
     if n > 0 and sum(sizes.values()) >= LEAST:
-        import pickle
-
-        words = [(symbol, _name(jobs[symbol][0]), jobs[symbol][1].kinds) for symbol in missing]
-        threading.Thread(target=_run, args=(n, pickle.dumps(words)), daemon=True).start()
+        listing = [
+            (symbol, _name(function), [_words_of(each) for each in packed.kinds])
+            for symbol, (function, packed) in ((each, jobs[each]) for each in missing)
+        ]
+        threading.Thread(target=_run, args=(n, json.dumps(listing) + "\n"), daemon=True).start()
 
 
 def compiling_processes() -> int:
@@ -120,19 +123,42 @@ def processes() -> int:
     return min(cores, MOST)
 
 
-def _run(n: int, words: bytes) -> None:
+def _words_of(kind: Kind) -> Any:
+    """Return a kind as JSON has it, for `kind_of`."""
+    if isinstance(kind, Number):
+        return kind.code
+    if isinstance(kind, ArrayKind):
+        return [dtype_to_descr(kind.dtype), kind.ndim, kind.contiguous, kind.writeable]
+    items = [_words_of(each) for each in kind.items]
+    return [items] if isinstance(kind, TupleKind) else [_name(kind.record), items, kind.sealed]
+
+
+def kind_of(words: Any) -> Kind:
+    """Return a kind that was written as JSON."""
+    if isinstance(words, str):
+        return Number(words)
+    if len(words) == 4:
+        dtype, ndim, contiguous, writeable = words
+        return ArrayKind(descr_to_dtype(dtype), ndim, contiguous, writeable)
+    if len(words) == 1:
+        return TupleKind(tuple(map(kind_of, words[0])))
+    record, items, sealed = words
+    return RecordKind(resolve_name(record), tuple(map(kind_of, items)), sealed)
+
+
+def _run(n: int, listing: str) -> None:
     """Run the processes to their end, unless those of another process compile into the same cache."""
     with kernel_lock("ahead", wait=False) as free:
         if not free:
             return
-        threads = [threading.Thread(target=_attend, args=(words,), daemon=True) for _ in range(n)]
+        threads = [threading.Thread(target=_attend, args=(listing,), daemon=True) for _ in range(n)]
         for each in threads:
             each.start()
         for each in threads:
             each.join()
 
 
-def _attend(words: bytes) -> None:
+def _attend(listing: str) -> None:
     """Run one process, and report its progress; it ends when its input does, at the end of this process."""
     import subprocess
 
@@ -146,7 +172,7 @@ def _attend(words: bytes) -> None:
         assert process.stdout is not None
         _running.append(process)
         try:
-            process.stdin.write(words)
+            process.stdin.write(listing.encode())
             process.stdin.flush()
             for line in process.stdout:
                 report(*json.loads(line))
@@ -159,8 +185,8 @@ def _exists(symbol: str) -> bool:
     return bool(library.find(symbol) or bitcode.find(symbol) or load_object(symbol))
 
 
-def _name(function: FunctionType) -> str:
-    return f"{function.__module__}:{function.__qualname__}"
+def _name(defined: FunctionType | type) -> str:
+    return f"{defined.__module__}:{defined.__qualname__}"
 
 
 def _is_ours(function: FunctionType, packed: Packed) -> bool:

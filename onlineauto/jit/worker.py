@@ -1,18 +1,18 @@
 """Compile programs into the cache, for another process: ``python -m onlineauto.jit.worker``.
 
-Standard input begins with the list of `onlineauto.jit.ahead`, and its end is the end of this process. The
-progress is written to standard output, a line of JSON for each kernel.
+Standard input begins with the list of `onlineauto.jit.ahead`, a line of JSON. Its end is the end of this
+process. The progress is written to standard output, a line of JSON for each kernel.
 """
 
 from __future__ import annotations
 
 import json
-import pickle
 import signal
 import sys
 import threading
 from pkgutil import resolve_name
 
+from onlineauto.jit.ahead import kind_of
 from onlineauto.jit.cache import kernel_lock
 from onlineauto.jit.code import compile_program
 from onlineauto.jit.compiling import watch_compiling
@@ -23,11 +23,11 @@ from onlineauto.jit.packing import Packed
 def main() -> None:
     """Compile each program that no other process compiles."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    programs = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
+    programs = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     with watch_compiling(_show):
         for symbol, name, kinds in programs:
-            function, packed = resolve_name(name).py_func, Packed(kinds)
+            function, packed = resolve_name(name).py_func, Packed(tuple(map(kind_of, kinds)))
             with kernel_lock(symbol, wait=False) as free:
                 pass
             if free and symbol_of(function, packed) == symbol:  # the sources may have changed since

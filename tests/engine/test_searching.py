@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from onlineauto import Workspace
 from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.decisions import PredictWith, Remove, Rotate, Swap, Widen
-from onlineauto.engine.ensemble.combiner_kernels import new_variance
-from onlineauto.engine.ensemble.ensemble import make_ensemble, promote
+from onlineauto.engine.ensemble.ensemble import make_ensemble, new_variance, promote
 from onlineauto.engine.search.journal import End, Journal, decision_of, entry_of, read_journal
 from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.paired import ChampionTest

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
-import pickle
 import signal
 import sys
 import threading
 from io import BytesIO
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,9 @@ from onlineauto.estimators.adaptive_window import make_window
 from onlineauto.estimators.adaptive_window_kernels import clear, rises
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.jit import ahead, entry_kernel, prepare, worker
+from onlineauto.jit.fingerprint import symbol_of
 from onlineauto.jit.kernel import Kernel
-from onlineauto.jit.packing import pack
+from onlineauto.jit.packing import Packed, pack
 from tests.jit.scripts import compiled, finish, start
 from tests.waiting import until
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-    from onlineauto.jit.packing import Packed
 
 BANDIT = "shared |u a:1 b\n0:-1:0.5 |z c\n|z d\n\nshared |u a:2 e\n|z c\n0:0:0.5 |z d\n\n"
 SLOTS = "ccb shared |a x\nccb action |b y\nccb action |b z\nccb slot 0:-1:0.5 |\nccb slot |\n\n"
@@ -102,8 +103,12 @@ class Missing:
             patch.setattr(each, "_codes", {})
         patch.setenv("ONLINEAUTO_COMPILE_PROCESSES", "4")
 
-    def _run(self, n: int, words: bytes) -> None:
-        self.started.append((n, [name.partition(":")[2] for _, name, _ in pickle.loads(words)]))  # noqa: S301
+    def _run(self, n: int, listing: str) -> None:
+        programs = json.loads(listing)
+        self.started.append((n, [name.partition(":")[2] for _, name, _ in programs]))
+        for symbol, name, kinds in programs:
+            kernel = resolve_name(name).py_func
+            assert symbol_of(kernel, Packed(tuple(map(ahead.kind_of, kinds)))) == symbol
 
     def begin(self, owner: Owner) -> list[tuple[int, list[str]]]:
         """Plan the owner's programs, compile one, and return the processes with their programs."""
@@ -280,10 +285,9 @@ def test_a_process_does_not_compile_sources_that_have_changed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     window, _ = pack((make_window(),))
-    words = pickle.dumps(
-        [("another_symbol", "onlineauto.estimators.adaptive_window_kernels:clear", window.kinds)]
-    )
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=BytesIO(words)))
+    kinds = [ahead._words_of(each) for each in window.kinds]
+    listing = json.dumps([("another_symbol", "onlineauto.estimators.adaptive_window_kernels:clear", kinds)])
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=BytesIO(listing.encode())))
     monkeypatch.setattr(worker, "_end_with_input", lambda: None)
     monkeypatch.setattr(worker, "compile_program", lambda *_: pytest.fail("compiled"))
     handler = signal.getsignal(signal.SIGINT)

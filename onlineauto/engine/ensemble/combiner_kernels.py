@@ -85,8 +85,8 @@ if TYPE_CHECKING:
 UNSURE = 2.0
 """Variance of the constant and of weights that begin above 0, and the maximum of all later on."""
 
-_NEW = 0.5
-"""Variance of a weight of bandits that begins at 0."""
+NEW = 0.5
+"""Variance of a weight of bandits that begins at 0; `UNSURE` on single lines, whose scale may change."""
 
 OF_LEVEL = 0.25
 """Factor of a level as an input, which keeps the weight of the level nearer to 0 at first."""
@@ -106,12 +106,6 @@ _FIRST, _SOON = 512, 0.5
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
-
-
-@inline_kernel
-def new_variance(ensemble: Ensemble) -> float:
-    """Return the variance of a weight that begins at 0; labels of single lines may change their scale."""
-    return _NEW if ensemble.n_levels > 0 else UNSURE
 
 
 @inline_kernel
@@ -541,7 +535,7 @@ def learn_ensemble(
         cost = ensemble.range[0] + _scale_cost(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, learnt, cost)
-        leave_out_stopped(ensemble, buffers.members.scored, new_variance(ensemble))
+        leave_out_stopped(ensemble, buffers.members.scored, UNSURE if simple else NEW)
     _widen(ensemble, np.float64(label.cost))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import UNSURE, new_variance
+from onlineauto.engine.ensemble.combiner_kernels import NEW, UNSURE
 from onlineauto.engine.ensemble.inputs import (
     INPUTS_VERSION,
     inputs_state,
@@ -151,6 +151,11 @@ def able_scores(ensemble: Ensemble) -> dict[str, bool]:
             and can_work.get(needs.upon, True)
         )
     return can_work
+
+
+def new_variance(ensemble: Ensemble) -> float:
+    """Return the variance of a weight that begins at 0."""
+    return NEW if ensemble.n_levels else UNSURE
 
 
 def begin(ensemble: Ensemble) -> None:
