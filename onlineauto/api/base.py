@@ -386,7 +386,8 @@ class AutoModel:
         r"""Start with the champion of another model, including its weights, and return self.
 
         The champion predicts the same as in the other model, and the search continues from there. The
-        ensemble starts as a copy of the champion. This model must not have learnt anything yet.
+        ensemble starts with the champion and with `ridge`, which knows no action yet. This model must not
+        have learnt anything yet.
 
         Parameters
         ----------

@@ -10,6 +10,7 @@ process costs only time.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import threading
@@ -29,6 +30,7 @@ from onlineauto.jit.fingerprint import kernels_of, symbol_of
 from onlineauto.jit.packing import ArrayKind, Number, RecordKind, TupleKind
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from types import FunctionType
 
@@ -36,15 +38,16 @@ if TYPE_CHECKING:
 
     Program = tuple[FunctionType, Packed]
 
+_LOG = logging.getLogger("onlineauto")
 MOST = 4
-"""Maximum number of processes: more would wait for the largest program, which takes a third of the time."""
+"""Maximum number of processes: more would wait for the largest program, a third to a half of the work."""
 LEAST = 24
 """Number of kernels to compile from which another process is worth its start, one CPU second."""
 _PACKAGE = __name__.partition(".")[0]
 
 
 class Prepares(Protocol):
-    """Has programs."""
+    """An object that calls programs."""
 
     def prepare(self) -> None:
         """Ask for the addresses of the programs; while they are listed, all addresses are 0."""
@@ -57,8 +60,10 @@ class _OfThread(threading.local):
 
 
 _of_thread = _OfThread()
-_running: list[object] = []
-"""The processes that run, of this process."""
+_running: list[subprocess.Popen[bytes]] = []
+"""The processes that compile for this one now."""
+_of_parent: list[subprocess.Popen[bytes]] = []
+"""Those of the parent of a fork, which must not be waited for."""
 _plans: deque[weakref.ref[Prepares]] = deque(maxlen=1)
 
 
@@ -113,14 +118,21 @@ def processes() -> int:
     """Return the number of processes that compile: ``ONLINEAUTO_COMPILE_PROCESSES``, or that of cores.
 
     It is 1 if Python cannot be started again, because it is part of another program, and without file locks.
+    Cores are those that this process may use, by its affinity and by the limit of its control group.
     """
     alone = not Path(sys.executable or "").name.lower().startswith("python") or hasattr(sys, "frozen")
     if alone or sys.platform == "win32":
         return 1
-    with suppress(KeyError, ValueError):
-        return int(os.environ["ONLINEAUTO_COMPILE_PROCESSES"])
+    if asked := os.environ.get("ONLINEAUTO_COMPILE_PROCESSES"):
+        if asked.isdecimal():
+            return int(asked)
+        _LOG.warning("ONLINEAUTO_COMPILE_PROCESSES is %r, not a number: one process compiles", asked)
+        return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST)
+    with suppress(OSError, ValueError):  # ValueError: there is no limit
+        quota, period = map(int, Path("/sys/fs/cgroup/cpu.max").read_text().split())
+        cores = min(cores, quota // period)
+    return min(max(cores, 1), MOST)
 
 
 def _words_of(kind: Kind) -> Any:
@@ -177,7 +189,24 @@ def _attend(listing: str) -> None:
             for line in process.stdout:
                 report(*json.loads(line))
         finally:
-            _running.remove(process)
+            with suppress(ValueError):  # a child of a fork has none
+                _running.remove(process)
+    _LOG.debug("a compiling process has ended with %s", process.returncode)
+
+
+def _leave_to_parent() -> None:
+    """Let go of the compiling processes, in a child of a fork: they must end with the parent."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    for each in _running:
+        assert each.stdin is not None
+        os.dup2(null, each.stdin.fileno())
+    os.close(null)
+    _of_parent.extend(_running)
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _exists(symbol: str) -> bool:

@@ -158,6 +158,7 @@ def kernel_lock(symbol: str, *, wait: bool = True) -> Iterator[bool]:
     except OSError:
         yield False
         return
+    _handles.add(handle)
     try:
         held = False
         with suppress(OSError):
@@ -165,4 +166,19 @@ def kernel_lock(symbol: str, *, wait: bool = True) -> Iterator[bool]:
             held = True
         yield held
     finally:
+        _handles.remove(handle)
         os.close(handle)
+
+
+_handles: set[int] = set()
+"""The files of the locks that this process holds or waits for."""
+
+
+def _release_in_child() -> None:
+    """Close the files of locks, which a child of a fork shares with its parent."""
+    while _handles:
+        os.close(_handles.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_release_in_child)

@@ -7,6 +7,7 @@ process. The progress is written to standard output, a line of JSON for each ker
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -28,10 +29,11 @@ def main() -> None:
     with watch_compiling(_show):
         for symbol, name, kinds in programs:
             function, packed = resolve_name(name).py_func, Packed(tuple(map(kind_of, kinds)))
-            with kernel_lock(symbol, wait=False) as free:
-                pass
-            if free and symbol_of(function, packed) == symbol:  # the sources may have changed since
-                compile_program(function, packed, symbol)
+            with kernel_lock(f"{symbol}-ahead", wait=False) as mine:  # so that no other waits
+                with kernel_lock(symbol, wait=False) as free:
+                    pass
+                if mine and free and symbol_of(function, packed) == symbol:  # the sources may have changed
+                    compile_program(function, packed, symbol)
 
 
 def _show(*progress: str | int) -> None:
@@ -40,7 +42,7 @@ def _show(*progress: str | int) -> None:
 
 
 def _end_with_input() -> None:
-    sys.stdin.buffer.read()
+    os.read(0, 1)  # not `sys.stdin`, whose lock would make Python abort at its end
     signal.raise_signal(signal.SIGKILL)
 
 

@@ -196,6 +196,14 @@ def test_marginal_gain_prefers_short_jobs_and_divides_equally_between_equal_jobs
     assert divide(LEAST_REMAINING, 5) == [41, 59, 0]  # a stream that has kept up is the longest job
 
 
+def test_powers_of_many_ranks_do_not_overflow() -> None:
+    """The weight of rank k is that of k jobs less that of k - 1, of powers up to 40 ** 1,000."""
+    jobs = [linear(work, most_workers=99) for work in range(1, 41)]
+    policy = MarginalGain(Speeds({"linear": [1, 0, 0, 0, 0]}), least=0, short_first=0.999)
+    given = allocate(policy, Situation.of(jobs, {"CPU": 100}, places=40)).workers[0]
+    assert given[0] == given.max()
+
+
 def test_the_unit_of_work_does_not_matter_to_the_default_policy() -> None:
     """Speeds are learnt online; the network of the package takes 20 to 40 % longer with 1,000 units."""
     one, thousand = (mean_time(UntilKnown(), renamed(3, units=units), 3) for units in (1.0, 1000.0))

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 from io import BytesIO
@@ -29,7 +30,6 @@ from tests.jit.scripts import compiled, finish, start
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
 
 
@@ -296,3 +296,42 @@ def test_a_process_does_not_compile_sources_that_have_changed(
     finally:
         signal.signal(signal.SIGINT, handler)
     assert capsys.readouterr().out == ""
+
+
+def test_a_process_ends_well_while_its_input_is_open(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "onlineauto.jit.worker"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"ONLINEAUTO_CACHE_DIR": str(tmp_path)},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"[]\n")
+        process.stdin.flush()
+        assert (process.wait(), process.stderr.read()) == (0, b"")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_lets_go_of_the_processes_and_of_locks(tmp_path: Path) -> None:
+    text = """
+from onlineauto.jit import cache
+ahead.begin()
+until(workers)
+child = os.fork()
+if child == 0:
+    os._exit(compiling_processes() - 1 + len(cache._handles))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+until(lambda: not workers())
+"""
+    out, err = finish(script(text, tmp_path))
+    assert (out.splitlines(), err) == (["imported", "0"], "")
+
+
+@pytest.mark.parametrize(("asked", "processes"), [("3", 3), ("1", 1), ("0", 0), ("-5", 1), ("abc", 1)])
+def test_the_number_of_processes_is_asked_for(
+    asked: str, processes: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ONLINEAUTO_COMPILE_PROCESSES", asked)
+    assert ahead.processes() == processes
+    assert (f"{asked!r}, not a number" in caplog.text) == (not asked.isdecimal())

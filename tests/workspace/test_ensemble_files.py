@@ -165,7 +165,8 @@ def test_a_model_of_the_ensemble_may_go_on_with_the_champion_and_come_back(
     again = Workspace.load(third.getvalue(), predict_with="ensemble")
     assert ensemble_of(again).on
     assert not ensemble_of(again).serves
-    assert ensemble_of(again).weights.sum() == 1.0
+    weights = ensemble_of(again).weights
+    assert (weights[0], weights.sum()) == (0.5 if options is BANDIT else 1.0, 1.0)
     assert ensemble_of(again.fit(stream())).serves
 
 

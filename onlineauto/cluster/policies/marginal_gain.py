@@ -88,7 +88,8 @@ class MarginalGain(Modelled):
         left = np.where(works, situation.remaining * alone, np.inf)
         rank = _descending_rank(np.where(situation.valid, left, -1.0))
         e = 1 / (1 - self.short_first)
-        return np.asarray(alone**self.power * (rank**e - (rank - 1) ** e) ** (1 / e))
+        # (rank**e - (rank - 1)**e) ** (1 / e), without powers that overflow
+        return np.asarray(alone**self.power * rank * (1 - (1 - 1 / rank) ** e) ** (1 / e))
 
     def _gain(
         self, situation: Situation, before: Floats, weight: Floats, workers: int, servers: int

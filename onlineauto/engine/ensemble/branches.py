@@ -120,8 +120,8 @@ def merge_squares(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weights merged by least squares, and their covariance, symmetric to the last bit.
 
-    No variance exceeds `initial_variance`. If rounding leaves less information about a direction than before
-    the first event, the weights have no component in that direction.
+    No variance exceeds `initial_variance`. If rounding leaves less information about a direction than that
+    variance has, the weights have no component in that direction.
     """
     information = merge_statistic(base.information, [each.information for each in ends], parts)
     products = merge_statistic(base.products, [each.products for each in ends], parts)

@@ -270,7 +270,7 @@ def drop_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
     copy = ensemble._replace(weights=ensemble.weights.copy(), spread=ensemble.spread.copy())
     can_work = able_scores(ensemble._replace(members=ensemble.members._replace(inputs=inputs)))
     for at, name in enumerate(names_of(ensemble), _first_weight(ensemble)):
-        if not can_work[name]:
+        if not can_work[name] and np.count_nonzero(copy.spread[at]) > 1:  # else it has not worked yet
             _leave_out(copy.weights, copy.spread, new_variance(ensemble), *_indices(ensemble, at))
     return copy
 
