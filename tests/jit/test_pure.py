@@ -62,11 +62,11 @@ def test_every_program_is_run_with_bounds_checks() -> None:
         "import json\n"
         "from onlineauto.cli.machine.warmup import warm_up\n"
         "from onlineauto.jit import code\n"
-        "symbol, loaded = code._symbol, set()\n"
+        "symbol, loaded = code.symbol_of, set()\n"
         "def noted(function, packed):\n"
         "    loaded.add(function.__qualname__)\n"
         "    return symbol(function, packed)\n"
-        "code._symbol = noted\n"
+        "code.symbol_of = noted\n"
         "warm_up()\n"
         "print(json.dumps(sorted(loaded)))\n"
     )

@@ -231,8 +231,8 @@ from tests.waiting import until
 from onlineauto.workspace.options import REGISTRY
 
 loaded = []
-symbol = code._symbol
-code._symbol = lambda function, packed: loaded.append(function.__qualname__) or symbol(function, packed)
+symbol = code.symbol_of
+code.symbol_of = lambda function, packed: loaded.append(function.__qualname__) or symbol(function, packed)
 configuration = REGISTRY.parse("--cb_explore_adf --automl 4 --bit_precision 12")
 loop = Loop(sys.argv[1], configuration, every=Every(publish=0.0))
 warm_up(loop.learner.workspace.configuration)
