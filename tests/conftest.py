@@ -99,6 +99,7 @@ QUICK = (
     "tune/test_searchers.py",
     "tune/test_spaces.py",
     "tune/test_study.py",
+    "tune/test_syne_tune_sequences.py",
     "workspace/test_given_options.py",
     "workspace/test_one_event.py",
     "workspace/test_rules.py",

@@ -1,69 +1,22 @@
-"""Brackets: the golden trace, the soak of many open brackets, and what is refused."""
+"""Brackets: failed trials, equal losses, the order of open brackets, and what is refused."""
 
 from __future__ import annotations
 
 import json
 from math import nan
-from random import Random
 
 import pytest
 
 from onlineauto.tune.schedulers.bracket import Bracket, RungSlot, best_slots
-from onlineauto.tune.schedulers.brackets import Brackets, Slot
+from onlineauto.tune.schedulers.brackets import Brackets
 from onlineauto.tune.schedulers.rungs import geometric
 
 RUNGS = [(9, 1), (4, 3), (1, 9)]
-FIRST = [3.0, 5.0, 1.0, 4.0, 9.0, 6.0, 2.0, 7.0, 8.0]
 
 
 def handed_out(bracket: Bracket, count: int) -> list[RungSlot]:
     rung_slots = [bracket.next_slot() for _ in range(count)]
     return [rung_slot for rung_slot in rung_slots if rung_slot is not None]
-
-
-def test_the_golden_trace() -> None:
-    bracket = Bracket(RUNGS)
-
-    def fills(rung_slots: list[RungSlot]) -> list[list[int] | None]:
-        return [bracket.on_result(rung_slot, FIRST[rung_slot.slot]) for rung_slot in rung_slots]
-
-    def begins(count: int) -> list[RungSlot]:
-        rung_slots = handed_out(bracket, count)
-        for rung_slot in rung_slots:
-            assert rung_slot.trial is None
-            bracket.assign(rung_slot, rung_slot.slot)
-        return rung_slots
-
-    rung_slots = begins(3)
-    assert [rung_slot.slot for rung_slot in rung_slots] == [0, 1, 2]
-    assert bracket.pending == 3
-    assert fills(rung_slots) == [None, None, None]
-    assert bracket.pending == 0
-    pending = begins(3)
-    assert bracket.pending == 3
-    assert fills(pending[:2]) == [None, None]
-    assert bracket.pending == 1
-    pending = [pending[2], *begins(3)]
-    assert bracket.pending == 4
-    assert fills(pending[:2]) == [None, None]
-    assert bracket.pending == 2
-    assert bracket.next_slot() is None
-    assert fills(pending[2:]) == [None, [1, 4, 5, 7, 8]]
-    rung_slots = handed_out(bracket, 9)
-    assert [rung_slot.trial for rung_slot in rung_slots] == [2, 6, 0, 3]
-    assert {rung_slot.level for rung_slot in rung_slots} == {3}
-    losses = [3.1, 3.0, 2.9, 3.0]
-    assert [bracket.on_result(*each) for each in zip(rung_slots, losses, strict=True)] == [
-        None,
-        None,
-        None,
-        [2, 3, 6],
-    ]
-    (last,) = handed_out(bracket, 9)
-    assert (last.trial, last.level) == (0, 9)
-    assert bracket.on_result(last, 1.0) is None
-    assert bracket.is_complete
-    assert bracket.next_slot() is None
 
 
 def test_only_pending_slots_are_filled() -> None:
@@ -96,42 +49,6 @@ def test_a_rung_that_fails_as_a_whole_ends_its_bracket() -> None:
 
 def test_of_equal_losses_the_first_slot_is_better() -> None:
     assert best_slots([2.0, 1.0, nan, 1.0, None, 2.0], 3) == [1, 3, 0]
-
-
-def test_the_soak_of_many_brackets() -> None:
-    system = geometric(2, 200, 3, 6)
-    brackets = Brackets(system)
-    random = Random(31415927)
-    waiting: list[Slot] = []
-    trials = 0
-    for _ in range(5000):
-        for _ in range(4):
-            slot = brackets.next_slot()
-            assert slot is not None
-            assert slot.rung_slot.level in {level for _, level in system[slot.bracket % 6]}
-            if slot.rung_slot.trial is None:
-                brackets[slot.bracket].assign(slot.rung_slot, trials)
-                trials += 1
-            waiting.append(slot)
-        for slot in waiting[:3]:
-            brackets.on_result(slot, random.random())
-        del waiting[:3]
-        assert pending(brackets) == counted(waiting)
-        if len(waiting) >= 200:
-            random.shuffle(waiting)
-            for slot in waiting:
-                brackets.on_result(slot, random.random())
-            waiting.clear()
-            assert not pending(brackets)
-
-
-def pending(brackets: Brackets) -> dict[int, int]:
-    return {number: count for number, count in brackets.pending.items() if count}
-
-
-def counted(slots: list[Slot]) -> dict[int, int]:
-    numbers = [slot.bracket for slot in slots]
-    return {number: numbers.count(number) for number in set(numbers)}
 
 
 def test_the_primary_bracket_is_the_first_that_is_not_complete() -> None:

@@ -1,4 +1,4 @@
-"""DEHB: its arithmetic, and the defects of its peers, (a) to (k), each pinned to what is right."""
+"""DEHB: its strategies, and the defects of its peers, (a) to (k), each pinned to what is right."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from onlineauto.tune import Categorical, Float, Int, Setting, Space, State, Stud
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.evolution.differential_evolution import (
     STRATEGIES,
-    crossover,
-    mask,
     mutant,
     offspring,
 )
@@ -53,34 +51,6 @@ def asked(scheduler: Dehb, searcher: Searcher, count: int) -> list[Suggestion]:
 
 def loss_of(job: Suggestion) -> float:
     return sum((float(str(value)) - 0.3) ** 2 for value in job.config.values()) + 1 / job.resource
-
-
-@pytest.mark.parametrize(("factor", "fill"), [(0.5, 0.2), (0.75, 0.3), (0.1, 0.4)])
-def test_a_mutant_is_repaired_where_it_leaves_the_cube(factor: float, fill: float) -> None:
-    space = Space({"n": Int(0, 5), "word": Categorical(["a", "b", "c"])})
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        parents = [space.encode(space.decode(rng.random(space.width))) for _ in range(3)]
-        moved = (parents[1] - parents[2]) * factor + parents[0]
-        expected = [fill if each < 0 or each > 1 else each for each in moved]
-        assert mutant(parents, factor, np.full(space.width, fill)).tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("rate", "drawn", "forced", "expected"),
-    [
-        (0.5, [0.45, 0.7], 1, [True, False]),
-        (0.2, [0.45, 0.1], 0, [False, True]),
-        (0.1, [0.15, 0.55], 0, [True, False]),
-    ],
-)
-def test_a_word_is_crossed_as_one_block(
-    rate: float, drawn: list[float], forced: int, expected: list[bool]
-) -> None:
-    chosen = mask(rate, drawn, forced)
-    assert chosen.tolist() == expected
-    crossed = crossover(np.zeros(4), np.ones(4), chosen, [1, 3])
-    assert crossed.tolist() == [float(expected[0])] + [float(expected[1])] * 3
 
 
 @pytest.mark.parametrize("variant", ["population", "slots"])

@@ -1,4 +1,4 @@
-"""Rung systems: the golden values of the template, and laws."""
+"""Rung systems: the values of Syne Tune and of hpbandster, and laws."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GEOMETRIC = {
 
 
 @pytest.mark.parametrize("ladder", GEOMETRIC)
-def test_geometric_brackets_are_those_of_the_template(ladder: tuple[int, int, int]) -> None:
+def test_geometric_brackets_are_those_of_syne_tune(ladder: tuple[int, int, int]) -> None:
     assert geometric(*ladder) == GEOMETRIC[ladder]
 
 

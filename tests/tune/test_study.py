@@ -381,6 +381,7 @@ def test_parts_of_ones_own() -> None:
         ({"max_trials": 0}, "max_trials = 0"),
         ({"retries": -1}, "retries = -1"),
         ({"lease": 0}, "lease = 0"),
+        ({"lease": -1}, "lease = -1"),
         ({"lease": nan}, "lease = nan"),
         ({"max_resource": 1}, "one rung"),
         ({"seed": "x"}, "seed = 'x': give a whole number"),

@@ -16,6 +16,7 @@ from onlineauto.errors import OptionError
 optuna = pytest.importorskip("optuna")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Optuna: what is experimental there
 
+from optuna.storages._heartbeat import BaseHeartbeat, is_heartbeat_enabled  # noqa: E402
 from optuna.testing.pytest_storages import StorageTestCase  # noqa: E402
 
 from onlineauto.tune.optuna_storage import StoreBackend, optuna_storage  # noqa: E402
@@ -57,6 +58,18 @@ class TestPostgres(StorageTestCase):
 def test_a_study_that_is_not_of_optuna_is_refused(url: str) -> None:
     with pytest.raises(OptionError, match="not a log of Optuna"):
         StoreBackend(new_store(url))
+
+
+def test_the_heartbeat_of_optuna_does_not_apply(url: str) -> None:
+    """A trial whose worker has ended stays running, as in every `JournalStorage`."""
+    storage = optuna_storage(url)
+    assert not isinstance(storage, BaseHeartbeat)
+    assert not is_heartbeat_enabled(storage)
+    study = optuna.create_study(storage=storage)
+    study.ask()
+    optuna.storages.fail_stale_trials(study)
+    study.optimize(lambda _: 1.0, n_trials=1)
+    assert [trial.state.name for trial in study.trials] == ["RUNNING", "COMPLETE"]
 
 
 def test_waiting_trials_are_given_to_one_worker_each(url: str) -> None:
