@@ -28,6 +28,8 @@ _NAME: Final = "optuna"
 def optuna_storage(url: str, *, name: str = _NAME) -> JournalStorage:
     """Return a storage for ``optuna.create_study(storage=…)``.
 
+    Optuna's heartbeat is for its SQL storage only: here, the trial of a killed worker stays RUNNING.
+
     >>> from tempfile import TemporaryDirectory
     >>> import optuna
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
