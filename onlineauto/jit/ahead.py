@@ -189,9 +189,8 @@ def _attend(listing: str) -> None:
             for line in process.stdout:
                 report(*json.loads(line))
         finally:
-            with suppress(ValueError):  # a child of a fork has none
-                _running.remove(process)
-    _LOG.debug("a compiling process has ended with %s", process.returncode)
+            _running.remove(process)
+            _LOG.debug("a compiling process ends with %s", process.poll())
 
 
 def _leave_to_parent() -> None:
