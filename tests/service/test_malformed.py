@@ -158,6 +158,7 @@ async def pelted_directly(app: Application, count: int, seed: int) -> dict[int, 
         assert status < 500, (path, body, answer)
         if number % 64 == 0:
             await asyncio.sleep(0)
+    protocol.connection_lost(None)
     return statuses
 
 
