@@ -312,7 +312,7 @@ def test_a_process_ends_well_while_its_input_is_open(tmp_path: Path) -> None:
         assert (process.wait(), process.stderr.read()) == (0, b"")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no os.fork")
 def test_a_fork_lets_go_of_the_processes_and_of_locks(tmp_path: Path) -> None:
     text = """
 from onlineauto.jit import cache

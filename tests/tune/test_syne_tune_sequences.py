@@ -227,33 +227,24 @@ def test_two_rounds_of_hyperband() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ladder", "expected"),
+    ("fails", "ladder", "expected"),
     [
-        ((1, 9, 3), ["2640a7090894a69b", "09f097b4301f8d2a", "f03d3275ba34aa5f"]),
-        ((1, 81, 3), ["69bc91634a849cb0", "2ad0c598072b86d6", "92d212f0b051bfd1"]),
-        ((1, 10, 2), ["09bb47fc2eb5da11", "e5b439da554a2f72", "ac5dfda833637a09"]),
-        ((2, 200, 3), ["47a5d9c630da9b50", "c8029babbf88b4f3", "bfe8e57f3ca83782"]),
-        ((1, 64, 4), ["1fbd593430d89a85", "bf8ac36bbc8561e1", "83ac5c46eacd6314"]),
+        (no_failure, (1, 9, 3), ["2640a7090894a69b", "09f097b4301f8d2a", "f03d3275ba34aa5f"]),
+        (no_failure, (1, 81, 3), ["69bc91634a849cb0", "2ad0c598072b86d6", "92d212f0b051bfd1"]),
+        (no_failure, (1, 10, 2), ["09bb47fc2eb5da11", "e5b439da554a2f72", "ac5dfda833637a09"]),
+        (no_failure, (2, 200, 3), ["47a5d9c630da9b50", "c8029babbf88b4f3", "bfe8e57f3ca83782"]),
+        (no_failure, (1, 64, 4), ["1fbd593430d89a85", "bf8ac36bbc8561e1", "83ac5c46eacd6314"]),
+        (a_tenth, (1, 9, 3), ["7c1b20289ef6fe2a", "f617a0f5b7ef90a0", "7f2e3126f6ce995c"]),
+        (a_tenth, (1, 81, 3), ["32a7c40f04ee0b35", "cd49c1bf15bc5486", "8ad688cc9528913f"]),
+        (a_tenth, (1, 10, 2), ["1cf5a04d152fce4e", "8b6b695a013e5ce5", "e50a4e37cf4102c5"]),
+        (a_tenth, (2, 200, 3), ["c8421e18d90937dc", "429e568f1068e320", "7da13b3a42ef157f"]),
+        (a_tenth, (1, 64, 4), ["c8ee78b6ae42ae82", "0065ba718a55c192", "fa333dd1e03c7445"]),
     ],
 )
-def test_400_jobs_of_hyperband(ladder: tuple[int, int, int], expected: list[str]) -> None:
-    assert [digest(hyperband_rows(400, ladder, workers, no_failure)[0]) for workers in (1, 4, 30)] == expected
-
-
-@pytest.mark.parametrize(
-    ("ladder", "expected"),
-    [
-        ((1, 9, 3), ["7c1b20289ef6fe2a", "f617a0f5b7ef90a0", "7f2e3126f6ce995c"]),
-        ((1, 81, 3), ["32a7c40f04ee0b35", "cd49c1bf15bc5486", "8ad688cc9528913f"]),
-        ((1, 10, 2), ["1cf5a04d152fce4e", "8b6b695a013e5ce5", "e50a4e37cf4102c5"]),
-        ((2, 200, 3), ["c8421e18d90937dc", "429e568f1068e320", "7da13b3a42ef157f"]),
-        ((1, 64, 4), ["c8ee78b6ae42ae82", "0065ba718a55c192", "fa333dd1e03c7445"]),
-    ],
-)
-def test_400_jobs_of_hyperband_of_which_a_tenth_fails(
-    ladder: tuple[int, int, int], expected: list[str]
+def test_400_jobs_of_hyperband(
+    fails: Callable[[int], bool], ladder: tuple[int, int, int], expected: list[str]
 ) -> None:
-    assert [digest(hyperband_rows(400, ladder, workers, a_tenth)[0]) for workers in (1, 4, 30)] == expected
+    assert [digest(hyperband_rows(400, ladder, workers, fails)[0]) for workers in (1, 4, 30)] == expected
 
 
 def test_failed_trials_are_promoted_by_syne_tune_only() -> None:

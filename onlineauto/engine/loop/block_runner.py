@@ -174,7 +174,7 @@ class BlockRunner:
                 and layout.interactions is interactions
             ):
                 return last
-        parts = Parts(learner.task, learner.rule, learner.model, live, screen)
+        parts = self._parts()
         self._predicting = made = Predicting.of(layout, parts, self.slot_finder)
         return made
 
@@ -234,12 +234,15 @@ class BlockRunner:
 
     def prepare(self) -> None:
         """Compile or load the machine code for learning a block; `plan` lists the programs by this."""
-        learner, searching = self._learner, self._searching
         if self._decides:
-            searching.prepare(learner.model)
+            self._searching.prepare(self._learner.model)
+        self._memory.prepare(self._semantics.run_events, self._layout, self._parts())
+
+    def _parts(self) -> Parts:
+        """Return the current parts of the model and of the search that the loop uses."""
+        learner, searching = self._learner, self._searching
         live, screen = searching.live_configs.arrays, searching.screening.screen
-        parts = Parts(learner.task, learner.rule, learner.model, live, screen)
-        self._memory.prepare(self._semantics.run_events, self._layout, parts)
+        return Parts(learner.task, learner.rule, learner.model, live, screen)
 
     def begin_again(self) -> None:
         """Reset the model and the evidence; the search continues."""

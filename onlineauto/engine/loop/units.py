@@ -43,6 +43,7 @@ NO_STREAM = Stream(
     room=0,
     slots=NO_SLOTS,
 )
+"""A stream without events, of the same kinds as all others."""
 NO_RESULTS = Results(
     np.zeros(0, ROW),
     np.zeros(0, np.int32),
@@ -50,7 +51,7 @@ NO_RESULTS = Results(
     np.zeros(0, np.uint64),
     np.zeros(0, bool),
 )
-"""A stream without events, and its results: of the same kinds as all others."""
+"""The results of that stream."""
 _CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
 _ZERO = np.float32(0)
