@@ -143,7 +143,7 @@ class AutoModel:
     def champion(self) -> Champion:
         r"""The best single live config: its interactions, its learning rate, and its reward.
 
-        It predicts until the ensemble is proved better, and always with ``predict_with="champion"``.
+        It predicts until the ensemble leads or is proved better, and always with ``predict_with="champion"``.
 
         >>> from onlineauto import AutoML
         >>> event = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Champion:
     """The best single live config; without a search, the only config.
 
-    It predicts until the ensemble is proved better, and always with ``--predict_with champion``.
+    It predicts until the ensemble leads or is proved better, and always with ``--predict_with champion``.
 
     Attributes
     ----------

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from onlineauto.engine.ensemble.combiner_kernels import OF_LEVEL
+from onlineauto.engine.ensemble.ensemble import predicts
 from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.errors import OptionError
@@ -143,7 +144,7 @@ def _explain_scored(scored: Scored, names: LineNames) -> Explanation:
     cells = len(context.model.weights)
     model = _Model(scored.layout, _Learner(_Shape(cells), context.task), scored.semantics)
     examples = list(NamedExamples(model, names, most=_MOST).examples_of(scored.block))  # type: ignore[arg-type]
-    serves = ensemble.serves and ensemble.range[1] > ensemble.range[0]
+    serves = predicts(ensemble) and ensemble.range[1] > ensemble.range[0]
     terms = _Terms(scored, examples, names, serves=serves)
     actions = []
     for action in range(len(examples)):

@@ -86,7 +86,7 @@ CASES = [
     case("a budget", lambda: odd(500, numbers=2), "rest", member_budget=6.0),
     case("a small budget", lambda: odd(300, numbers=2), "all rest", member_budget=0.02),
     case("many actions and a budget", lambda: odd(150, actions=36), "rest", "joint", member_budget=1.0),
-    case("losses decide", lambda: odd(500, numbers=1), "stack", champion_test="loss"),
+    case("losses decide", lambda: odd(500, numbers=1), "leads", "stack", champion_test="loss"),
     case("rewards decide", lambda: odd(900, numbers=1), "stack", champion_test="reward"),
     case(
         "lines",
@@ -193,11 +193,12 @@ def test_the_ensemble_does_what_its_twin_does(case: Case) -> None:
         own = twin.scores(choice, live)
         used = [True] if twin.members is None else [*(not rests for rests in twin.members.rests), True]
         scored = slice(None) if twin.scores_all or choice.logged is None else [choice.logged.action]
+        happened |= {"leads"} if twin.predicts and not twin.serves else set()
         happened |= set() if twin.scores_all else {"sparing"}
         happened |= {"slow"} if twin.squares.keeps > 1 - 0.2 * (1 - KEEPS) else set()
-        if twin.serves or choice.logged is not None:
+        if twin.predicts or choice.logged is not None:
             close(score[scored, -len(own[0]) :][:, used], np.asarray(own)[scored][:, used], reach)
-        if twin.serves:
+        if twin.predicts:
             ours = score[:, -1]
             if single:
                 labels = [*twin.labels, *([choice.logged.cost] if choice.logged else [])]

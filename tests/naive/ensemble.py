@@ -32,6 +32,7 @@ LEANING, UNSURE, NEW = 0.25, 2.0, 0.5
 EXPLAINED, SLOWEST = 0.2, 0.05
 OF_LEVEL, LEAST_NOISE, YOUNG, LATEST = 0.25, 0.02, 64, 2000
 FIRST, SOON = 512, 0.5
+LEADS = 0.5
 
 
 @dataclass(frozen=True)
@@ -207,9 +208,22 @@ class Ensemble:
         return found
 
     @property
+    def predicts(self) -> bool:
+        """Does the ensemble predict? It does once it is proved, and on bandits while it leads."""
+        if self.serves or self.single or not self.asks_losses or not self.draws.tell_of_actions:
+            return self.serves
+        losses = self.by_loss.better >= (1 / (LEADS * self.by_loss.share)) ** self.draws.events
+        return losses and self.is_fair and self.by_reward.worse < (1 / LEANING) ** self.draws.events
+
+    @property
+    def is_fair(self) -> bool:
+        """Do propensity-weighted losses agree by one standard error?"""
+        return self.single or sum(self.fair) >= math.sqrt(sum(each**2 for each in self.fair))
+
+    @property
     def scores_all(self) -> bool:
         """Does it score all actions of the next event to be learnt? Else the logged one alone."""
-        if self.serves or not self.asks_losses or self.members is None or self.members.joint is None:
+        if self.predicts or not self.asks_losses or self.members is None or self.members.joint is None:
             return True
         return self.n_learnt < FIRST or self.by_loss.better >= 1 / SOON or is_one_in_eight(self.n_learnt)
 
@@ -335,7 +349,6 @@ class Ensemble:
         of_rewards, of_losses, leaning = (
             each**self.draws.events for each in (of_rewards, of_losses, 1 / LEANING)
         )
-        fair = self.single or sum(self.fair) >= math.sqrt(sum(each**2 for each in self.fair))
         if self.serves:
             if rewards.worse >= of_rewards:
                 return "champion by reward"
@@ -343,5 +356,5 @@ class Ensemble:
             return "champion by loss" if losses.worse >= of_losses and leans else None
         if rewards.better >= of_rewards:
             return "stack by reward"
-        leans = not fair or rewards.worse >= leaning
+        leans = not self.is_fair or rewards.worse >= leaning
         return "stack by loss" if losses.better >= of_losses and not leans else None

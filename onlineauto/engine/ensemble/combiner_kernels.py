@@ -18,6 +18,9 @@ still unknown.
 Two tests compare the ensemble with the champion, like a challenger with the champion: by rewards, and by
 losses on logged actions. On single lines the ensemble is compared with the mix, by losses.
 
+A proof takes hundreds of events, and meanwhile the champion may predict far worse. So the ensemble of a
+bandit also predicts while it *leads*: while losses would prove it at a level of 1/2.
+
 Events of bandits are weighted by the square root of their propensity weight when they are learnt. With the
 whole weight few events would count, if the policy logged most actions seldom. The test of losses weights
 events by the rarity of their action, which needs fewer events. But the propensity-weighted losses must lean
@@ -103,6 +106,9 @@ first number on, and never slower than by the second multiple of that."""
 
 _FIRST, _SOON = 512, 0.5
 
+_LEADS = 0.5
+"""Level at which losses must prove that the ensemble of a bandit predicts better, for it to lead."""
+
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
@@ -112,6 +118,12 @@ _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
 def ensemble_column(buffers: Buffers) -> int:
     """Return the column of the ensemble's scores."""
     return int(buffers.score.shape[1] - 1)
+
+
+@inline_kernel
+def predicts(ensemble: Ensemble) -> bool:
+    """Return whether predictions are the ensemble's: it is proved, or leads."""
+    return bool(ensemble.serves or ensemble.test.leads[0] > 0)
 
 
 @inline_kernel
@@ -163,7 +175,7 @@ def scores_all(live: Live) -> bool:
     """
     ensemble = live.ensemble
     members = ensemble.members
-    if ensemble.serves or not live.tests.by_loss or len(members.rests) == 0 or not joins(members.inputs):
+    if predicts(ensemble) or not live.tests.by_loss or len(members.rests) == 0 or not joins(members.inputs):
         return True
     soon = live.tally[Tally.LEARNT] < _FIRST or is_better(ensemble.test.loss, _SOON)
     return bool(soon or is_one_in_eight(live))
@@ -288,7 +300,7 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
     run, score = run_on(context, stream), context.buffers.score
     ensemble, column = run.live.ensemble, ensemble_column(context.buffers)
     begin, end = 0, actions.n
-    if not ensemble.serves:
+    if not predicts(ensemble):
         if not learns:
             return
         if not scores_all(run.live):
@@ -430,11 +442,25 @@ def _test_rewards(
 
 
 @inline_kernel
+def _predicts_better(live: Live, simple: bool, level: float) -> bool:
+    """Return whether losses prove at `level` that the ensemble predicts better than the champion.
+
+    For bandits, propensity-weighted losses must agree by one standard error, and rewards must not lean the
+    other way.
+    """
+    test, draws = live.ensemble.test, live.statistics.draws
+    many = events_per_draw(draws)
+    better = live.tests.by_loss and tell_of_actions(draws)
+    better = better and is_better(test.loss, level_per_draw(level * share(test.loss_spread), many))
+    better = better and (simple or test.fair[0] >= math.sqrt(test.fair[1]))
+    return bool(better and not is_worse(test.pair, level_per_draw(LEANING, many)))
+
+
+@inline_kernel
 def _verdict(live: Live, simple: bool) -> int:
     """Return the signal of a verdict that would change what predicts; else `LoopSignal.BLOCK_END`.
 
     A loss verdict against the ensemble needs rewards that lean against it too; single lines have no rewards.
-    A loss verdict for the ensemble needs propensity-weighted losses that agree by one standard error.
     """
     tests, statistics = live.tests, live.statistics
     ensemble, by_reward, by_loss = live.ensemble, tests.by_reward, tests.by_loss
@@ -455,13 +481,18 @@ def _verdict(live: Live, simple: bool) -> int:
         )
     if by_reward and is_better(test.pair, level_of_rewards):
         return LoopSignal.ENSEMBLE_EARNS
-    predicts = by_loss and is_better(test.loss, level_of_losses)
-    predicts = predicts and (simple or test.fair[0] >= math.sqrt(test.fair[1]))
-    return (
-        LoopSignal.ENSEMBLE_PREDICTS
-        if predicts and not is_worse(test.pair, leaning)
-        else LoopSignal.BLOCK_END
-    )
+    proved = _predicts_better(live, simple, level * (0.5 if by_reward else 1.0))
+    return LoopSignal.ENSEMBLE_PREDICTS if proved else LoopSignal.BLOCK_END
+
+
+@inline_kernel
+def _note_lead(live: Live) -> None:
+    """Note whether the ensemble of a bandit leads, and since which event."""
+    leads = live.ensemble.test.leads
+    if live.ensemble.n_levels == 0 or not _predicts_better(live, False, _LEADS):
+        leads[0] = 0
+    elif leads[0] == 0:
+        leads[0] = live.tally[Tally.EVENTS]
 
 
 @kernel
@@ -531,6 +562,7 @@ def learn_ensemble(
             if not simple:
                 _test_rewards(run, score, actions.n, column, label, weight)
         cursor[Cursor.SIGNAL] = _verdict(live, simple)
+        _note_lead(live)
         _learn_weights(run, actions, action, learnt, ranking, buffers)
         cost = ensemble.range[0] + _scale_cost(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:

@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _PREDICTS = ("weights", "range")
-_LEARNS = ("spread", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates", "error", "costs")
+_LEARNS = (
+    *("spread", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates", "leads"),
+    *("error", "costs"),
+)
 """Arrays in a model file: those that predictions need, and those that only learning needs."""
 
 _PARTS_OF_V0_1 = {"features": "linear", "waves": "waves", "crosses": "crosses", "layer": "layer"}
@@ -97,6 +100,7 @@ def make_ensemble(
             policies=np.zeros((2, POLICY_SIZE)),
             level=np.zeros(1),
             updates=np.zeros(1, np.int64),
+            leads=np.zeros(1, np.int64),
         ),
         members=Members(
             inputs=make_inputs(on=bool(members)),
@@ -340,23 +344,30 @@ def test_anew(ensemble: Ensemble, level: float) -> None:
     ensemble.test.level[0] = level
 
 
+def predicts(ensemble: Ensemble) -> bool:
+    """Return whether predictions are the ensemble's: it is proved, or leads. Kernels have their own copy."""
+    return ensemble.serves or int(ensemble.test.leads[0]) > 0
+
+
 def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
     """Return an ensemble of the live configs `live` that shares arrays and can only predict.
 
-    Arrays that only learning needs are empty.
+    Arrays that only learning needs are empty. If the ensemble leads, it predicts from now on.
     """
+    nothing = EnsembleTest._make(np.zeros((0,) * each.ndim, each.dtype) for each in ensemble.test)
     constant, states = constant_of(ensemble), states_of(ensemble)
     retained = [*live, *range(_first_weight(ensemble), constant)]
     levels = [constant + 1 + at for at in retained] if ensemble.n_levels else []
     small = [member.to_predict(state) for member, state in zip(states.members, states.records, strict=True)]
     return ensemble._replace(
+        serves=predicts(ensemble),
         n_levels=len(levels),
         weights=ensemble.weights[[*retained, constant, *levels]] if ensemble.on else ensemble.weights,
         spread=np.zeros((0, 0)),
         error=np.zeros(0),
         costs=np.zeros(0),
         scratch=np.zeros((0, 0)),
-        test=EnsembleTest._make(np.zeros((0,) * each.ndim, each.dtype) for each in ensemble.test),
+        test=nothing._replace(leads=np.zeros(1, np.int64)),
         members=ensemble.members._replace(
             inputs=inputs_to_predict(ensemble.members.inputs),
             states=MemberStates(states.members, small).array,
@@ -419,10 +430,10 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
     stored = _of_this_version(stored)
     names = stored["scores"].convert(list[str])
     for name in _stored_names(ensemble):
-        if name == "costs" and stored["version"].count() < 2:
+        if (name == "costs" and stored["version"].count() < 2) or (name == "leads" and name not in stored):
             continue
         array, part = _arrays_of(ensemble)[name], stored[name]
-        if name == "updates":
+        if name in ("updates", "leads"):
             array[...] = part.counts(array.shape)
         elif name in ("range", "error", "costs"):
             array[...] = part.finite(np.float64, array.shape)

@@ -120,6 +120,7 @@ def _merge_tests(base: EnsembleTest, ends: Sequence[EnsembleTest], *, floor: boo
         policies=np.array([merge_sums(first, rest) for first, *rest in policies]),
         level=base.level.copy(),
         updates=base.updates + sum(end.updates - base.updates for end in ends),
+        leads=base.leads.copy(),
     )
 
 

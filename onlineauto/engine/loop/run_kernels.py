@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import ensemble_column
+from onlineauto.engine.ensemble.combiner_kernels import ensemble_column, predicts
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.keep_kernels import keep_weight, weigh
 from onlineauto.engine.event.origin_kernels import finds_origin
@@ -108,12 +108,12 @@ def run_events(
             if run.live.ensemble.on:
                 call_at(units.score_ensemble, (context, stream, actions, learnt, learns))
         if run.task.shape == Shape.SIMPLE:
-            if run.live.ensemble.serves:
+            if predicts(run.live.ensemble):
                 row.raw = buffers.score[0, ensemble_column(buffers)]
                 row.prediction = clip(run.model.shared, row.raw)
             labelled = settle_line(run, results, event, label)
         else:
-            column = ensemble_column(buffers) if run.live.ensemble.serves else 0
+            column = ensemble_column(buffers) if predicts(run.live.ensemble) else 0
             rank_actions(results, event, buffers, column)
             if exploration.active:
                 explore(context, run, results, event, label, learns, mode)

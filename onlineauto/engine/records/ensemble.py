@@ -76,6 +76,7 @@ class EnsembleTest(NamedTuple):
     policies: NDArray[np.float64]  # [RewardOwner, POLICY_SIZE]: like those of a live config
     level: NDArray[np.float64]  # [1]: probability of error of both tests together
     updates: NDArray[np.int64]  # [1]: learnt events with scores of all actions since both tests began
+    leads: NDArray[np.int64]  # [1]: the event since which the ensemble leads by losses; 0 if it does not
 
 
 class Ensemble(NamedTuple):
@@ -87,7 +88,7 @@ class Ensemble(NamedTuple):
     """
 
     on: bool  # the ensemble learns
-    serves: bool  # predictions are the ensemble's, not the champion's
+    serves: bool  # the ensemble is proved, and predicts
     n_levels: int  # 0 on single lines
     weights: NDArray[np.float64]  # [inputs]
     spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights

@@ -185,6 +185,9 @@ class Searching:
         """The predictor, "champion", "mix" or "ensemble", and the number of events before it took over."""
         arrays = self.live_configs.arrays
         without = "mix" if arrays.mixing else "champion"
+        leads = int(arrays.ensemble.test.leads[0])
+        if leads and not arrays.ensemble.serves:
+            return "ensemble", leads
         return "ensemble" if arrays.ensemble.serves else without, self._predicts_since
 
     def interactions(self, live: int) -> Sequence[Interaction]:
