@@ -117,7 +117,7 @@ class AutomlOptions:
     predict_with: str | None = option(
         None,
         "Predict with the champion, a mix of all live configs (single lines), or the ensemble (the "
-        "default where it is possible) once it is proved better than the champion or the mix.",
+        "default where it is possible) once it leads or is proved better than the champion or the mix.",
         vw=False,
         keep=True,
         override=True,
