@@ -47,9 +47,9 @@ class AutoML(FromLogs):
     r"""A contextual bandit that chooses actions, learns from their rewards, and tunes itself while it learns.
 
     It searches for the namespaces to cross and the learning rate, with several live configs at the same time.
-    The ensemble predicts: a weighted sum of all live configs and of further members, once it leads or is proved
-    better than the champion, the best single live config. Rewards are negative costs. Threads may share a bandit:
-    any number of them may rank and learn.
+    The ensemble predicts: a weighted sum of all live configs and of further members, once it leads or is
+    proved better than the champion, the best single live config. Rewards are negative costs. Threads may
+    share a bandit: any number of them may rank and learn.
 
     Examples
     --------
