@@ -15,6 +15,7 @@ import numpy as np
 
 from onlineauto import AutoML, AutoMLClassifier, Workspace
 from onlineauto.cli.machine import warmup
+from onlineauto.engine.loop import follower
 from onlineauto.engine.search.drift import Drift
 from onlineauto.explorers.policy import Policy
 from onlineauto.jit import pure
@@ -67,6 +68,7 @@ WORKSPACES: dict[str, tuple[str, dict[str, Any]]] = {
 def predictions() -> dict[str, Any]:
     """Return the predictions of each run, by its name."""
     found: dict[str, Any] = {}
+    follower._FEWEST = 14  # the ensemble follows on a thread of its own
     for name, (text, options) in WORKSPACES.items():
         workspace = Workspace(hash_bits=10, **options)
         outcomes = [each for _, each in workspace.stream(text.encode())]

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.follow_kernels import follow_events
-from onlineauto.engine.loop.follower import FEWEST, Follower, can_follow
+from onlineauto.engine.loop.follower import Follower, can_follow, is_worth_following
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.wide_events import WideEvent, report
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
@@ -76,6 +76,12 @@ class Decides(Protocol):
 
     def begin_again(self) -> None:
         """Forget all evidence, because the model has been reset."""
+
+    def is_due(self, cursor: NDArray[np.int64]) -> bool:
+        """Return whether the signal of the `cursor` needs an answer; it is found without the ensemble.
+
+        If it returns true, the next call must be that of `answer`.
+        """
 
     def answer(
         self,
@@ -287,9 +293,9 @@ class BlockRunner:
         stream = make_stream(block, held_out, slots)
         self._memory.open_block(layout, block)
         cursor = np.zeros(4, np.int64)
-        follows = len(block) >= FEWEST and self._can_follow(self._parts(), mode)
-        if follows:
-            self._follower.open_block(stream, results, self._learner.shape.configs)
+        follows = self._can_follow(self._parts(), mode) and self._follower.open_block(
+            stream, results, self._learner.shape.configs
+        )
         try:
             self._loop(block, stream, results, cursor, slots=slots, mode=mode, follows=follows)
         finally:
@@ -333,8 +339,8 @@ class BlockRunner:
             stop = searching.stop(at, n) if decides else n
             if follows and follower.is_behind(cursor):
                 follower.catch_up(context, cursor)
-            elif follows and sizes.next_odd(at, stop) == stop and can_follow(parts, mode):
-                follower.run(self._semantics.run_events, context, cursor, stop)
+            elif follows and sizes.next_odd(at, stop) == stop and is_worth_following(parts, mode):
+                follower.run(self._semantics.run_events, context, cursor, stop, is_due=searching.is_due)
             else:
                 memory.run(self._semantics.run_events, context, sizes, arguments, stop, mode)
                 follower.cursor[Cursor.EVENT] = cursor[Cursor.EVENT]

@@ -18,13 +18,14 @@ import numpy as np
 from onlineauto.engine.loop.buffers import NO_AHEAD
 from onlineauto.engine.loop.follow_kernels import NUMBERS, SCALE, follow_events
 from onlineauto.engine.records.loop import HANDED, Ahead, Cursor, EventMode, LoopSignal
+from onlineauto.engine.records.search import Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.scale_kernels import SCALE_SIZE
-from onlineauto.jit import Sealed
+from onlineauto.jit import Bound, Sealed
 from onlineauto.learners.cost_kernels import DR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -34,11 +35,16 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.search import Live
     from onlineauto.features.records import Stream
 
-_FIRST, _MOST = 16, 64
-"""Numbers of events of the first sub-block after a stop, and of the longest. The ensemble is about one
-sub-block behind, so short ones lose less time at the next stop; long ones need fewer calls."""
-FEWEST = 128
+_LEAST, _MOST = 8, 64
+"""Numbers of events of the shortest sub-blocks, and of the longest. At first the ensemble waits for the first
+sub-block, and in the end the live configs for the last one, so these are short; long ones need fewer calls.
+"""
+_FEWEST = 128
 """Number of events of a block from which a thread is worth its start."""
+_SHORTEST = 32
+"""Number of events to the next stop from which the thread is worth its preparations."""
+_CAUGHT_UP = -1
+"""In place of an event: the live configs wait until the ensemble has caught up."""
 _CHANGES_CHAMPION = (LoopSignal.BOUND_CROSSED, LoopSignal.LOSS_CROSSED, LoopSignal.PROVED_WORSE)
 
 
@@ -50,15 +56,6 @@ class _Copies(NamedTuple):
     scale: NDArray[np.float64]
     logged: NDArray[np.float64]
     draws: NDArray[np.float64]
-
-
-class _Job(NamedTuple):
-    """Events for the ensemble to follow: those before `stop`."""
-
-    context: Sealed[Context]
-    stream: Sealed[Stream]
-    results: Sealed[Results]
-    stop: int
 
 
 def can_follow(parts: Parts, mode: int) -> bool:
@@ -77,6 +74,18 @@ def can_follow(parts: Parts, mode: int) -> bool:
         and not exploration.bounds
         and parts.model.settings[0]["cb_type"] != DR
     )
+
+
+def _events_to_stop(live: Live) -> int:
+    """Return how many events must be learnt until the next review or the end of a lease."""
+    schedule, n = live.schedule, live.n
+    lease = int((schedule.lease[:n] - schedule.updates[:n]).min())
+    return 0 if schedule.fill else min(lease, schedule.review - int(live.tally[Tally.LEARNT]))
+
+
+def is_worth_following(parts: Parts, mode: int) -> bool:
+    """Return whether the ensemble can follow, for long enough to be worth the preparations."""
+    return can_follow(parts, mode) and _events_to_stop(parts.live) >= _SHORTEST
 
 
 class Follower:
@@ -103,13 +112,15 @@ class Follower:
         self._context: Sealed[Context] | None = None
         self._copies: _Copies | None = None
         self._thread: threading.Thread | None = None
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Sealed[Context] | int | None] = SimpleQueue()
         self._done: SimpleQueue[Exception | None] = SimpleQueue()
 
-    def open_block(self, stream: Stream, results: Results, slots: int) -> None:
-        """Prepare for a block of events, for up to `slots` live configs."""
+    def open_block(self, stream: Stream, results: Results, slots: int) -> bool:
+        """Prepare for a block of events, for up to `slots` live configs; return False if it has too few."""
         handed, score, numbers = self._ahead
         n, n_actions = len(results.rows), len(results.action)
+        if n < _FEWEST:
+            return False
         if n > len(handed):
             handed, numbers = np.zeros(n, HANDED), np.empty((n, NUMBERS))
         if n_actions > len(score):
@@ -117,35 +128,47 @@ class Follower:
         self._ahead = Ahead(handed, score, numbers)
         self._block = Sealed(stream), Sealed(results._replace(ahead=self._ahead))
         self.cursor[:] = 0
+        return True
 
-    def run(self, loop: Loop, context: Sealed[Context], cursor: NDArray[np.int64], stop: int) -> None:
+    def run(
+        self,
+        loop: Loop,
+        context: Sealed[Context],
+        cursor: NDArray[np.int64],
+        stop: int,
+        *,
+        is_due: Callable[[NDArray[np.int64]], bool],
+    ) -> None:
         """Run the live configs from their cursor to `stop`, or until a decision is due; the ensemble follows.
 
-        The ensemble catches up with the live configs, unless there is a verdict on it to be decided.
+        `is_due` tells whether a signal needs a decision. The ensemble catches up with the live configs,
+        unless there is a verdict on it to be decided.
         """
-        stream, results = self._opened
-        job = _Job(self._context_for(context), stream, results, 0)
         self.cursor[:] = cursor[Cursor.EVENT], 0, LoopSignal.BLOCK_END, 0
         self._start()
-        events, waiting = _FIRST, 0
+        self._jobs.put(context)
+        lead, live = self._bound(loop, context, cursor), context.value.live
+        events, at, ended = _LEAST, int(cursor[Cursor.EVENT]), False
         try:
-            while True:
-                end = min(int(cursor[Cursor.EVENT]) + events, stop)
-                loop(context.record, job.stream.record, job.results.record, cursor, end, int(EventMode.LEARN))
-                self._jobs.put(job._replace(stop=int(cursor[Cursor.EVENT])))
-                waiting, events = waiting + 1, min(2 * events, _MOST)
-                ended = cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END or cursor[Cursor.EVENT] == stop
-                if ended or self.cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
-                    break
+            while not (ended or self.has_verdict):
+                lead(min(at + events, stop))
+                at = int(cursor[Cursor.EVENT])
+                self._jobs.put(at)
+                if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
+                    ended = is_due(cursor)
+                else:
+                    ended = at == stop
+                events = max(min(2 * events, _events_to_stop(live) // 2, _MOST), _LEAST)
         finally:
-            errors = [self._done.get() for _ in range(waiting)]
-        for error in filter(None, errors):
+            self._jobs.put(_CAUGHT_UP)
+            error = self._done.get()
+        if error is not None:
             raise error
         self._leave_to_champion(cursor)
 
     def catch_up(self, context: Sealed[Context], cursor: NDArray[np.int64]) -> None:
         """Let the ensemble follow up to the cursor of the live configs, or to the next verdict on it."""
-        self._follow(_Job(self._context_for(context), *self._opened, int(cursor[Cursor.EVENT])))
+        self._bound(follow_events, self._context_for(context), self.cursor)(int(cursor[Cursor.EVENT]))
         self._leave_to_champion(cursor)
 
     def is_behind(self, cursor: NDArray[np.int64]) -> bool:
@@ -181,11 +204,12 @@ class Follower:
             self._thread, self._block = None, None
             self._jobs, self._done = SimpleQueue(), SimpleQueue()  # an interrupted run may have left some
 
-    @property
-    def _opened(self) -> tuple[Sealed[Stream], Sealed[Results]]:
-        """The stream of the block and its results, with the arrays for what is handed over."""
+    def _bound(self, loop: Loop, context: Sealed[Context], cursor: NDArray[np.int64]) -> Bound:
+        """Return a loop over the block, to be called with the event to stop at."""
         assert self._block is not None
-        return self._block
+        stream, results = self._block
+        arguments = context, stream, results, cursor, 0, int(EventMode.LEARN)
+        return Bound(loop, *arguments, varying=4)
 
     def _leave_to_champion(self, cursor: NDArray[np.int64]) -> None:
         """Drop a verdict on the ensemble if the same event has one on a challenger, which comes first."""
@@ -229,17 +253,17 @@ class Follower:
             self._thread.start()
 
     def _work(self) -> None:
-        """Follow the live configs, job by job."""
+        """Follow the live configs, from one event to the next that they have reached."""
+        follow: Bound | None = None
+        error: Exception | None = None
         while (job := self._jobs.get()) is not None:
-            error = None
             try:
-                if not self.has_verdict:
-                    self._follow(job)
-            except Exception as raised:  # It is raised in the thread that waits for the job.
+                if isinstance(job, Sealed):  # sealing another one takes time, while the live configs run
+                    follow = self._bound(follow_events, self._context_for(job), self.cursor)
+                elif job == _CAUGHT_UP:
+                    self._done.put(error)
+                    error = None
+                elif follow is not None and error is None and not self.has_verdict:
+                    follow(job)
+            except Exception as raised:  # It is raised in the thread that waits.
                 error = raised
-            self._done.put(error)
-
-    def _follow(self, job: _Job) -> None:
-        """Run the ensemble's kernel over a job."""
-        sealed = job.context.record, job.stream.record, job.results.record
-        follow_events(*sealed, self.cursor, job.stop, int(EventMode.LEARN))
