@@ -17,6 +17,7 @@ from onlineauto.engine.loop import follower
 from onlineauto.engine.loop.follower import Follower
 from tests.engine.ensemble_streams import clicked, numbered, odd, others
 
+MANY = 3  # threads with which the ensemble has its own
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
 
 
@@ -74,6 +75,7 @@ STREAMS: dict[str, tuple[bytes, dict[str, Any]]] = {
     "wide events": (odd(300, words=4) + odd(300, numbers=12), {"max_crossed": 60}),
     "swaps": (generate.text("planted", events=2500, seed=3), {"lease": 25}),
     "many live configs": (generate.text("narrow", events=700, seed=2), {"live_configs": 12, "lease": 10}),
+    "resting members": (generate.text("narrow", events=3000, seed=1), {}),
     "one line for an event": (numbered(1500, 4), {"cb_explore_adf": False, "cb_explore": 4}),
     "without exploration": (odd(900, numbers=2), {"cb_explore_adf": False, "cb_adf": True}),
     "no members": (odd(900, numbers=2), {"members": "none"}),
@@ -81,7 +83,7 @@ STREAMS: dict[str, tuple[bytes, dict[str, Any]]] = {
     "squarecb": (odd(900, numbers=2), {"squarecb": True}),
     "synthcover": (odd(900, numbers=2), {"synthcover": True}),
     "hyperparameters": (odd(900, numbers=2), {"search": "namespaces,power_t", "lease": 20}),
-    "surveys": (dataset("cb-surveys-u", 6000), {}),
+    "surveys": (dataset("cb-surveys-u", 3000), {}),
     "flights": (dataset("cb-flights-e", 3000), {"passes": 2}),
 }
 """Streams with what may stop the loop in them, and options."""
@@ -166,7 +168,7 @@ def test_two_threads_learn_what_one_learns(
     if name not in one_thread:
         one_thread[name] = Learnt(1, options).learn(text, path)
     assert not runs
-    two = Learnt(2, options).learn(text, path)
+    two = Learnt(MANY, options).learn(text, path)
     assert runs
     assert two.told == one_thread[name].told
     assert two.saved() == one_thread[name].saved()
@@ -175,7 +177,7 @@ def test_two_threads_learn_what_one_learns(
 @pytest.mark.parametrize("name", ALONE)
 def test_other_ensembles_do_not_follow(name: str, runs: list[int]) -> None:
     text, options = ALONE[name]
-    one, two = (Learnt(threads, options).learn(text) for threads in (1, 2))
+    one, two = (Learnt(threads, options).learn(text) for threads in (1, MANY))
     assert not runs
     assert two.told == one.told
     assert two.saved() == one.saved()
@@ -193,9 +195,9 @@ def test_the_streams_have_what_stops_the_loop(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(Follower, "decision", noted)
     kinds, wide, outliers = set[str](), 0, 0
-    for name in ("numbers and ids", "drift and new actions", "outliers", "wide events", "swaps", "surveys"):
+    for name in ("numbers and ids", "drift and new actions", "outliers", "wide events", "swaps", "resting members"):
         text, options = STREAMS[name]
-        learnt = Learnt(2, options).learn(text)
+        learnt = Learnt(MANY, options).learn(text)
         kinds |= {type(each).__name__ for each in learnt.told}
         wide += learnt.workspace.diagnostics.total
         outliers += sum(learnt.workspace.outliers.values())
@@ -206,7 +208,7 @@ def test_the_streams_have_what_stops_the_loop(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("name", ["numbers and ids", "swaps", "surveys"])
-@pytest.mark.parametrize("threads", [(1, 2, 1), (2, 1, 2)], ids=str)
+@pytest.mark.parametrize("threads", [(1, MANY, 1), (MANY, 1, MANY)], ids=str)
 def test_a_run_continues_with_another_number_of_threads(
     name: str, threads: tuple[int, int, int], tmp_path: Path
 ) -> None:
@@ -236,7 +238,7 @@ def test_a_run_continues_with_another_number_of_threads(
 def test_a_copy_has_a_thread_of_its_own() -> None:
     text, options = STREAMS["numbers and ids"]
     events = events_of(text)
-    one = Learnt(2, options).learn(b"".join(events[:700]))
+    one = Learnt(MANY, options).learn(b"".join(events[:700]))
     other = copy.deepcopy(one.workspace)
     rest = b"".join(events[700:])
     one.learn(rest)
@@ -249,7 +251,7 @@ def test_a_copy_has_a_thread_of_its_own() -> None:
 
 def test_no_thread_is_left_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     text, options = STREAMS["numbers and ids"]
-    learnt = Learnt(2, options)
+    learnt = Learnt(MANY, options)
     bound = Follower._bound
 
     def broken(self: Follower, loop: Any, context: Any, cursor: Any) -> Any:
@@ -269,7 +271,7 @@ def test_no_thread_is_left_after_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_an_event_alone_and_few_events_need_no_thread(runs: list[int]) -> None:
-    learnt = Learnt(2, {}).learn(odd(100))
+    learnt = Learnt(MANY, {}).learn(odd(100))
     for event in events_of(odd(5)):
         learnt.workspace.learn(event)
     assert not runs

@@ -147,7 +147,7 @@ class BlockRunner:
             live_configs=learner.shape.configs,
             decides=self._decides,
         )
-        self._in_two = configuration[RunOptions].threads > 1
+        self._in_two = configuration[RunOptions].threads > 2
         self._follower = Follower(self._memory)
 
     def __getstate__(self) -> dict[str, Any]:
