@@ -195,7 +195,14 @@ def test_the_streams_have_what_stops_the_loop(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(Follower, "decision", noted)
     kinds, wide, outliers = set[str](), 0, 0
-    for name in ("numbers and ids", "drift and new actions", "outliers", "wide events", "swaps", "resting members"):
+    for name in (
+        "numbers and ids",
+        "drift and new actions",
+        "outliers",
+        "wide events",
+        "swaps",
+        "resting members",
+    ):
         text, options = STREAMS[name]
         learnt = Learnt(MANY, options).learn(text)
         kinds |= {type(each).__name__ for each in learnt.told}

@@ -148,17 +148,17 @@ class Follower:
         self._start()
         self._jobs.put(context)
         lead, live = self._bound(loop, context, cursor), context.value.live
-        events, at, ended = _LEAST, int(cursor[Cursor.EVENT]), False
+        event_of, signal_of, none = int(Cursor.EVENT), int(Cursor.SIGNAL), int(LoopSignal.BLOCK_END)
+        events, at, due, ended = _LEAST, int(cursor[Cursor.EVENT]), 0, False
         try:
-            while not (ended or self.has_verdict):
+            while not ended and self.cursor.item(signal_of) == none:
                 lead(min(at + events, stop))
-                at = int(cursor[Cursor.EVENT])
+                at = cursor.item(event_of)
                 self._jobs.put(at)
-                if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
-                    ended = is_due(cursor)
-                else:
-                    ended = at == stop
-                events = max(min(2 * events, _events_to_stop(live) // 2, _MOST), _LEAST)
+                ended = at == stop if cursor.item(signal_of) == none else is_due(cursor)
+                if at >= due and not ended:
+                    due = at + _events_to_stop(live)
+                events = max(min(2 * events, (due - at) // 2, _MOST), _LEAST)
         finally:
             self._jobs.put(_CAUGHT_UP)
             error = self._done.get()
@@ -178,7 +178,7 @@ class Follower:
     @property
     def has_verdict(self) -> bool:
         """True if a verdict on the ensemble is to be decided."""
-        return bool(self.cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END)
+        return self.cursor.item(int(Cursor.SIGNAL)) != int(LoopSignal.BLOCK_END)
 
     @contextmanager
     def decision(self, live: Live, cursor: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
