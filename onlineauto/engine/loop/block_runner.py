@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
+from onlineauto.engine.loop.follow_kernels import follow_events
+from onlineauto.engine.loop.follower import Follower, can_follow, is_worth_following
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.wide_events import WideEvent, report
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
+from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.stream.ccb_slots import SlotFinder
@@ -73,6 +76,12 @@ class Decides(Protocol):
 
     def begin_again(self) -> None:
         """Forget all evidence, because the model has been reset."""
+
+    def is_due(self, cursor: NDArray[np.int64]) -> bool:
+        """Return whether the signal of the `cursor` needs an answer; it is found without the ensemble.
+
+        If it returns true, the next call must be that of `answer`.
+        """
 
     def answer(
         self,
@@ -138,10 +147,17 @@ class BlockRunner:
             live_configs=learner.shape.configs,
             decides=self._decides,
         )
+        self._in_two = configuration[RunOptions].threads > 2
+        self._follower = Follower(self._memory)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without those that contain addresses of arrays."""
-        return vars(self) | {"_one": None}
+        return {name: value for name, value in vars(self).items() if name != "_follower"} | {"_one": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy, with a thread of its own for the ensemble."""
+        vars(self).update(state)
+        self._follower = Follower(self._memory)
 
     def state(self) -> dict[str, Any]:
         """Return the state, for `restore`."""
@@ -236,7 +252,10 @@ class BlockRunner:
         """Compile or load the machine code for learning a block; `plan` lists the programs by this."""
         if self._decides:
             self._searching.prepare(self._learner.model)
-        self._memory.prepare(self._semantics.run_events, self._layout, self._parts())
+        parts, loops = self._parts(), [self._semantics.run_events]
+        if self._can_follow(parts, EventMode.LEARN):
+            loops.append(follow_events)
+        self._memory.prepare(loops, self._layout, parts)
 
     def _parts(self) -> Parts:
         """Return the current parts of the model and of the search that the loop uses."""
@@ -274,7 +293,13 @@ class BlockRunner:
         stream = make_stream(block, held_out, slots)
         self._memory.open_block(layout, block)
         cursor = np.zeros(4, np.int64)
-        self._loop(block, stream, results, cursor, slots=slots, mode=mode)
+        follows = self._can_follow(self._parts(), mode) and self._follower.open_block(
+            stream, results, self._learner.shape.configs
+        )
+        try:
+            self._loop(block, stream, results, cursor, slots=slots, mode=mode, follows=follows)
+        finally:
+            self._follower.end()
         if self._stopped:
             done = self._wide[-1].event
             slots = None if slots is None else slots.head(done)
@@ -298,16 +323,33 @@ class BlockRunner:
         *,
         mode: int,
         slots: Slots | None = None,
+        follows: bool = False,
     ) -> None:
-        """Run the loop over the events of a stream, from the cursor to the end."""
-        searching, n, memory = self._searching, len(stream.holdout), self._memory
+        """Run the loop over the events of a stream, from the cursor to the end.
+
+        If the ensemble `follows`, it does on a thread of its own.
+        """
+        searching, n, memory, follower = self._searching, len(stream.holdout), self._memory, self._follower
         decides, arguments = self._lets_decide(mode), (stream, results, cursor)
+        begin = int(cursor[Cursor.EVENT])
         while True:
             parts = self.predicting().parts
             context, sizes = memory.context(self._layout, parts, block, stream, results)
-            begin = int(cursor[Cursor.EVENT])
-            stop = searching.stop(begin, n) if decides else n
-            memory.run(self._semantics.run_events, context, sizes, arguments, stop, mode)
+            at = int(cursor[Cursor.EVENT])
+            stop = searching.stop(at, n) if decides else n
+            if follows and follower.is_behind(cursor):
+                follower.catch_up(context, cursor)
+            elif follows and sizes.next_odd(at, stop) == stop and is_worth_following(parts, mode):
+                follower.run(self._semantics.run_events, context, cursor, stop, is_due=searching.is_due)
+            else:
+                memory.run(self._semantics.run_events, context, sizes, arguments, stop, mode)
+                follower.cursor[Cursor.EVENT] = cursor[Cursor.EVENT]
+            if follows and follower.has_verdict:
+                with follower.decision(parts.live, cursor) as verdict:
+                    self._answer(verdict, block, begin=begin, n=n, mode=mode)
+                begin = int(verdict[Cursor.EVENT])
+                if follower.is_behind(cursor) or cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END:
+                    continue
             at = int(cursor[Cursor.EVENT])
             self._stopped = mode == EventMode.LEARN and memory.limit.stops_at(sizes, at)
             for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):
@@ -316,8 +358,13 @@ class BlockRunner:
                     self._wide.append(WideEvent(event, sizes.wide[row]))
             if decides or cursor[Cursor.SIGNAL] == LoopSignal.BEGIN_AGAIN:
                 self._answer(cursor, block, begin=begin, n=n, mode=mode, slots=slots)
+            begin = at
             if self._stopped or (cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END and cursor[Cursor.EVENT] == n):
                 return
+
+    def _can_follow(self, parts: Parts, mode: int) -> bool:
+        """Return whether the ensemble can follow the live configs on a thread of its own."""
+        return self._in_two and self._decides and not self._searching.replays and can_follow(parts, mode)
 
     def _answer(
         self,

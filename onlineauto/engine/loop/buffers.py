@@ -10,7 +10,7 @@ from onlineauto.engine.ensemble.product_kernels import Crossed, Ends
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_KEYS, MOST_NUMBERS, MOST_PRODUCTS, Taken
-from onlineauto.engine.records.loop import ROW, Buffers, MemberBuffers, Outlier, Results
+from onlineauto.engine.records.loop import HANDED, ROW, Ahead, Buffers, MemberBuffers, Outlier, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _FEATURES = 1 << 16
 _OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "explored")
+NO_AHEAD = Ahead(np.zeros(0, HANDED), np.zeros((0, 0), np.float32), np.zeros((0, 0)))
+"""The arrays for an ensemble that does not follow the live configs on another thread."""
 _NO_MEMBERS = SealedRecords(())
 _ONES, _NO_LABELS = np.ones(8, np.float32), np.full(8, UNLABELLED)
 _ONES.flags.writeable = _NO_LABELS.flags.writeable = False
@@ -155,6 +157,7 @@ def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside:
         score=np.empty(n_actions, np.float32),
         name=name,
         named=named,
+        ahead=NO_AHEAD,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from onlineauto.engine.loop.buffers import NO_AHEAD
 from onlineauto.engine.loop.run_kernels import EventReport, Single, read_single, run_single
 from onlineauto.engine.records.loop import ROW, Results
 from onlineauto.engine.records.task import Shape
@@ -122,6 +123,7 @@ class OneEvent:
             score=np.empty(most, np.float32),
             name=np.zeros(0, np.uint64),
             named=np.zeros(1, bool),
+            ahead=NO_AHEAD,
         )
         self.cursor = np.zeros(4, np.int64)
         room = np.zeros(SIZES, np.int64)

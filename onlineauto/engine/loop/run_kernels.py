@@ -17,6 +17,7 @@ from onlineauto.engine.event.keep_kernels import keep_weight, weigh
 from onlineauto.engine.event.origin_kernels import finds_origin
 from onlineauto.engine.event.outcome_kernels import explore, leave_out, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
+from onlineauto.engine.loop.follow_kernels import hand_over
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
 from onlineauto.engine.outliers.outlier_kernels import (
     find_outlier,
@@ -55,10 +56,12 @@ def run_events(
 ) -> None:
     """Predict, learn and account for events up to `stop`, or until a decision is due.
 
-    The cursor contains the event to continue from, and receives the signal. `mode` is a `EventMode`.
+    The cursor contains the event to continue from, and receives the signal. `mode` is a `EventMode`. If
+    `results` say so, an ensemble follows on another thread, and only live configs run here.
     """
     run = run_on(context, stream)
     buffers, units = context.buffers, context.units
+    leads = len(results.ahead.handed) > 0
     training = bool(run.task.training and mode == EventMode.LEARN)
     searching = bool(run.live.searching and training)
     while cursor[Cursor.EVENT] < stop:
@@ -105,13 +108,17 @@ def run_events(
         else:
             learnt = weigh(run, label_to_learn(run, actions, label), weight)
             visit_actions(context, run, row, actions, learnt, learns, buffers)
-            if run.live.ensemble.on:
+            if leads:
+                hand_over(context, results, event, actions, label, weight, learns)
+            elif run.live.ensemble.on:
                 call_at(units.score_ensemble, (context, stream, actions, learnt, learns))
         if run.task.shape == Shape.SIMPLE:
             if predicts(run.live.ensemble):
                 row.raw = buffers.score[0, ensemble_column(buffers)]
                 row.prediction = clip(run.model.shared, row.raw)
             labelled = settle_line(run, results, event, label)
+        elif leads:
+            labelled = bool(label.action >= 0 and label.probability > _ZERO)
         else:
             column = ensemble_column(buffers) if predicts(run.live.ensemble) else 0
             rank_actions(results, event, buffers, column)
@@ -132,7 +139,7 @@ def run_events(
             account(run.model, label.weight, labelled, holdout)
         cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
         if searching and learns:
-            if run.live.ensemble.on:  # before this reward widens the range of rewards
+            if run.live.ensemble.on and not leads:  # before this reward widens the range of rewards
                 call_at(units.learn_ensemble, (context, stream, cursor, actions, label, weight))
             call_at(units.after_event, (context, stream, cursor, actions, label, weight))
             if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:

@@ -13,6 +13,7 @@ from onlineauto.engine.ensemble.regression_kernels import grow_regression, learn
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.cost_bound_kernels import bound_costs
+from onlineauto.engine.loop.buffers import NO_AHEAD
 from onlineauto.engine.loop.search_kernels import after_event, before_event
 from onlineauto.engine.policies.visit_kernels import visit_policies
 from onlineauto.engine.records.loop import ROW, Actions, Label, Results, Units
@@ -50,6 +51,7 @@ NO_RESULTS = Results(
     np.zeros(0, np.float32),
     np.zeros(0, np.uint64),
     np.zeros(0, bool),
+    NO_AHEAD,
 )
 """The results of that stream."""
 _CURSOR = np.zeros(4, np.int64)

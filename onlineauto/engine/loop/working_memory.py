@@ -16,6 +16,8 @@ from onlineauto.explorers.choice import choose_explorer
 from onlineauto.jit import Sealed, SealedRecords, prepare
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Loop, Semantics
@@ -141,7 +143,7 @@ class WorkingMemory:
             self._scratch = enough_scratch(self._scratch, layout, block)
         parts = self._parts(layout, given)
         if self._buffers is None:
-            self._buffers = self._make_buffers(given.live)
+            self._buffers = self.make_buffers(given.live)
         if self._units is None:
             self._units = make_units(
                 self._explorer,
@@ -163,12 +165,13 @@ class WorkingMemory:
         self._context = context
         return context, self._sizes[1]
 
-    def prepare(self, loop: Loop, layout: StreamLayout, given: Parts) -> None:
-        """Compile or load the machine code of a loop and its units; `plan` lists them by this."""
-        context = Context(*self._parts(layout, given), NO_UNITS, self._make_buffers(given.live))
+    def prepare(self, loops: Sequence[Loop], layout: StreamLayout, given: Parts) -> None:
+        """Compile or load the machine code of loops and their units; `plan` lists them by this."""
+        context = Context(*self._parts(layout, given), NO_UNITS, self.make_buffers(given.live))
         make_units(self._explorer, context, NO_STREAM, NO_RESULTS, decides=self._decides)
         sealed = Sealed(context).record, Sealed(NO_STREAM).record, Sealed(NO_RESULTS).record
-        prepare(loop, *sealed, np.zeros(4, np.int64), 0, 0)
+        for loop in loops:
+            prepare(loop, *sealed, np.zeros(4, np.int64), 0, 0)
 
     def run(
         self,
@@ -197,11 +200,11 @@ class WorkingMemory:
             if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END or cursor[Cursor.EVENT] == stop:
                 return
 
-    def _make_buffers(self, live: Live) -> Buffers:
-        """Return buffers for live configs and the members of their ensemble."""
+    def make_buffers(self, live: Live, *, actions: int = 16) -> Buffers:
+        """Return buffers for live configs and the members of their ensemble, for events of `actions`."""
         members = SealedRecords(member.make_scratch() for member in states_of(live.ensemble).members)
         scores = len(live.ensemble.members.rests)
-        return make_buffers(actions=16, slots=self._live_configs, scores=scores, members=members)
+        return make_buffers(actions=actions, slots=self._live_configs, scores=scores, members=members)
 
     def _parts(
         self, layout: StreamLayout, given: Parts

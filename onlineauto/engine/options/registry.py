@@ -90,11 +90,11 @@ class RunOptions:
     )
     threads: int = option(
         2,
-        "Number of threads. With 2, a large file is read ahead while events are learnt. No result depends "
-        "on it.",
+        "Number of threads. With 2, a large file is read ahead while events are learnt. With 3, the ensemble "
+        "of --automl also learns beside its live configs. No result depends on it.",
         vw=False,
         minimum=1,
-        maximum=2,
+        maximum=3,
         metavar="N",
     )
     random_seed: int = option(

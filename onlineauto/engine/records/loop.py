@@ -158,6 +158,37 @@ ROW = np.dtype(
 """Columns of `Outcomes` that the loop fills, as one record for each event."""
 
 
+HANDED = np.dtype(
+    [
+        ("first", np.int64),
+        ("n", np.int64),
+        ("n_lines", np.int64),
+        ("n_shared", np.int64),
+        ("room", np.int64),
+        ("repeated", np.int64),
+        ("once", np.int64),
+        ("action", np.int64),
+        ("cost", np.float32),
+        ("probability", np.float32),
+        ("weight", np.float32),
+        ("initial", np.float32),
+        ("kept", np.float32),
+        ("learns", np.bool_),
+    ],
+    align=True,
+)
+"""An event as the live configs have opened it: the fields of `Actions` and `Label`, its `keep_weight`, and
+whether it is learnt."""
+
+
+class Ahead(NamedTuple):
+    """What the live configs hand over for each event to an ensemble that follows on another thread."""
+
+    handed: Records  # [n_events]; empty if the ensemble does not follow
+    score: NDArray[np.float32]  # [n_actions of all events, slots]: scores from before the event was learnt
+    numbers: NDArray[np.float64]  # [n_events, NUMBERS]: see `onlineauto.engine.loop.follow_kernels`
+
+
 class Results(NamedTuple):
     """The arrays that the loop fills for a block, and the names that seed its draws."""
 
@@ -166,6 +197,7 @@ class Results(NamedTuple):
     score: NDArray[np.float32]  # [n_actions of all events]
     name: NDArray[np.uint64]  # [n_events]: hash of the event's name, which seeds the draw; or empty
     named: NDArray[np.bool_]  # [n_events]: the event has a name
+    ahead: Ahead
 
 
 class MemberBuffers(NamedTuple):

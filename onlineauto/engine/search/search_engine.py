@@ -153,6 +153,7 @@ class Searching:
         self._replayed = None if replayed is None else iter(replayed)
         self._next: Entry | End | None = None
         self._ended: int | None = None
+        self._drifted: bool | None = None  # if a decision is due that `is_due` has found
         self.changes: deque[Promotion] = deque(maxlen=_KEPT)
         if self._replayed is None:
             self._set_leases()
@@ -371,8 +372,8 @@ class Searching:
         if reason == LoopSignal.NEW_NAMESPACE:
             return NewNamespaces(self.live_configs.new_names(), of_actions(block, event))
         if reason == LoopSignal.REVIEW_DUE:
-            drifted = self._has_drifted()
-            due = drifted or self.n_learnt >= self.search.review
+            due = self.is_due(cursor) if self._drifted is None else True
+            drifted, self._drifted = bool(self._drifted), None
             return ReviewDue(drifted, of_actions(block, event)) if due else None
         if reason in (LoopSignal.BOUND_CROSSED, LoopSignal.LOSS_CROSSED):
             return BoundCrossed(
@@ -385,6 +386,19 @@ class Searching:
         if reason in (LoopSignal.CHAMPION_EARNS, LoopSignal.CHAMPION_PREDICTS):
             return EnsembleCrossed(False, "loss" if reason == LoopSignal.CHAMPION_PREDICTS else "reward")
         return LeaseDue()
+
+    def is_due(self, cursor: NDArray[np.int64]) -> bool:
+        """Return whether the signal of the loop needs a decision; a look at the latest losses may not.
+
+        If it returns true, the next call must be that of `answer`. The look depends on nothing but the live
+        configs.
+        """
+        if cursor[Cursor.SIGNAL] != LoopSignal.REVIEW_DUE:
+            return True
+        drifted = self._has_drifted()
+        due = drifted or self.n_learnt >= self.search.review
+        self._drifted = drifted if due else None
+        return due
 
     def _has_drifted(self) -> bool:
         """Return whether the champion predicts worse than before."""
