@@ -487,12 +487,12 @@ def _verdict(live: Live, simple: bool) -> int:
 
 @inline_kernel
 def _note_lead(live: Live) -> None:
-    """Note whether the ensemble of a bandit leads, and since which event."""
+    """Note whether the ensemble of a bandit leads, and since which learnt event."""
     leads = live.ensemble.test.leads
     if live.ensemble.n_levels == 0 or not _predicts_better(live, False, _LEADS):
         leads[0] = 0
     elif leads[0] == 0:
-        leads[0] = live.tally[Tally.EVENTS]
+        leads[0] = live.tally[Tally.LEARNT] + 1
 
 
 @kernel

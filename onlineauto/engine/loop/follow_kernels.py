@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import ensemble_column
+from onlineauto.engine.ensemble.combiner_kernels import ensemble_column, predicts
 from onlineauto.engine.event.outcome_kernels import explore, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.loop import Actions, Cursor, Label, LoopSignal
@@ -128,7 +128,7 @@ def follow_events(
         actions, label = _recall(context, results.ahead, event, row.action_start)
         learns, weight = bool(handed.learns), handed.kept
         call_at(units.score_ensemble, (context, stream, actions, label, learns))
-        column = ensemble_column(buffers) if run.live.ensemble.serves else 0
+        column = ensemble_column(buffers) if predicts(run.live.ensemble) else 0
         rank_actions(results, event, buffers, column)
         if exploration.active:
             explore(context, run, results, event, label, learns, mode)

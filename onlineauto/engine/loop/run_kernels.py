@@ -61,7 +61,7 @@ def run_events(
     """
     run = run_on(context, stream)
     buffers, units = context.buffers, context.units
-    leads = len(results.ahead.handed) > 0
+    ahead = len(results.ahead.handed) > 0
     training = bool(run.task.training and mode == EventMode.LEARN)
     searching = bool(run.live.searching and training)
     while cursor[Cursor.EVENT] < stop:
@@ -108,7 +108,7 @@ def run_events(
         else:
             learnt = weigh(run, label_to_learn(run, actions, label), weight)
             visit_actions(context, run, row, actions, learnt, learns, buffers)
-            if leads:
+            if ahead:
                 hand_over(context, results, event, actions, label, weight, learns)
             elif run.live.ensemble.on:
                 call_at(units.score_ensemble, (context, stream, actions, learnt, learns))
@@ -117,7 +117,7 @@ def run_events(
                 row.raw = buffers.score[0, ensemble_column(buffers)]
                 row.prediction = clip(run.model.shared, row.raw)
             labelled = settle_line(run, results, event, label)
-        elif leads:
+        elif ahead:
             labelled = bool(label.action >= 0 and label.probability > _ZERO)
         else:
             column = ensemble_column(buffers) if predicts(run.live.ensemble) else 0
@@ -139,7 +139,7 @@ def run_events(
             account(run.model, label.weight, labelled, holdout)
         cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
         if searching and learns:
-            if run.live.ensemble.on and not leads:  # before this reward widens the range of rewards
+            if run.live.ensemble.on and not ahead:  # before this reward widens the range of rewards
                 call_at(units.learn_ensemble, (context, stream, cursor, actions, label, weight))
             call_at(units.after_event, (context, stream, cursor, actions, label, weight))
             if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:

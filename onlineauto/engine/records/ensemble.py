@@ -76,7 +76,7 @@ class EnsembleTest(NamedTuple):
     policies: NDArray[np.float64]  # [RewardOwner, POLICY_SIZE]: like those of a live config
     level: NDArray[np.float64]  # [1]: probability of error of both tests together
     updates: NDArray[np.int64]  # [1]: learnt events with scores of all actions since both tests began
-    leads: NDArray[np.int64]  # [1]: the event since which the ensemble leads by losses; 0 if it does not
+    leads: NDArray[np.int64]  # [1]: the learnt event since which the ensemble leads by losses; or 0
 
 
 class Ensemble(NamedTuple):
