@@ -129,19 +129,19 @@ def test_without_a_terminal_a_line_says_that_kernels_are_compiled_unless_the_run
         assert [line.split(",")[0] for line in lines] == ["compiling kernels"] * (cold and not quiet)
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
-def test_one_thread_or_two(threads: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", ["1", "2", "3"])
+def test_one_thread_to_three(threads: str, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text(SIMPLE)
     assert main(["-d", str(tmp_path / "s.txt"), "--threads", threads, "--quiet"]) == 0
 
 
-@pytest.mark.parametrize("threads", ["0", "3", "two"])
+@pytest.mark.parametrize("threads", ["0", "4", "two"])
 def test_other_numbers_of_threads_are_refused(threads: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--threads", threads]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("onlineauto: error: --threads cannot be ")
-    assert err.endswith("; it takes a whole number from 1 to 2\n")
+    assert err.endswith("; it takes a whole number from 1 to 3\n")
 
 
 @pytest.mark.slow

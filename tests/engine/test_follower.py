@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import gzip
 import io
+import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from datasets import generate
 from onlineauto import Workspace
 from onlineauto.engine.loop import follower
 from onlineauto.engine.loop.follower import Follower
+from tests.bench import threads as bench
+from tests.bench.speed_kinds.streams import KINDS
 from tests.engine.ensemble_streams import clicked, numbered, odd, others
 
 MANY = 3  # threads with which the ensemble has its own
@@ -143,7 +147,15 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.fixture(params=[(1, 1), (3, 5), (8, 64), (1 << 20, 1 << 20)], ids=str)
+@pytest.fixture(
+    params=[
+        (1, 1),
+        pytest.param((3, 5), marks=pytest.mark.ci),
+        (8, 64),
+        pytest.param((1 << 20, 1 << 20), marks=pytest.mark.ci),
+    ],
+    ids=str,
+)
 def _sub_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sub-blocks of other numbers of events, down to one event."""
     monkeypatch.setattr(follower, "_LEAST", request.param[0])
@@ -282,3 +294,13 @@ def test_an_event_alone_and_few_events_need_no_thread(runs: list[int]) -> None:
     for event in events_of(odd(5)):
         learnt.workspace.learn(event)
     assert not runs
+
+
+def test_the_bench_learns_the_same_with_all_numbers_of_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench.write("surveys-u", tmp_path / "log.txt") == 31147
+    monkeypatch.setattr(sys, "argv", ["threads", "--rounds", "1", "--kinds", "small"])
+    monkeypatch.setitem(KINDS, "small", replace(KINDS["tiny"], events=400))
+    assert bench.main() == 0
+    assert capsys.readouterr().out.count("| small |") == 1

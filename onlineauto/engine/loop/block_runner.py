@@ -78,9 +78,9 @@ class Decides(Protocol):
         """Forget all evidence, because the model has been reset."""
 
     def is_due(self, cursor: NDArray[np.int64]) -> bool:
-        """Return whether the signal of the `cursor` needs an answer; it is found without the ensemble.
+        """Return whether the signal of the `cursor` needs an answer; if so, `answer` must be called for it.
 
-        If it returns true, the next call must be that of `answer`.
+        The ensemble need not have caught up with the live configs.
         """
 
     def answer(

@@ -390,8 +390,8 @@ class Searching:
     def is_due(self, cursor: NDArray[np.int64]) -> bool:
         """Return whether the signal of the loop needs a decision; a look at the latest losses may not.
 
-        If it returns true, the next call must be that of `answer`. The look depends on nothing but the live
-        configs.
+        If it returns true, `answer` must be called for this signal. The look depends on nothing but the live
+        configs, so the ensemble need not have caught up with them.
         """
         if cursor[Cursor.SIGNAL] != LoopSignal.REVIEW_DUE:
             return True
