@@ -146,7 +146,8 @@ def merge_regression(
     the first event on. Waiting events are learnt first.
     """
     known = int(inputs.tally[Known.ACTIONS])
-    result = make_regression(*base.state.weights.shape)
+    rows, columns = base.state.weights.shape  # of a state without its unused part they may be too few
+    result = make_regression(max(rows, min(known, MOST_ACTIONS)), max(columns, n))
     result.prepared[:] = n, known
     for action in range(1 if known > MOST_ACTIONS else known):
         taken = [times_taken(*branch.seen[action].tolist()) for branch in branches]

@@ -227,6 +227,7 @@ class Baseline(Member):
 
     name = "baseline"
     needs = (Needs(least_actions=2, width=_MOST_FEATURES),)
+    cells = ("weights", "spread")
     merges = "cell by cell: precisions add up"
     any_order = False
 

@@ -241,6 +241,7 @@ class CrossesMember(Member):
     """Weights of products of features with the action."""
 
     name = "crosses"
+    cells = ("weights", "spread")
     merges = "cell by cell: precisions add up"
     any_order = False
     scores = "crosses one by one", "crosses in pairs", "crosses in triples"
