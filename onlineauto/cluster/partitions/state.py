@@ -176,15 +176,17 @@ class TrackedTables:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._base: dict[str, tuple[NDArray[np.float32], ...]] = {}
-        self.tables()
+        self._base: dict[str, tuple[NDArray[np.float32], ...]] = {
+            name: tuple(array.copy(order="K") for array in table.arrays)
+            for name, table in tables_of(workspace).items()
+        }
 
     def tables(self) -> dict[str, TableArrays]:
-        """Return the tables; copy those that are new, which is before they change."""
+        """Return the tables. One that is new was 0 at the base."""
         tables = tables_of(self._workspace)
         for name, table in tables.items():
             if name not in self._base:
-                self._base[name] = tuple(array.copy(order="K") for array in table.arrays)
+                self._base[name] = tuple(np.zeros_like(array) for array in table.arrays)
         return tables
 
     def changed(self) -> dict[str, NDArray[np.int64]]:
