@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 class Schedule(NamedTuple):
     """The lengths of rounds, in events."""
 
-    alone: int = 4096  # the first events, which the coordinator learns
+    alone: int = 8192  # the first events, which the coordinator learns
     head: int = 32  # the first events of each later round, which the coordinator learns
     shortest: int = 1024  # a round is at least so long,
     longest: int = 65536  # and at most so long;
-    growth: int = 8  # in between, a round is this part of all events before it
+    growth: int = 16  # in between, a round is this part of all events before it
 
     def plan(self, done: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""

@@ -6,6 +6,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlineauto.cluster.partitions.state import (
     ENSEMBLE,
@@ -40,8 +41,6 @@ from onlineauto.learners.gradient_kernels import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from onlineauto.cluster.partitions.worker import End
     from onlineauto.workspace.workspace import Workspace
 
@@ -57,8 +56,8 @@ _OF_DRAWS = [BY_CHANCE, CHANGED, CHANGES, DUE]
 _RECENT = 256.0
 
 
-def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int], mode=None, exact=None, pick='', only=False) -> Rows:
-    """Merge ends of chunks into the base, which the workspace holds; return the changed cells of tables.
+def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]) -> None:
+    """Merge ends of chunks into the base, which the workspace holds.
 
     Parameters
     ----------
@@ -72,24 +71,20 @@ def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]
     base = dense_arrays(workspace)
     dense = _merge_dense(base, [end.state.dense for end in ends], floor=_floor(workspace))
     tables = tables_of(workspace)
-    rows = {name: _union([end.state.tables[name].rows for end in ends if name in end.state.tables]) for name in tables}
+    rows = {
+        name: _union(
+            [end.state.tables[name].rows for end in ends if name in end.state.tables], len(table.arrays[0])
+        )
+        for name, table in tables.items()
+    }
     parts = _merge_members(workspace, ends, rows, learnt, dense)
-    parts["model"] = _merge_weights(take_rows(tables["model"], rows["model"]), _tables_of(ends, "model", rows, tables), workspace, mode)
+    parts["model"] = _merge_weights(take_rows(tables["model"], rows["model"]), _tables_of(ends, "model", rows, tables))
     if "screen" in tables:
         parts["screen"] = _merge_screen(take_rows(tables["screen"], rows["screen"]), _tables_of(ends, "screen", rows, tables))
-    if exact is not None:
-        import re
-        other, otherparts = exact
-        for k in list(dense):
-            if not re.match(pick, k) and k in other: dense[k] = other[k]
-        for k in list(parts):
-            if not re.match(pick, "table."+k): parts[k] = otherparts[k]; rows[k]=parts[k].rows
-    if only: return dense, parts
     load_dense(full_arrays(workspace), base, dense)
     for name, part in parts.items():
         put_rows(tables[name], part)
     workspace.learner.model.touched[rows["model"]] = True
-    return rows
 
 
 def _floor(workspace: Workspace) -> bool:
@@ -97,8 +92,12 @@ def _floor(workspace: Workspace) -> bool:
     return bool(workspace.searching.live_configs.arrays.statistics.scale[FLOOR] > 0.0)
 
 
-def _union(rows: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return reduce(np.union1d, rows, np.zeros(0, np.int64)).astype(np.int64)
+def _union(rows: Sequence[NDArray[np.int64]], n: int) -> NDArray[np.int64]:
+    """Return the sorted cells, of `n`, that are in any of `rows`."""
+    changed = np.zeros(n, np.bool_)
+    for each in rows:
+        changed[each] = True
+    return np.flatnonzero(changed)
 
 
 def _tables_of(ends: Sequence[End], name: str, rows: Rows, tables: Any) -> list[Table]:
@@ -203,7 +202,7 @@ def _merge_members(workspace: Workspace, ends: Sequence[End], rows: Rows, learnt
     def compact(name: str, part: Table) -> Arrays:
         return {path: np.ascontiguousarray(values.T) if values.ndim > 1 else values for path, values in zip(own[name].paths, part.values, strict=True)}
 
-    began = reduce(lambda arrays, name: arrays | compact(name, take_rows(own[name], rows[name])), own, Arrays_())
+    began = reduce(lambda arrays, name: arrays | compact(name, take_rows(own[name], rows[name])), own, dict[str, NDArray[Any]]())
     base = rebuild(live.ensemble, dict(flatten(live.ensemble, ENSEMBLE)) | began, ENSEMBLE)
     cells = {name: _tables_of(ends, name, rows, tables) for name in own}
     branches = []
@@ -219,10 +218,7 @@ def _merge_members(workspace: Workspace, ends: Sequence[End], rows: Rows, learnt
     return {name: Table(rows[name], tuple(result[path].T if result[path].ndim > 1 else result[path] for path in table.paths)) for name, table in own.items()}
 
 
-Arrays_ = dict
-
-
-def _merge_weights(base: Table, ends: Sequence[Table], workspace: Workspace, mode) -> Table:
+def _merge_weights(base: Table, ends: Sequence[Table]) -> Table:
     """Return the merged weights and statistics of live configs."""
     w0, s0 = base.values
     a0 = s0[:, GRADIENTS]
@@ -235,14 +231,7 @@ def _merge_weights(base: Table, ends: Sequence[Table], workspace: Workspace, mod
         weights += (end.values[0] - w0) * (g * share_of)
     statistics = s0.copy()
     statistics[:, SCALE] = scale
-    mean = sum(g * g for g in grown) * share_of
-    if mode == "A-avg":
-        statistics[:, GRADIENTS] = a0 + mean
-    elif mode == "sum":
-        weights = w0 + sum(end.values[0] - w0 for end in ends)
-        statistics[:, GRADIENTS] = a0 + total
-    else:
-        statistics[:, GRADIENTS] = a0 + total
+    statistics[:, GRADIENTS] = a0 + total
     return Table(base.rows, (weights.astype(np.float32), statistics.astype(np.float32)))
 
 

@@ -17,6 +17,7 @@ from onlineauto.engine.ensemble.wave_kernels import Basis
 from onlineauto.engine.records.ensemble import MOST_ACTIONS
 from onlineauto.engine.search.live_arrays import arrays_of
 from onlineauto.explorers.exploration import EXPLORER_STATE
+from onlineauto.learners.gradient_kernels import GRADIENTS, SCALE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -197,7 +198,9 @@ class TrackedTables:
         base = self._base[name]
         if name == "model":
             rows = np.flatnonzero(self._workspace.learner.model.touched)
-            pairs = [(array[rows], old[rows]) for array, old in zip(table.arrays, base, strict=True)]
+            weights, statistics = table.arrays
+            pairs = [(weights[rows], base[0][rows])]
+            pairs += [(statistics[rows, field], base[1][rows, field]) for field in (GRADIENTS, SCALE)]
             return rows[_differ(pairs)]
         return np.flatnonzero(_differ(list(zip(table.arrays, base, strict=True))))
 
@@ -229,8 +232,12 @@ def _differ(pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) ->
     """Return for each cell whether one of its numbers differs, in bits, in a pair of arrays."""
     changed = np.zeros(len(pairs[0][0]), np.bool_)
     for new, old in pairs:
-        differs = new.view(np.uint32) != old.view(np.uint32)
-        changed |= differs.reshape(len(new), -1).any(axis=1)
+        if new.ndim == 2 and new.strides[0] < new.strides[1]:  # a transposed table, plane by plane
+            for plane, before in zip(new.T, old.T, strict=True):
+                changed |= plane.view(np.uint32) != before.view(np.uint32)
+        else:
+            differs = np.ascontiguousarray(new).view(np.uint32) != np.ascontiguousarray(old).view(np.uint32)
+            changed |= differs.reshape(len(new), -1).any(axis=1)
     return changed
 
 

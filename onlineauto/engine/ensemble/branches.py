@@ -125,13 +125,29 @@ def merge_squares(
     """
     information = merge_statistic(base.information, [each.information for each in ends], parts)
     products = merge_statistic(base.products, [each.products for each in ends], parts)
-    known, basis = np.linalg.eigh(0.5 * (information + information.T))
-    least = 0.5 / (len(known) * initial_variance)
-    weights = basis @ np.where(known > least, (basis.T @ products) / np.maximum(known, least), 0.0)
-    spread = (basis / np.maximum(known, least)) @ basis.T
+    information = 0.5 * (information + information.T)
+    least = 0.5 / (len(information) * initial_variance)
+    if _exceeds(information, least):
+        spread = np.linalg.inv(information).astype(np.float64, copy=False)
+        weights = spread @ products
+    else:
+        known, basis = np.linalg.eigh(information)
+        weights = basis @ np.where(known > least, (basis.T @ products) / np.maximum(known, least), 0.0)
+        spread = (basis / np.maximum(known, least)) @ basis.T
     factors = np.minimum(1.0, np.sqrt(initial_variance / spread.diagonal()))
     spread = factors[:, None] * spread * factors
     return weights, 0.5 * (spread + spread.T)
+
+
+def _exceeds(information: NDArray[np.float64], least: float) -> bool:
+    """Return whether all eigenvalues exceed `least`: much faster than computing them."""
+    shifted = information.copy()
+    shifted[np.diag_indices_from(shifted)] -= least
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def merge_cells(
