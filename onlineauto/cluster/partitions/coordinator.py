@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 
+_LOADED = 1
+"""Version of the model with which a run begins; no worker has it, because 0 is a new model."""
+
+
 class Schedule(NamedTuple):
     """The lengths of rounds, in events."""
 
@@ -72,7 +76,7 @@ class Coordinator:
     """
 
     def __init__(self, workspace: Workspace, partitions: int, schedule: Schedule | None = None) -> None:
-        self.workspace, self.partitions, self.version = workspace, partitions, 0
+        self.workspace, self.partitions, self.version = workspace, partitions, _LOADED
         self.schedule = schedule or Schedule()
         self._tracked = TrackedTables(workspace)
 
@@ -91,7 +95,7 @@ class Coordinator:
         base = self._base(self.version, changed)
         for name, part in base.state.tables.items():
             self._tracked.rebase(name, part)
-        self.version += 1
+        self.version = base.version
         return base
 
     def full_base(self) -> Base:
@@ -126,8 +130,6 @@ class Coordinator:
         outcomes = []
         for chunk, end in zip(chunks, ends, strict=True):
             n = len(chunk.block)
-            results = Results(
-                end.rows, end.action, end.score, np.zeros(0, np.uint64), np.zeros(n, np.bool_)
-            )
+            results = Results(end.rows, end.action, end.score, np.zeros(0, np.uint64), np.zeros(n, np.bool_))
             outcomes.append(make_outcomes(chunk.block, np.zeros(n, np.bool_), results, simple=simple))
         return outcomes

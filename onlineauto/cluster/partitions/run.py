@@ -17,7 +17,8 @@ from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
 from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.lines.event_source import EndlessSource, EventSource
-from onlineauto.workspace.run import Run
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.run import Run, load_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.save_load import ModelSource
     from onlineauto.workspace.workspace import Workspace
 
 PARTITIONS = 4
@@ -106,8 +108,32 @@ class PartitionedRun(Run):
         """The passes and events done so far."""
         return self._start if self._blocks is None else self.workspace.position
 
-    def _has_begun(self) -> bool:
-        return self._blocks is not None
+    @classmethod
+    def resume(  # type: ignore[override]
+        cls,
+        checkpoint: ModelSource,
+        source: Sources,
+        *,
+        workers: int = 1,
+        partitions: int = PARTITIONS,
+        schedule: Schedule | None = None,
+        **options: Any,
+    ) -> PartitionedRun:
+        """Return a run that continues over the same source where a checkpoint was written; see `Run.resume`.
+
+        It has the same result as if it had never stopped, if it has the same `partitions` and `schedule`.
+
+        Raises
+        ------
+        InputError
+            The file is not a model, or was not saved by a run.
+        OptionError
+            An option has another value and cannot change, or cannot be combined with workers.
+        """
+        workspace, stored = load_run(checkpoint, REGISTRY.from_keywords(**options))
+        return cls(
+            workspace, source, stored=stored, workers=workers, partitions=partitions, schedule=schedule
+        )
 
     def close(self) -> None:
         """End the workers."""
@@ -212,7 +238,9 @@ class PartitionedRun(Run):
                 self._left.insert(0, block.tail(n))
             n -= len(taken[-1])
         taken = [each for each in taken if len(each)]
-        if len({id(each.namespaces) for each in taken}) > 1:  # of separate files, whose names are numbered anew
+        if (
+            len({id(each.namespaces) for each in taken}) > 1
+        ):  # of separate files, whose names are numbered anew
             last = next(at for at, each in enumerate(taken) if each.namespaces is not taken[0].namespaces)
             self._left[:0], taken = taken[last:], taken[:last]
         return join_blocks(taken) if taken else None

@@ -123,9 +123,7 @@ def dense_arrays(workspace: Workspace) -> Arrays:
     if live.ensemble.on:
         tables = tables_of(workspace)
         taken = {id(each) for name in tables for each in tables[name].owners}
-        arrays |= {
-            path: array for path, array in flatten(live.ensemble, ENSEMBLE) if id(array) not in taken
-        }
+        arrays |= {path: array for path, array in flatten(live.ensemble, ENSEMBLE) if id(array) not in taken}
     return arrays
 
 
