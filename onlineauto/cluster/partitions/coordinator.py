@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.cluster.partitions.cutting import cut_block
+from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import Chunk
 from onlineauto.cluster.partitions.state import State, TrackedTables, dense_arrays, take_rows
@@ -80,13 +80,15 @@ class Coordinator:
         self.schedule = schedule or Schedule()
         self._tracked = TrackedTables(workspace)
 
-    def cut(self, block: Block) -> list[Chunk]:
-        """Return the chunks of the rest of a round."""
-        self.workspace.layout.update(block)
-        ends = np.linspace(0, len(block), min(self.partitions, len(block)) + 1).round().astype(int).tolist()
+    def cut(self, blocks: Sequence[Block], begin: int = 0) -> list[Chunk]:
+        """Return the chunks of the rest of a round: of the events of blocks from event `begin` on."""
+        for block in blocks:
+            self.workspace.layout.update(block)
+        n = sum(map(len, blocks)) - begin
+        ends = (begin + np.linspace(0, n, min(self.partitions, n) + 1).round().astype(int)).tolist()
         return [
-            Chunk(cut_block(block, begin, end), number)
-            for number, (begin, end) in enumerate(zip(ends[:-1], ends[1:], strict=True))
+            Chunk(take_events(blocks, first, last), number)
+            for number, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True))
         ]
 
     def next_base(self) -> Base:

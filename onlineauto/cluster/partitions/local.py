@@ -279,7 +279,10 @@ def serve(folder: str, command: str) -> None:
             answer = {"end": task["end"]}
         except OnlineautoError as error:
             answer = {"error": str(error)}
-        output.write(msgspec.json.encode(answer) + b"\n")
+        try:
+            output.write(msgspec.json.encode(answer) + b"\n")
+        except BrokenPipeError:
+            break
     shutil.rmtree(folder, ignore_errors=True)  # the coordinator was killed
 
 

@@ -248,7 +248,7 @@ def _merge_members(
         for name in own:
             arrays = arrays | compact(name, cells[name][at])
         branches.append(rebuild(live.ensemble, arrays, ENSEMBLE))
-    merged = merge_ensembles(base, branches, learnt=learnt, floor=_floor(workspace))
+    merged = merge_ensembles(base, branches, learnt=learnt, floor=_floor(workspace), ordered=True)
     paths = {path for table in own.values() for path in table.paths}
     result = dict(flatten(merged, ENSEMBLE))
     dense |= {path: array for path, array in result.items() if path not in paths}

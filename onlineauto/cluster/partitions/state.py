@@ -233,9 +233,9 @@ def _differ(pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) ->
         if new.ndim == 2 and new.strides[0] < new.strides[1]:  # a transposed table, plane by plane
             for plane, before in zip(new.T, old.T, strict=True):
                 changed |= plane.view(np.uint32) != before.view(np.uint32)
-        else:
-            differs = np.ascontiguousarray(new).view(np.uint32) != np.ascontiguousarray(old).view(np.uint32)
-            changed |= differs.reshape(len(new), -1).any(axis=1)
+            continue
+        flat, before = (np.ascontiguousarray(each).reshape(-1).view(np.uint32) for each in (new, old))
+        changed[np.flatnonzero(flat != before) // max(len(flat) // max(len(new), 1), 1)] = True
     return changed
 
 

@@ -25,7 +25,7 @@ from onlineauto.engine.ensemble.branches import (
     shares,
     sums_of,
 )
-from onlineauto.engine.ensemble.combiner_kernels import KEEPS, LATEST, OF_LEVEL, UNSURE
+from onlineauto.engine.ensemble.combiner_kernels import LATEST, OF_LEVEL, UNSURE, retention_of
 from onlineauto.engine.ensemble.ensemble import drop_stopped
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
@@ -53,7 +53,12 @@ _MIX = 0x9E3779B97F4A7C15
 
 
 def merge_ensembles(
-    base: Ensemble, ends: Sequence[Ensemble], *, learnt: Sequence[int], floor: bool
+    base: Ensemble,
+    ends: Sequence[Ensemble],
+    *,
+    learnt: Sequence[int],
+    floor: bool,
+    ordered: bool = False,
 ) -> Ensemble:
     """Return approximately the ensemble that a single learner of all events would have.
 
@@ -67,6 +72,8 @@ def merge_ensembles(
         Number of events that each has learnt since the base.
     floor : bool
         Whether the tests know or learn the smallest propensity.
+    ordered : bool
+        Whether the ensembles have learnt consecutive parts of one stream, in this order.
 
     Raises
     ------
@@ -75,7 +82,8 @@ def merge_ensembles(
         changed whether it predicts, which members rest, or its tests.
     """
     _check(base, ends)
-    inputs, (base_branch, *branches) = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
+    inputs, all_branches = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
+    base_branch, *branches = [each._replace(ordered=ordered) for each in all_branches]
     members = states_of(base).members
     states = [
         member.merge(
@@ -92,7 +100,8 @@ def merge_ensembles(
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
     base, *ends = everyone = [_widen_range(drop_stopped(each, inputs), widest) for each in everyone]
     began, *sums = [sums_of(each.weights, each.spread) for each in everyone]
-    weights, spread = merge_squares(began, sums, shares(learnt, exponential_retention(KEEPS)), UNSURE)
+    parts = shares(learnt, exponential_retention(retention_of(ends[-1])), ordered=ordered)
+    weights, spread = merge_squares(began, sums, parts, UNSURE)
     return base._replace(
         weights=weights,
         spread=spread,

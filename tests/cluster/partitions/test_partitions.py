@@ -160,7 +160,7 @@ def test_one_chunk_is_learnt_like_by_a_single_learner() -> None:
     alone = Workspace(**OPTIONS)
     for each in (coordinator.workspace, alone):
         each.learn_block(cut_block(block, 0, 300))
-    chunk = coordinator.cut(cut_block(block, 300, 400))[0]
+    chunk = coordinator.cut([cut_block(block, 300, 400)])[0]
     worker = Worker(REGISTRY.from_keywords(**OPTIONS))
     coordinator.next_base()
     worker.adopt(coordinator.full_base())
@@ -176,7 +176,7 @@ def test_a_worker_returns_to_its_base_before_each_chunk() -> None:
     block = block_of(BANDIT)
     coordinator = Coordinator(Workspace(**OPTIONS), 2)
     coordinator.workspace.learn_block(cut_block(block, 0, 300))
-    one, other = coordinator.cut(cut_block(block, 300, 600))
+    one, other = coordinator.cut([block.head(600)], 300)
     worker = Worker(REGISTRY.from_keywords(**OPTIONS))
     coordinator.next_base()
     worker.adopt(coordinator.full_base())
@@ -196,7 +196,7 @@ def test_messages_return_what_was_packed() -> None:
     block = block_of(BANDIT)
     coordinator = Coordinator(Workspace(**OPTIONS), 2)
     coordinator.workspace.learn_block(cut_block(block, 0, 300))
-    chunk = coordinator.cut(cut_block(block, 300, 400))[0]
+    chunk = coordinator.cut([cut_block(block, 300, 400)])[0]
     read = chunk_of_tree(unpack(b"".join(pack(chunk_to_tree(chunk)))), Namespaces())
     for name in ("event_start", "lines", "costs", "spans", "features", "tag"):
         assert (getattr(read.block, name) == getattr(chunk.block, name)).all()
