@@ -553,14 +553,6 @@ def _unexplained_variance(ensemble: Ensemble, cost: float, noise: float, weight:
     return np.float64(min(max(ensemble.error[0] / costs[CostSoFar.VARIANCE], _LEAST_NOISE), 1.0))
 
 
-def retention_of(ensemble: Ensemble) -> float:
-    """Return by how much the weights of an ensemble retain earlier events at each event, as of now."""
-    if not ensemble.n_levels or not ensemble.costs[CostSoFar.VARIANCE] > 0.0:
-        return 1.0 - (1.0 - KEEPS) * (1.0 if not ensemble.n_levels else _SLOWEST)
-    unexplained = min(max(float(ensemble.error[0] / ensemble.costs[CostSoFar.VARIANCE]), _LEAST_NOISE), 1.0)
-    return 1.0 - (1.0 - KEEPS) * min(max((1.0 - unexplained) / _EXPLAINED, _SLOWEST), 1.0)
-
-
 @inline_kernel
 def _learn_weights(
     run: LoopRun, actions: Actions, action: int, label: Label, ranking: int, buffers: Buffers

@@ -25,7 +25,15 @@ from onlineauto.engine.ensemble.branches import (
     shares,
     sums_of,
 )
-from onlineauto.engine.ensemble.combiner_kernels import LATEST, OF_LEVEL, UNSURE, retention_of
+from onlineauto.engine.ensemble.combiner_kernels import (
+    _EXPLAINED,
+    _LEAST_NOISE,
+    _SLOWEST,
+    KEEPS,
+    LATEST,
+    OF_LEVEL,
+    UNSURE,
+)
 from onlineauto.engine.ensemble.ensemble import drop_stopped
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
@@ -100,7 +108,7 @@ def merge_ensembles(
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
     base, *ends = everyone = [_widen_range(drop_stopped(each, inputs), widest) for each in everyone]
     began, *sums = [sums_of(each.weights, each.spread) for each in everyone]
-    parts = shares(learnt, exponential_retention(retention_of(ends[-1])), ordered=ordered)
+    parts = shares(learnt, exponential_retention(_retention_of(ends[-1])), ordered=ordered)
     weights, spread = merge_squares(began, sums, parts, UNSURE)
     return base._replace(
         weights=weights,
@@ -113,6 +121,15 @@ def merge_ensembles(
             inputs=inputs, rests=base.members.rests.copy(), states=MemberStates(members, states).array
         ),
     )
+
+
+def _retention_of(ensemble: Ensemble) -> float:
+    """Return by how much the weights of an ensemble retain earlier events at each event, as of now."""
+    if not ensemble.n_levels:
+        return KEEPS
+    error, variance = float(ensemble.error[0]), float(ensemble.costs[CostSoFar.VARIANCE])
+    unexplained = min(max(error / variance, _LEAST_NOISE), 1.0) if variance > 0.0 else 1.0
+    return 1.0 - (1.0 - KEEPS) * min(max((1.0 - unexplained) / _EXPLAINED, _SLOWEST), 1.0)
 
 
 def _merge_tests(base: EnsembleTest, ends: Sequence[EnsembleTest], *, floor: bool) -> EnsembleTest:
