@@ -10,6 +10,7 @@ which chunk, or how often.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -88,7 +89,7 @@ class Coordinator:
         ends = (begin + np.linspace(0, n, min(self.partitions, n) + 1).round().astype(int)).tolist()
         return [
             Chunk(take_events(blocks, first, last), number)
-            for number, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True))
+            for number, (first, last) in enumerate(itertools.pairwise(ends))
         ]
 
     def next_base(self) -> Base:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from onlineauto.cluster.partitions.state import (
     ENSEMBLE,
-    State,
     Table,
     dense_arrays,
     flatten,
@@ -31,11 +30,9 @@ from onlineauto.explorers.ranking_kernels import Errors
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRADIENTS,
-    GRAVITY,
     MAX_LABEL,
     MIN_LABEL,
     SCALE,
-    T,
 )
 
 if TYPE_CHECKING:
@@ -278,7 +275,9 @@ def merge_weights(base: Table, ends: Sequence[Table], rule: Rule) -> Table:
     if not rule.adaptive:
         grown = [(each != began).astype(np.float32) for each, _ in tables[1:]]
     strength = np.maximum(np.add.reduce(grown), np.finfo(np.float32).tiny)
-    merged = first + sum((each - first) * (own / strength) for each, own in zip(weights, grown, strict=True))
+    merged: NDArray[Any] = first + sum(
+        (each - first) * (own / strength) for each, own in zip(weights, grown, strict=True)
+    )
     statistics[:, GRADIENTS] += total
     statistics[:, SCALE] = scale
     for each, own, gradient in zip(weights, grown, gradients, strict=True):
@@ -286,7 +285,7 @@ def merge_weights(base: Table, ends: Sequence[Table], rule: Rule) -> Table:
         merged[alone] = each[alone]
         if rule.adaptive:
             statistics[:, GRADIENTS][alone] = gradient[alone]
-    return Table(base.rows, (merged.astype(np.float32, copy=False), statistics))
+    return Table(base.rows, (np.asarray(merged, np.float32), statistics))
 
 
 def _rescaled(
@@ -297,8 +296,7 @@ def _rescaled(
     if not rule.normalized or not grows.any():
         return weights
     ratio = np.where(grows, now / np.where(grows, before, 1.0), 1.0)
-    rescaled: NDArray[np.float32] = weights * (ratio * ratio) ** np.float32(rule.norm_power)
-    return rescaled
+    return np.asarray(weights * (ratio * ratio) ** np.float32(rule.norm_power), np.float32)
 
 
 def _merge_screen(base: Table, ends: Sequence[Table]) -> Table:

@@ -1,7 +1,7 @@
 """The state that learning changes, as plain arrays by name: how it is read, copied and sent.
 
-Tables are large and change in few cells, so only the changed cells are part of a `State`. All other arrays are
-small: their used part is copied in full.
+Tables are large and change in few cells, so only the changed cells are part of a `State`. All other arrays
+are small: their used part is copied in full.
 """
 
 from __future__ import annotations

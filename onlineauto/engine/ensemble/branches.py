@@ -17,7 +17,7 @@ Branches that are consecutive parts of one stream are *ordered*. If s retains th
 
     s = s₀ + Σ cᵢ (sᵢ - s₀) with cᵢ = k(number of events of the branches after i)
 
-is exactly the statistic of a single learner: the changes of an early branch are forgotten by the later events.
+is exactly the statistic of a single learner: later events forget the changes of an early branch.
 
 The statistics of least squares are A = P⁻¹ and b = A w. Merging takes n³ operations for n weights and each
 state.
