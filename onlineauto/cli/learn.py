@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.source import Sources
     from onlineauto.options import Configuration
     from onlineauto.service.topics.topic_source import TopicSource
+    from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.workspace import Workspace
 
 _OUTPUTS = ("predictions", "raw_predictions", "extra_metrics", "journal")
 _KILLED = 128  # added to the number of a signal: the exit code of a process that the signal ended
@@ -88,7 +90,7 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
         else:
             source = topic
             topic.stopped = lambda: interrupt.requested
-        learning = Run(workspace, source, stored=stored, every=configuration[ModelOptions].save_every)
+        learning = _open_run(workspace, source, stored, files)
         cache, warning = use_cache(learning)
         report = RunReport(learning, files, cache=cache)
         if warning:
@@ -119,6 +121,26 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
     if topic is None:
         _check_something_was_read(learning)
     return 0
+
+
+def _open_run(workspace: Workspace, source: Sources, stored: State, files: ExitStack) -> Run:
+    """Return the run of a workspace over a source; with ``--workers`` it learns in partitions.
+
+    Raises
+    ------
+    OptionError
+        If an option cannot be combined with ``--workers``.
+    """
+    options = workspace.configuration[RunOptions]
+    if options.workers is None:
+        return Run(workspace, source, stored=stored, every=workspace.configuration[ModelOptions].save_every)
+    from onlineauto.cluster.partitions.run import PartitionedRun
+
+    return files.enter_context(
+        PartitionedRun(
+            workspace, source, stored=stored, workers=options.workers, partitions=options.partitions
+        )
+    )
 
 
 def _check_something_was_read(run: Run) -> None:

@@ -233,6 +233,8 @@ class Options(LearnerOptions, total=False):
     cache: bool | None
     cache_file: Word | None
     kill_cache: bool | None
+    workers: int | None
+    partitions: int | None
     seed: int | None
     random_seed: int | None
 

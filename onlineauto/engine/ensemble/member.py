@@ -152,6 +152,9 @@ class Member(ABC):
         Version of the member's section in a model file; `restore` reads all versions from 1 to this one.
     merges : str
         How states merge, in a few words, for the table of members in the documentation.
+    cells : tuple of str
+        Names of the arrays of the state that are hashed tables, whose last axis is the cell. Few cells change
+        in an event, and cells merge independently of each other.
     any_order : bool
         Whether `merge` is right for branches that found new features and actions in different orders.
     """
@@ -164,6 +167,7 @@ class Member(ABC):
     options: ClassVar[tuple[Group, ...]] = ()
     version: ClassVar[int] = 1
     merges: ClassVar[str] = ""
+    cells: ClassVar[tuple[str, ...]] = ()
     any_order: ClassVar[bool] = True
 
     @property

@@ -146,14 +146,16 @@ def merge_regression(
     the first event on. Waiting events are learnt first.
     """
     known = int(inputs.tally[Known.ACTIONS])
-    result = make_regression(*base.state.weights.shape)
+    rows, columns = base.state.weights.shape  # of a state without its unused part they may be too few
+    result = make_regression(max(rows, min(known, MOST_ACTIONS)), max(columns, n))
     result.prepared[:] = n, known
     for action in range(1 if known > MOST_ACTIONS else known):
+        if not any(_has_begun(each, action) for each in (base, *branches)):
+            continue  # the state before the first event
         taken = [times_taken(*branch.seen[action].tolist()) for branch in branches]
         began, *ends = [_sums(each, action, n, initial_variance, keeps) for each in (base, *branches)]
-        weights, spread = merge_squares(
-            began, ends, shares(taken, exponential_retention(keeps)), initial_variance
-        )
+        parts = shares(taken, exponential_retention(keeps), ordered=base.ordered)
+        weights, spread = merge_squares(began, ends, parts, initial_variance)
         result.weights[action, :n], result.spread[action, :n, :n] = weights, spread
         result.begun[action] = n
     return result
@@ -172,15 +174,23 @@ def _sums(branch: Branch, action: int, n: int, initial_variance: float, keeps: f
     """Return the statistics of a merged action in a branch, for `n` merged inputs."""
     unknown = np.full(n, 1.0 / initial_variance)
     own = np.flatnonzero(branch.actions == action)
-    if not len(own):
+    if not len(own) or not branch.state.begun[own[0]]:
         return Sums(np.diag(unknown), np.zeros(n))
     n_stored = min(int(branch.state.prepared[Prepared.INPUTS]), len(branch.inputs))
     sums = sums_of(*_after_waiting(branch.state, int(own[0]), n_stored, initial_variance, keeps))
     inputs = branch.inputs[:n_stored]
+    if n_stored == n and (inputs == np.arange(n)).all():
+        return sums
     move = np.zeros((n, n_stored))
     move[inputs[inputs >= 0], np.flatnonzero(inputs >= 0)] = 1.0
     unknown[move.any(axis=1)] = 0.0
     return Sums(move @ sums.information @ move.T + np.diag(unknown), move @ sums.products)
+
+
+def _has_begun(branch: Branch, action: int) -> bool:
+    """Return whether a branch has learnt a merged action."""
+    own = np.flatnonzero(branch.actions == action)
+    return len(own) > 0 and bool(branch.state.begun[own[0]] or branch.state.n_waiting[own[0]])
 
 
 def _after_waiting(

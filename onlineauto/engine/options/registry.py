@@ -97,6 +97,25 @@ class RunOptions:
         maximum=3,
         metavar="N",
     )
+    workers: int | None = option(
+        None,
+        "Learn with this many processes: each round of events is cut into partitions, learnt by workers and "
+        "merged. Only for --automl.",
+        vw=False,
+        minimum=1,
+        maximum=256,
+        metavar="N",
+    )
+    partitions: int = option(
+        4,
+        "Into how many parts --workers cuts a round. The result depends on this number, and not on that of "
+        "the workers.",
+        vw=False,
+        minimum=1,
+        maximum=256,
+        metavar="P",
+        needs=("workers",),
+    )
     random_seed: int = option(
         0,
         "Seed of everything random.",
@@ -358,7 +377,7 @@ _INSTEAD: Final = {
 
 
 COMMAND_LINE: Final = (
-    *("data", "cache", "cache_file", "kill_cache", "verbose_metrics"),
+    *("data", "cache", "cache_file", "kill_cache", "verbose_metrics", "workers", "partitions"),
     *(
         option.name
         for group in (OutputOptions, ModelOptions, InspectOptions)

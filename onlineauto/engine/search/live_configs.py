@@ -306,6 +306,41 @@ class LiveConfigs:
         self.waiting.clear()
         forget_evidence(self.arrays, self._fresh())
 
+    def follow(self, configs: Sequence[Config], namespaces: Sequence[bytes], *, serves: bool) -> None:
+        """Have the same live configs, namespaces and predictor as another search; it copies the arrays."""
+        self.configs, self.namespaces = list(configs), list(namespaces)
+        ensemble = self.arrays.ensemble._replace(serves=serves)
+        self.arrays = self.arrays._replace(n=len(configs), ensemble=ensemble)
+        self._schedule(fill=False, replaceable=False)
+        self.cross()
+
+    def counts(self) -> dict[bytes, tuple[int, int]]:
+        """Return the number of actions with features in each namespace so far, and of these features."""
+        self._note_counts()
+        return dict(self._counts)
+
+    def add_counts(self, counts: Sequence[tuple[bytes, int, int]]) -> None:
+        """Add counts of namespaces from events that another process has learnt."""
+        self._note_counts()
+        for name, n, size in counts:
+            before = self._counts.get(name, (0, 0))
+            self._counts[name] = before[0] + n, before[1] + size
+            if name in self._keys:
+                key = self._keys[name]
+                self.arrays.namespaces.counts[key], self.arrays.namespaces.sizes[key] = self._counts[name]
+
+    def add_losses(self, losses: NDArray[np.float64], rest: float, n_rest: int) -> NDArray[np.float64]:
+        """Return mean losses of another process, and a mean that its `n_rest` last losses complete."""
+        statistics = self.arrays.statistics
+        last, n = divmod(int(statistics.fresh[0]), GROUP)
+        statistics.recent[last] += rest
+        if n + n_rest < GROUP:
+            statistics.fresh[0] += n_rest
+            return losses
+        mean, statistics.recent[last] = statistics.recent[last] / (n + n_rest), 0.0
+        statistics.fresh[0] -= n
+        return np.append(losses, mean)
+
     def only_predict(self) -> None:
         """Drop, here and in the state, what only learning needs."""
         self._stored_arrays = _PREDICTS

@@ -75,6 +75,27 @@ class Screening:
             self.screen = self.screen._replace(table=np.zeros((self._cells, 3), np.float32))
         self._compile()
 
+    @property
+    def held(self) -> frozenset[Interaction]:
+        """The interactions that the champion has."""
+        return frozenset(self._held)
+
+    def set_gains(self, gains: NDArray[np.float64]) -> None:
+        """Set the estimated gain of each screened interaction, in their order."""
+        self._gains = dict(zip(self._pool, gains.tolist(), strict=True))
+        self.screen.gains[:] = [self._gains[each] for each in self._compiled]
+
+    def follow(
+        self, pool: Sequence[Interaction], held: Collection[Interaction], gains: NDArray[np.float64]
+    ) -> None:
+        """Screen the same interactions as another screening, with its gains."""
+        if tuple(pool) != self._pool or frozenset(held) != self._held:
+            self._gains, self._pool, self._held = dict.fromkeys(pool, 0.0), tuple(pool), frozenset(held)
+            if pool and len(self.screen.table) == 1:
+                self.screen = self.screen._replace(table=np.zeros((self._cells, 3), np.float32))
+            self._compile()
+        self.set_gains(gains)
+
     def fade(self) -> None:
         """Shrink all gains, so that gains over a new champion soon outweigh the old ones."""
         self.gains()

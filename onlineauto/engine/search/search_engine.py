@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from onlineauto.automl.config import Config, Interaction
 from onlineauto.automl.control import control_of
@@ -42,10 +43,10 @@ from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.options.predictor import predicts_with
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.records.loop import Cursor, LoopSignal
-from onlineauto.engine.records.search import Tally
+from onlineauto.engine.records.search import GROUP, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.action_namespaces import of_actions
-from onlineauto.engine.search.drift import Drift
+from onlineauto.engine.search.drift import LOOK, Drift
 from onlineauto.engine.search.estimates import Estimates
 from onlineauto.engine.search.journal import Bounds, End, Promotion, bounds_of, decision_of, entry_of
 from onlineauto.engine.search.live_configs import LiveConfigs
@@ -60,12 +61,12 @@ from onlineauto.learners.hyperparameters import Hyperparameters
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.automl.decisions import Decision, Signal
     from onlineauto.automl.oracles.oracle import SearchSpace
     from onlineauto.engine.loop.learner import Learner
+    from onlineauto.engine.search.deferred import Deferred, Found
     from onlineauto.engine.search.journal import Entry
     from onlineauto.features.block import Block
     from onlineauto.features.layout import StreamLayout
@@ -112,6 +113,8 @@ class Searching:
         The latest changes of champion.
     observers : Observers
         Called with each decision, in the form of the journal, before it is applied.
+    deferred : Deferred or None
+        Receives the signals of the loop in place of the search, which then decides nothing.
     """
 
     def __init__(self, configuration: Configuration, layout: StreamLayout, learner: Learner) -> None:
@@ -147,8 +150,9 @@ class Searching:
         self.screening = Screening(layout, cells=min(learner.shape.cells, _SCREEN_CELLS))
         self.estimates = Estimates(self.live_configs, self.screening, alpha=options.automl_significance_level)
         self.n_events = self.n_switches = self.n_alarms = self._predicts_since = 0
-        self._drift = Drift()
+        self._drift, self._late = Drift(), np.zeros(0)
         self.observers = Observers()
+        self.deferred: Deferred | None = None
         replayed = entries_to_replay(configuration)
         self._replayed = None if replayed is None else iter(replayed)
         self._next: Entry | End | None = None
@@ -213,6 +217,7 @@ class Searching:
             "predicts_since": self._predicts_since,
             "latest_changes": list(self.changes),
             "drift": self._drift.state(),
+            "late": self._late,
             "slots": self.live_configs.state(),
             "screening": self.screening.state(),
         }
@@ -243,6 +248,8 @@ class Searching:
             self._predicts_since = stored["predicts_since"].count()
         self.changes.extend(stored["latest_changes"].convert(list[Promotion]))
         self._drift.restore(stored["drift"])
+        if "late" in stored:  # earlier files have none
+            self._late = stored["late"].finite(np.float64, (-1,)).copy()
         self.live_configs.restore(stored["slots"], model, configs)
         self.screening.restore(
             stored["screening"], lambda names: not config_problem(self._rules, Config((names,)))
@@ -309,7 +316,9 @@ class Searching:
             The replayed journal belongs to another stream.
         """
         self.n_events += through
-        if self._replayed is not None:
+        if self.deferred is not None:
+            self.deferred.take()
+        elif self._replayed is not None:
             self._replay(model)
         elif signal := self._signal(cursor, block, event):
             before = self.search if random is None else replace(self.search, random_state=int(random[0]))
@@ -398,11 +407,31 @@ class Searching:
         drifted = self._has_drifted()
         due = drifted or self.n_learnt >= self.search.review
         self._drifted = drifted if due else None
+        if not due:
+            self._set_leases()
         return due
+
+    def note_losses(self, losses: NDArray[np.float64]) -> None:
+        """Add mean losses of the champion from workers to those that the next review looks at.
+
+        If there are enough, the review is due at the next event.
+        """
+        self._late = np.concatenate([self._late, losses])
+        self._set_leases()
+
+    def adopt(self, found: Sequence[Found], learnt: int) -> None:
+        """Add what the workers of a round have found in `learnt` events, in the order of the stream."""
+        self.n_events += learnt
+        before = np.array(list(self.screening.gains().values()))
+        self.screening.set_gains(before + sum((each.gains - before for each in found), np.zeros_like(before)))
+        for each in found:
+            self.live_configs.add_counts(each.counts)
+            self.note_losses(self.live_configs.add_losses(each.losses, *each.rest))
 
     def _has_drifted(self) -> bool:
         """Return whether the champion predicts worse than before."""
-        losses = self.live_configs.take_losses()
+        losses = np.concatenate([self._late, self.live_configs.take_losses()])
+        self._late = np.zeros(0)
         drifted = self._rules.on_drift != "ignore" and self._drift.alarms(losses)
         self.n_alarms += drifted
         return drifted
@@ -491,7 +520,8 @@ class Searching:
         leases = [search.lease(live) for live in range(len(search.slots))]
         fill, replaceable = can_fill(self._rules, search), can_replace(self._rules, search)
         self.live_configs.lease(leases, fill=fill, replaceable=replaceable)
-        self.live_configs.review(search.review, looks=self._rules.on_drift != "ignore")
+        review = 0 if len(self._late) * GROUP >= LOOK else search.review
+        self.live_configs.review(review, looks=self._rules.on_drift != "ignore")
 
     def _screen(self, space: SearchSpace) -> None:
         """Let the oracle choose the interactions to screen."""

@@ -227,6 +227,7 @@ class Baseline(Member):
 
     name = "baseline"
     needs = (Needs(least_actions=2, width=_MOST_FEATURES),)
+    cells = ("weights", "spread")
     merges = "cell by cell: precisions add up"
     any_order = False
 
@@ -278,6 +279,7 @@ class Baseline(Member):
             [(end.weights[:, None], end.spread[:, None]) for end in ends],
             learnt,
             keeps=KEEPS,
+            ordered=base.ordered,
             bounds=(SURE, _UNSURE),
         )
         parts = shares(learnt, mean_retention(float(branches[0].seen[-1, 0]), LATEST))

@@ -241,6 +241,7 @@ class CrossesMember(Member):
     """Weights of products of features with the action."""
 
     name = "crosses"
+    cells = ("weights", "spread")
     merges = "cell by cell: precisions add up"
     any_order = False
     scores = "crosses one by one", "crosses in pairs", "crosses in triples"
@@ -315,6 +316,7 @@ class CrossesMember(Member):
             [(end.weights.T, end.spread.T) for end in ends],
             learnt,
             keeps=KEEPS,
+            ordered=base.ordered,
             bounds=(SURE, SPREAD),
         )
         parts = shares(learnt, mean_retention(float(branches[0].seen[-1, 0]), LATEST))

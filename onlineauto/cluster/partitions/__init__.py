@@ -1,0 +1,1 @@
+"""Learn one stream in partitions: rounds of parallel learning from a common base, merged after each."""

@@ -1,0 +1,138 @@
+"""Coordinator: rounds of learning from one base, cut into chunks, merged, and decided upon once.
+
+A round begins with a short *head* of events that the coordinator learns alone, like a single learner: there
+the search decides, on the merged evidence. The rest of the round is cut into P chunks of consecutive events.
+Workers learn the chunks from the same base, and their ends are merged into the next base.
+
+A coordinator reads no clock and no file. So its result depends on the events and on P, and not on who learns
+which chunk, or how often.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.cluster.partitions.cutting import take_events
+from onlineauto.cluster.partitions.merge import merge_round
+from onlineauto.cluster.partitions.messages import Chunk
+from onlineauto.cluster.partitions.state import State, TrackedTables, dense_arrays, take_rows
+from onlineauto.cluster.partitions.worker import Base
+from onlineauto.engine.loop.buffers import make_outcomes
+from onlineauto.engine.records.loop import Results
+from onlineauto.engine.records.search import Tally
+from onlineauto.engine.records.task import Shape
+from onlineauto.engine.search.deferred import control_of_search
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.cluster.partitions.worker import End
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.features.block import Block
+    from onlineauto.workspace.workspace import Workspace
+
+
+_LOADED = 1
+"""Version of the model with which a run begins; no worker has it, because 0 is a new model."""
+
+
+class Schedule(NamedTuple):
+    """The lengths of rounds, in events."""
+
+    alone: int = 8192  # the first events, which the coordinator learns
+    head: int = 32  # the first events of each later round, which the coordinator learns
+    shortest: int = 1024  # a round is at least so long,
+    longest: int = 65536  # and at most so long;
+    growth: int = 16  # in between, a round is this part of all events before it
+
+    def plan(self, done: int) -> tuple[int, int]:
+        """Return the lengths of the head and of the rest of the round that begins after `done` events."""
+        if done < self.alone:
+            return self.alone - done, 0
+        length = min(max(done // self.growth, self.shortest), self.longest)
+        return self.head, length - self.head
+
+
+class Coordinator:
+    """Holds the model of a partitioned stream.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        The model.
+    partitions : int
+        Number of chunks of a round.
+    schedule : Schedule
+        The lengths of rounds.
+
+    Attributes
+    ----------
+    version : int
+        Number of the last base.
+    """
+
+    def __init__(self, workspace: Workspace, partitions: int, schedule: Schedule | None = None) -> None:
+        self.workspace, self.partitions, self.version = workspace, partitions, _LOADED
+        self.schedule = schedule or Schedule()
+        self._tracked = TrackedTables(workspace)
+
+    def cut(self, blocks: Sequence[Block], begin: int = 0) -> list[Chunk]:
+        """Return the chunks of the rest of a round: of the events of blocks from event `begin` on."""
+        for block in blocks:
+            self.workspace.layout.update(block)
+        n = sum(map(len, blocks)) - begin
+        ends = (begin + np.linspace(0, n, min(self.partitions, n) + 1).round().astype(int)).tolist()
+        return [
+            Chunk(take_events(blocks, first, last), number)
+            for number, (first, last) in enumerate(itertools.pairwise(ends))
+        ]
+
+    def next_base(self) -> Base:
+        """Return the base of the next chunks, as its changes since the last base."""
+        changed = self._tracked.changed()
+        base = self._base(self.version, changed)
+        for name, part in base.state.tables.items():
+            self._tracked.rebase(name, part)
+        self.version = base.version
+        return base
+
+    def full_base(self) -> Base:
+        """Return the last base for a worker that has none."""
+        fresh = TrackedTables(type(self.workspace)(configuration=self.workspace.configuration))
+        base = self._base(0, self._tracked.differences(fresh))
+        return base._replace(version=self.version)
+
+    def _base(self, since: int, rows: dict[str, NDArray[np.int64]]) -> Base:
+        workspace = self.workspace
+        tables = self._tracked.tables()
+        return Base(
+            version=self.version + 1,
+            since=since,
+            control=control_of_search(workspace.searching, workspace.layout),
+            gains=np.array(list(workspace.searching.screening.gains().values()), np.float64),
+            state=State(
+                {name: array.copy() for name, array in dense_arrays(workspace).items()},
+                {name: take_rows(table, rows[name]) for name, table in tables.items()},
+            ),
+        )
+
+    def merge(self, chunks: Sequence[Chunk], ends: Sequence[End]) -> list[Outcomes]:
+        """Merge the ends of the chunks into the model; return the outcomes of each chunk."""
+        workspace = self.workspace
+        before = workspace.searching.live_configs.arrays.tally[Tally.LEARNT]
+        learnt = [int(end.state.dense["live.tally"][Tally.LEARNT] - before) for end in ends]
+        merge_round(workspace, ends, learnt)
+        n_events = sum(len(chunk.block) for chunk in chunks)
+        workspace.searching.adopt([end.found for end in ends], n_events)
+        simple = workspace.learner.task.shape == Shape.SIMPLE
+        outcomes = []
+        for chunk, end in zip(chunks, ends, strict=True):
+            n = len(chunk.block)
+            results = Results(end.rows, end.action, end.score, np.zeros(0, np.uint64), np.zeros(n, np.bool_))
+            outcomes.append(make_outcomes(chunk.block, np.zeros(n, np.bool_), results, simple=simple))
+        return outcomes

@@ -1,0 +1,290 @@
+"""Workers as processes of this machine: messages are files in shared memory, pipes carry their names.
+
+A worker process runs this module. It exits when its pipe is closed, so it does not outlive its coordinator.
+A process that dies is replaced, and its chunk is learnt again from the same base: an end is merged only when
+it is complete, and only once.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import selectors
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from onlineauto.cluster.partitions.messages import (
+    base_of_tree,
+    base_to_tree,
+    chunk_of_tree,
+    chunk_to_tree,
+    end_of_tree,
+    end_to_tree,
+    pack,
+    unpack,
+)
+from onlineauto.cluster.partitions.worker import Worker
+from onlineauto.errors import InputError, OnlineautoError
+from onlineauto.features.namespaces import Namespaces
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from onlineauto.cluster.partitions.coordinator import Coordinator
+    from onlineauto.cluster.partitions.messages import Chunk
+    from onlineauto.cluster.partitions.worker import End
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a new directory is made in it
+_MOST_DEATHS = 8
+"""Number of deaths of workers after which a run gives up, unless chunks are learnt in between."""
+
+
+class Pool(Protocol):
+    """Learns the chunks of a round."""
+
+    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+        """Return the ends of chunks that were learnt from the coordinator's next base."""
+
+    def close(self) -> None:
+        """End the workers."""
+
+
+class InlinePool:
+    """A single worker in this process."""
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+
+    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+        """Return the ends of chunks that were learnt from the coordinator's next base."""
+        base = coordinator.next_base()
+        if self._worker is None:
+            self._worker = Worker(coordinator.workspace.configuration)
+            base = coordinator.full_base()
+        self._worker.adopt(base)
+        return [self._worker.learn(chunk.block, chunk.seed) for chunk in chunks]
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class _Process:
+    """A worker process: the base that it has, and the chunk that it learns."""
+
+    def __init__(self, folder: str, command: str) -> None:
+        self.version, self.chunk = 0, -1
+        self._process = subprocess.Popen(  # noqa: S603 - this module
+            [sys.executable, "-m", __name__, folder, command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the coordinator, which ends its workers
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self.output = self._process.stdin, self._process.stdout
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    def send(self, message: Any) -> bool:
+        """Send a message; return False if the process has died."""
+        try:
+            self._input.write(msgspec.json.encode(message) + b"\n")
+            self._input.flush()
+        except OSError:
+            return False
+        return True
+
+    def receive(self) -> dict[str, Any] | None:
+        """Return the next message; None if the process has died."""
+        line = self.output.readline()
+        return msgspec.json.decode(line) if line.endswith(b"\n") else None
+
+    def end(self) -> str:
+        """End the process, and return how it has ended."""
+        self.send("leave")
+        with suppress(OSError):
+            self._input.close()
+        try:
+            code = self._process.wait(5.0 if self.chunk < 0 else 0.1)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        self.output.close()
+        return f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
+
+
+class ProcessPool:
+    """Worker processes on this machine.
+
+    Parameters
+    ----------
+    n : int
+        Number of processes; it may be changed between rounds by `resize`.
+    command : str
+        The options of the model, as on a command line.
+    """
+
+    def __init__(self, n: int, command: str) -> None:
+        shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
+        self._folder, self._command = tempfile.mkdtemp(prefix="onlineauto-", dir=shared), command
+        self._processes: list[_Process] = []
+        self._n, self._deaths = n, 0
+
+    @property
+    def pids(self) -> list[int]:
+        """Numbers of the processes."""
+        return [each.pid for each in self._processes]
+
+    def resize(self, n: int) -> None:
+        """Have `n` processes from the next round on."""
+        self._n = n
+
+    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+        """Return the ends of chunks that were learnt from the coordinator's next base.
+
+        Raises
+        ------
+        OnlineautoError
+            Workers die again and again, or a worker reports an error.
+        """
+        while len(self._processes) > self._n:
+            self._processes.pop().end()
+        while len(self._processes) < self._n:
+            self._processes.append(_Process(self._folder, self._command))
+        version = coordinator.version
+        self._write("changes", base_to_tree(coordinator.next_base()))
+        has_full = False
+        waiting = deque(range(len(chunks)))
+        paths: dict[int, str] = {}
+        for number, chunk in enumerate(chunks):
+            self._write(f"chunk{number}", chunk_to_tree(chunk))
+        with selectors.DefaultSelector() as selector:
+            idle = list(self._processes)
+            while len(paths) < len(chunks):
+                while idle and waiting:
+                    process = idle.pop()
+                    fits = process.version in (version, coordinator.version)
+                    if not fits and not has_full:
+                        self._write("full", base_to_tree(coordinator.full_base()))
+                        has_full = True
+                    base = "" if process.version == coordinator.version else "changes" if fits else "full"
+                    process.chunk = waiting.popleft()
+                    message = {"base": base, "chunk": f"chunk{process.chunk}", "end": f"end{process.chunk}"}
+                    if process.send(message):
+                        process.version = coordinator.version
+                        selector.register(process.output, selectors.EVENT_READ, process)
+                    else:
+                        idle.append(self._replace(process, waiting))
+                for key, _ in selector.select():
+                    process = key.data
+                    selector.unregister(process.output)
+                    answer = process.receive()
+                    if answer is None:
+                        idle.append(self._replace(process, waiting))
+                        continue
+                    if "error" in answer:
+                        raise InputError(answer["error"])
+                    paths[process.chunk], process.chunk = answer["end"], -1
+                    self._deaths = 0
+                    idle.append(process)
+        return [end_of_tree(self._read(paths[number])) for number in range(len(chunks))]
+
+    def _replace(self, process: _Process, waiting: deque[int]) -> _Process:
+        """Return a new process for one that has died, and let its chunk wait again."""
+        waiting.appendleft(process.chunk)
+        how = process.end()
+        self._deaths += 1
+        if self._deaths > _MOST_DEATHS:
+            raise OnlineautoError(
+                f"workers have died {self._deaths} times in a row; the last one was {how}. Messages of the "
+                "processes are on standard error"
+            )
+        new = _Process(self._folder, self._command)
+        self._processes[self._processes.index(process)] = new
+        return new
+
+    def _write(self, name: str, tree: Any) -> None:
+        """Write a message as a new file, so that a reader of an older one is not disturbed."""
+        path = Path(self._folder, name)
+        path.unlink(missing_ok=True)
+        with path.open("xb", buffering=0) as file:
+            _write_all(file, tree)
+
+    def _read(self, name: str) -> Any:
+        return _read(Path(self._folder, name))
+
+    def close(self) -> None:
+        """End the processes, and remove their messages."""
+        while self._processes:
+            self._processes.pop().end()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        """Return this pool."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the processes."""
+        self.close()
+
+
+def _write_all(file: Any, tree: Any) -> None:
+    """Write a packed tree to an unbuffered file."""
+    for part in pack(tree):
+        left = memoryview(part)
+        while len(left):
+            left = left[file.write(left) :]
+
+
+def _read(path: Path) -> Any:
+    """Return the tree of a message, whose arrays are private views of the file."""
+    with path.open("rb") as file:
+        return unpack(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+
+
+def serve(folder: str, command: str) -> None:
+    """Learn the chunks that are named on standard input, until it ends."""
+    worker, namespaces = Worker(REGISTRY.parse(command)), Namespaces()
+    output = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # nothing else may write to the pipe
+    for line in sys.stdin.buffer:
+        task = msgspec.json.decode(line)
+        if task == "leave":
+            return
+        try:
+            if task["base"]:
+                worker.adopt(base_of_tree(_read(Path(folder, task["base"]))))
+            chunk = chunk_of_tree(_read(Path(folder, task["chunk"])), namespaces)
+            end = worker.learn(chunk.block, chunk.seed)
+            path = Path(folder, task["end"])
+            path.unlink(missing_ok=True)
+            with path.open("xb", buffering=0) as file:
+                _write_all(file, end_to_tree(end))
+            answer = {"end": task["end"]}
+        except OnlineautoError as error:
+            answer = {"error": str(error)}
+        try:
+            output.write(msgspec.json.encode(answer) + b"\n")
+        except BrokenPipeError:
+            break
+    shutil.rmtree(folder, ignore_errors=True)  # the coordinator was killed
+
+
+if __name__ == "__main__":
+    serve(*sys.argv[1:])

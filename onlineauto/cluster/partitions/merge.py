@@ -1,0 +1,307 @@
+"""Merge: one state from the ends of a round's chunks, which all continued from the same base."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlineauto.cluster.partitions.state import (
+    ENSEMBLE,
+    Table,
+    dense_arrays,
+    flatten,
+    full_arrays,
+    load_dense,
+    put_rows,
+    rebuild,
+    tables_of,
+    take_rows,
+)
+from onlineauto.engine.ensemble.branches import mean_retention, merge_statistic, shares
+from onlineauto.engine.ensemble.merge import merge_ensembles
+from onlineauto.engine.records.search import RewardOwner, Tally
+from onlineauto.estimators.draw_kernels import BY_CHANCE, CHANGED, CHANGES, DUE, LARGEST
+from onlineauto.estimators.merge import merge_difference_tests, merge_sums, merge_tests
+from onlineauto.estimators.scale_kernels import BELOW, FLOOR, HIGH, LOW, OUTSIDE
+from onlineauto.explorers.ranking_kernels import Errors
+from onlineauto.learners.gradient_kernels import (
+    CONTRACTION,
+    GRADIENTS,
+    MAX_LABEL,
+    MIN_LABEL,
+    SCALE,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.cluster.partitions.worker import End
+    from onlineauto.learners.gradient_kernels import Rule
+    from onlineauto.workspace.workspace import Workspace
+
+    Arrays = dict[str, NDArray[Any]]
+    Rows = dict[str, NDArray[np.int64]]
+
+_SUMS = (
+    *("model.sums", "model.outliers", "explorer.counts", "live.updates", "live.compared", "live.logged"),
+    "screen.seen",
+)
+_LATEST = ("explorer.random", "live.last")
+_OF_DRAWS = [BY_CHANCE, CHANGED, CHANGES, DUE]
+_RECENT = 256.0
+
+
+def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]) -> None:
+    """Merge ends of chunks into the base, which the workspace holds.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Holds the base, and receives the merged state.
+    ends : sequence of End
+        The ends, in the order of the stream.
+    learnt : sequence of int
+        Number of events of each chunk.
+    """
+    base = dense_arrays(workspace)
+    dense = _merge_dense(base, [end.state.dense for end in ends], floor=_floor(workspace))
+    tables = tables_of(workspace)
+    rows = {
+        name: _union(
+            [end.state.tables[name].rows for end in ends if name in end.state.tables], len(table.arrays[0])
+        )
+        for name, table in tables.items()
+    }
+    parts = _merge_members(workspace, ends, rows, learnt, dense)
+    parts["model"] = merge_weights(
+        take_rows(tables["model"], rows["model"]),
+        _tables_of(ends, "model", rows, tables),
+        workspace.learner.rule,
+    )
+    if "screen" in tables:
+        parts["screen"] = _merge_screen(
+            take_rows(tables["screen"], rows["screen"]), _tables_of(ends, "screen", rows, tables)
+        )
+    load_dense(full_arrays(workspace), base, dense)
+    for name, part in parts.items():
+        put_rows(tables[name], part)
+    workspace.learner.model.touched[rows["model"]] = True
+
+
+def _floor(workspace: Workspace) -> bool:
+    """Return whether the tests know or learn the smallest propensity."""
+    return bool(workspace.searching.live_configs.arrays.statistics.scale[FLOOR] > 0.0)
+
+
+def _union(rows: Sequence[NDArray[np.int64]], n: int) -> NDArray[np.int64]:
+    """Return the sorted cells, of `n`, that are in any of `rows`."""
+    changed = np.zeros(n, np.bool_)
+    for each in rows:
+        changed[each] = True
+    return np.flatnonzero(changed)
+
+
+def _tables_of(ends: Sequence[End], name: str, rows: Rows, tables: Any) -> list[Table]:
+    """Return the cells `rows` of each end: its own, and those of the base that it has not changed."""
+    base = take_rows(tables[name], rows[name])
+    result = []
+    for end in ends:
+        values = tuple(each.copy() for each in base.values)
+        if name in end.state.tables:
+            own = end.state.tables[name]
+            at = np.searchsorted(rows[name], own.rows)
+            for target, source in zip(values, own.values, strict=True):
+                target[at] = source
+        result.append(Table(rows[name], values))
+    return result
+
+
+def _merge_dense(base: Arrays, ends: Sequence[Arrays], *, floor: bool) -> Arrays:
+    """Return the merged small arrays, except those of the ensemble."""
+    new: Arrays = {}
+
+    def of(name: str) -> list[NDArray[Any]]:
+        return [end[name] for end in ends]
+
+    def added(name: str) -> NDArray[Any]:
+        total: NDArray[Any] = base[name] + sum(end - base[name] for end in of(name))
+        return total
+
+    for name in _SUMS:
+        new[name] = added(name)
+    for name in _LATEST:
+        new[name] = ends[-1][name]
+    shared = new["model.shared"] = added("model.shared")
+    shared[MIN_LABEL] = min(each[MIN_LABEL] for each in of("model.shared"))
+    shared[MAX_LABEL] = max(each[MAX_LABEL] for each in of("model.shared"))
+    shared[MAX_LABEL + 1 :] = base["model.shared"][MAX_LABEL + 1 :]
+    lanes = new["model.lanes"] = added("model.lanes")
+    before = base["model.lanes"][:, CONTRACTION]
+    shrunk = np.where(before > 0, before, 1.0)
+    lanes[:, CONTRACTION] = before * np.prod(
+        [each[:, CONTRACTION] / shrunk for each in of("model.lanes")], axis=0
+    )
+    sizes = new["model.sizes"] = base["model.sizes"].copy()
+    for each in of("model.sizes"):
+        grown = (each[:, 1] > sizes[:, 1]) | (
+            (each != base["model.sizes"]).any(axis=1) & (each[:, 1] == sizes[:, 1])
+        )
+        sizes[grown] = each[grown]
+    low, high = [each[0] for each in of("explorer.costs")], [each[1] for each in of("explorer.costs")]
+    new["explorer.costs"] = np.array([min(low), max(high)], np.float32)
+    new["explorer.errors"] = _merge_errors(base["explorer.errors"], of("explorer.errors"))
+    tally = new["live.tally"] = added("live.tally")
+    tally[Tally.MARK] = base["live.tally"][Tally.MARK]  # marks of the base's lines
+    policies = new["live.policies"] = base["live.policies"].copy()
+    pairs, losses, spread = (base[f"live.{name}"].copy() for name in ("pairs", "losses", "spread"))
+    for live in range(len(policies)):
+        policies[live, RewardOwner.SELF] = merge_sums(
+            base["live.policies"][live, RewardOwner.SELF],
+            [each[live, RewardOwner.SELF] for each in of("live.policies")],
+        )
+        pairs[live] = merge_tests(
+            base["live.pairs"][live], [each[live] for each in of("live.pairs")], floor=floor
+        )
+        losses[live], spread[live] = merge_difference_tests(
+            (base["live.losses"][live], base["live.spread"][live]),
+            [(end["live.losses"][live], end["live.spread"][live]) for end in ends],
+        )
+    new |= {"live.pairs": pairs, "live.losses": losses, "live.spread": spread}
+    reach = new["live.reach"] = np.maximum.reduce(of("live.reach"))
+    n = [each[Tally.LEARNT] - base["live.tally"][Tally.LEARNT] for each in of("live.tally")]
+    part = shares(n, mean_retention(float(base["live.tally"][Tally.LEARNT]), _RECENT))
+    reach[1] = merge_statistic(base["live.reach"][1], [each[1] for each in of("live.reach")], part)
+    mix = base["live.mix"]
+    used = mix > 0.0
+    growth = np.prod(
+        [np.where(used, each / np.where(used, mix, 1.0), 1.0) for each in of("live.mix")], axis=0
+    )
+    new["live.mix"] = mix * growth / max(float((mix * growth).sum()), 1e-300)
+    scale = new["live.scale"] = base["live.scale"].copy()
+    scale[LOW], scale[HIGH] = (
+        min(each[LOW] for each in of("live.scale")),
+        max(each[HIGH] for each in of("live.scale")),
+    )
+    scale[FLOOR] = min(each[FLOOR] for each in of("live.scale"))
+    for at in (OUTSIDE, BELOW):
+        scale[at] += sum(each[at] - base["live.scale"][at] for each in of("live.scale"))
+    for name in ("live.draws", "live.compared_draws"):
+        draws = new[name] = ends[-1][name].copy()
+        draws[_OF_DRAWS] = added(name)[_OF_DRAWS]
+        draws[LARGEST] = max(each[LARGEST] for each in of(name))
+    return new
+
+
+def _merge_errors(base: NDArray[np.float64], ends: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the sums over all learnt events; recent events decay in each branch."""
+    new: NDArray[np.float64] = base + sum(end - base for end in ends)
+    totals = np.array(
+        [
+            [
+                e[Errors.EVENTS],
+                e[Errors.EVENTS] * e[Errors.MEAN],
+                e[Errors.SQUARES] + e[Errors.EVENTS] * e[Errors.MEAN] ** 2,
+            ]
+            for e in (base, *ends)
+        ]
+    )
+    events, costs, squares = totals[0] + (totals[1:] - totals[0]).sum(axis=0)
+    new[Errors.EVENTS], new[Errors.MEAN] = events, costs / max(events, 1.0)
+    new[Errors.SQUARES] = max(squares - events * new[Errors.MEAN] ** 2, 0.0)
+    recent = np.array([[e[Errors.RECENT], e[Errors.RECENT_SQUARES]] for e in ends])
+    new[[Errors.RECENT, Errors.RECENT_SQUARES]] = recent.mean(axis=0)
+    return new
+
+
+def _merge_members(
+    workspace: Workspace, ends: Sequence[End], rows: Rows, learnt: Sequence[int], dense: Arrays
+) -> dict[str, Table]:
+    """Merge the ensemble: put its small arrays into `dense`, and return the cells of its members."""
+    live = workspace.searching.live_configs.arrays
+    if not live.ensemble.on:
+        return {}
+    tables = tables_of(workspace)
+    own = {name: table for name, table in tables.items() if table.owners}
+
+    def compact(name: str, part: Table) -> Arrays:
+        return {
+            path: np.ascontiguousarray(values.T) if values.ndim > 1 else values
+            for path, values in zip(own[name].paths, part.values, strict=True)
+        }
+
+    began = reduce(
+        lambda arrays, name: arrays | compact(name, take_rows(own[name], rows[name])),
+        own,
+        dict[str, NDArray[Any]](),
+    )
+    base = rebuild(live.ensemble, dict(flatten(live.ensemble, ENSEMBLE)) | began, ENSEMBLE)
+    cells = {name: _tables_of(ends, name, rows, tables) for name in own}
+    branches = []
+    for at, end in enumerate(ends):
+        arrays = end.state.dense | {"ensemble.test.level": live.ensemble.test.level}
+        for name in own:
+            arrays = arrays | compact(name, cells[name][at])
+        branches.append(rebuild(live.ensemble, arrays, ENSEMBLE))
+    merged = merge_ensembles(base, branches, learnt=learnt, floor=_floor(workspace), ordered=True)
+    paths = {path for table in own.values() for path in table.paths}
+    result = dict(flatten(merged, ENSEMBLE))
+    dense |= {path: array for path, array in result.items() if path not in paths}
+    return {
+        name: Table(
+            rows[name],
+            tuple(result[path].T if result[path].ndim > 1 else result[path] for path in table.paths),
+        )
+        for name, table in own.items()
+    }
+
+
+def merge_weights(base: Table, ends: Sequence[Table], rule: Rule) -> Table:
+    """Return the merged weights and statistics of live configs.
+
+    Changes of a weight are averaged. An end counts in proportion to the squared gradients that it has added,
+    so a rare feature, which one end has seen, moves as in that end. Squared gradients add up, and scales are
+    the largest. With gradients that are not squared, all ends that have changed a weight count alike.
+    """
+    began, statistics = base.values[0], base.values[1].copy()
+    tables = [(began, base.values[1]), *(end.values for end in ends)]
+    scale = np.maximum.reduce([each[:, SCALE] for _, each in tables])
+    first, *weights = [_rescaled(each[0], each[1][:, SCALE], scale, rule) for each in tables]
+    gradients = [end.values[1][:, GRADIENTS] for end in ends]
+    grown = [np.maximum(each - statistics[:, GRADIENTS], 0.0) for each in gradients]
+    total = np.add.reduce(grown)
+    if not rule.adaptive:
+        grown = [(each != began).astype(np.float32) for each, _ in tables[1:]]
+    strength = np.maximum(np.add.reduce(grown), np.finfo(np.float32).tiny)
+    merged: NDArray[Any] = first + sum(
+        (each - first) * (own / strength) for each, own in zip(weights, grown, strict=True)
+    )
+    statistics[:, GRADIENTS] += total
+    statistics[:, SCALE] = scale
+    for each, own, gradient in zip(weights, grown, gradients, strict=True):
+        alone = (own > 0.0) & (own == strength)  # taken over without rounding
+        merged[alone] = each[alone]
+        if rule.adaptive:
+            statistics[:, GRADIENTS][alone] = gradient[alone]
+    return Table(base.rows, (np.asarray(merged, np.float32), statistics))
+
+
+def _rescaled(
+    weights: NDArray[np.float32], before: NDArray[np.float32], now: NDArray[np.float32], rule: Rule
+) -> NDArray[np.float32]:
+    """Return weights of features of scale `before` as an update rescales them if the scale grows to `now`."""
+    grows = (now > before) & (before > 0.0)
+    if not rule.normalized or not grows.any():
+        return weights
+    ratio = np.where(grows, now / np.where(grows, before, 1.0), 1.0)
+    return np.asarray(weights * (ratio * ratio) ** np.float32(rule.norm_power), np.float32)
+
+
+def _merge_screen(base: Table, ends: Sequence[Table]) -> Table:
+    """Return the merged cells of screening: sums add up, and the largest value is the largest of all."""
+    began = base.values[0]
+    table = began + sum(end.values[0] - began for end in ends)
+    table[:, 2] = np.maximum.reduce([end.values[0][:, 2] for end in ends])
+    return Table(base.rows, (table.astype(np.float32),))

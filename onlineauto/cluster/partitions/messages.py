@@ -1,0 +1,154 @@
+"""Messages between a coordinator and its workers: a header of MessagePack, then arrays; no pickle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from onlineauto.cluster.partitions.state import State, Table
+from onlineauto.cluster.partitions.worker import Base, End
+from onlineauto.engine.records.loop import ROW
+from onlineauto.engine.search.deferred import Control, Found
+from onlineauto.features.block import Block
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
+from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics, ProblemCode
+from onlineauto.learners.gradient_kernels import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from onlineauto.features.namespaces import Namespaces
+
+_RECORDS = {"ROW": ROW, "COST": COST, "FEATURE": FEATURE, "LINE": LINE, "SPAN": SPAN, "SETTINGS": SETTINGS}
+_ALIGNMENT = 64
+_HEAD = 8
+
+
+class Chunk(NamedTuple):
+    """Events to learn, and their number among the chunks of the round."""
+
+    block: Block
+    seed: int
+
+
+def pack(tree: Any) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a tree of plain values and arrays, in parts; arrays are not copied."""
+    arrays: list[NDArray[Any]] = []
+    end = 0
+
+    def describe(value: object) -> object:
+        nonlocal end
+        if isinstance(value, np.generic):
+            return value.item()
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"a message cannot hold {type(value).__name__}")
+        array = np.ascontiguousarray(value)
+        arrays.append(array)
+        at, end = end, _align(end + array.nbytes)
+        kind = next((name for name, dtype in _RECORDS.items() if dtype == array.dtype), array.dtype.str)
+        return {"dtype": kind, "shape": array.shape, "at": at}
+
+    header = msgspec.msgpack.encode(tree, enc_hook=describe)
+    begin = _align(_HEAD + len(header))
+    yield len(header).to_bytes(_HEAD, "little") + header + bytes(begin - _HEAD - len(header))
+    for array in arrays:
+        if array.nbytes:
+            yield array.reshape(-1).view(np.uint8).data
+        yield bytes(_align(array.nbytes) - array.nbytes)
+
+
+def unpack(data: Any) -> Any:
+    """Return the tree of a packed message; its arrays are views of `data`, a buffer."""
+    memory = np.frombuffer(data, np.uint8)
+    n = int.from_bytes(memory[:_HEAD].tobytes(), "little")
+    begin = _align(_HEAD + n)
+
+    def restored(value: Any) -> Any:
+        if isinstance(value, list):
+            return [restored(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if "dtype" not in value:
+            return {name: restored(each) for name, each in value.items()}
+        dtype = _RECORDS.get(value["dtype"]) or np.dtype(value["dtype"])
+        at, shape = begin + value["at"], tuple(value["shape"])
+        size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        return memory[at : at + size].view(dtype).reshape(shape)
+
+    return restored(msgspec.msgpack.decode(memory[_HEAD : _HEAD + n].data))
+
+
+def _align(n: int) -> int:
+    return -(-n // _ALIGNMENT) * _ALIGNMENT
+
+
+def base_to_tree(base: Base) -> Any:
+    """Return a base as a tree for `pack`."""
+    return [base.version, base.since, msgspec.msgpack.encode(base.control), base.gains, base.state]
+
+
+def base_of_tree(tree: Any) -> Base:
+    """Return the base of a tree."""
+    version, since, control, gains, state = tree
+    return Base(version, since, msgspec.msgpack.decode(control, type=Control), gains, _state_of(state))
+
+
+def _state_of(tree: Any) -> State:
+    dense, tables = tree
+    return State(dense, {name: Table(rows, tuple(values)) for name, (rows, values) in tables.items()})
+
+
+def end_to_tree(end: End) -> Any:
+    """Return an end as a tree for `pack`."""
+    problems = end.problems
+    counts = [(code.name, n) for code, n in problems.counts.items()]
+    kept = [
+        (each.file, each.line, each.column, each.code.name, each.message, each.done) for each in problems.kept
+    ]
+    return [*end[:-1], (counts, kept)]
+
+
+def end_of_tree(tree: Any) -> End:
+    """Return the end of a tree."""
+    state, found, rows, action, score, (counts, kept) = tree
+    problems = Diagnostics()
+    for code, n in counts:
+        problems.count(ProblemCode[code], n)
+    for file, line, column, code, message, done in kept:
+        problems.kept.append(
+            Diagnostic(
+                file=file, line=line, column=column, code=ProblemCode[code], message=message, done=done
+            )
+        )
+    return End(_state_of(state), Found(*found), rows, action, score, problems)
+
+
+def chunk_to_tree(chunk: Chunk) -> Any:
+    """Return a chunk as a tree for `pack`."""
+    block = chunk.block
+    arrays = (block.event_start, block.lines, block.costs, block.spans, block.features, block.tag)
+    names = (block.namespaces.names, block.namespaces.hashes)
+    return [arrays, names, list(block.rules.items()), block.objects, chunk.seed]
+
+
+def chunk_of_tree(tree: Any, namespaces: Namespaces) -> Chunk:
+    """Return the chunk of a tree; new names are added to `namespaces`, those of all chunks before."""
+    (event_start, lines, costs, spans, features, tag), (names, hashes), rules, objects, seed = tree
+    for name, hash_ in list(zip(names, hashes, strict=True))[len(namespaces) :]:
+        namespaces.add(name, hash_)
+    block = Block(
+        event_start=event_start,
+        lines=lines,
+        costs=costs,
+        spans=spans,
+        features=features,
+        tag=tag,
+        namespaces=namespaces,
+        rules=dict(rules),
+        objects=objects,
+    )
+    return Chunk(block, seed)

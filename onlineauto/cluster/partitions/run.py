@@ -1,0 +1,256 @@
+"""A run whose stream is learnt in partitions."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.automl.control import control_of
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.cluster.partitions.coordinator import Coordinator
+from onlineauto.cluster.partitions.cutting import take_events
+from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.outliers.located import locate_outliers
+from onlineauto.engine.stream.position import Position
+from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
+from onlineauto.engine.stream.validity import check_rules, first_invalid_event
+from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.lines.event_source import EndlessSource, EventSource
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.run import Run, load_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Self
+
+    from onlineauto.cluster.partitions.coordinator import Schedule
+    from onlineauto.cluster.partitions.local import Pool
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.stream.source import Sources
+    from onlineauto.features.block import Block
+    from onlineauto.options import Configuration
+    from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.save_load import ModelSource
+    from onlineauto.workspace.workspace import Workspace
+
+PARTITIONS = 4
+"""Number of partitions, unless another one is chosen."""
+
+
+def check_partitioned(configuration: Configuration) -> None:
+    """Reject options that cannot be learnt in partitions.
+
+    Raises
+    ------
+    OptionError
+        There is no search, or an option cannot be combined with workers.
+    """
+    automl, run, get = configuration[AutomlOptions], configuration[RunOptions], configuration.get
+    if automl.automl is None:
+        raise OptionError("--workers needs --automl: single models are not learnt in partitions")
+    reasons = (
+        ("--vw_exact", get("vw_exact")),
+        ("--passes", run.passes > 1),
+        ("--testonly", run.testonly),
+        ("--replay", run.replay is not None),
+        ("--ccb_explore_adf", get("ccb_explore_adf")),
+        ("--strict_parse", get("strict_parse")),
+        ("--estimator robust", not automl.is_paired(control_of(configuration).paired)),
+        *((f"--{name}", get(name)) for name in ("bag", "cover", "rnd", "epsilon_decay", "first", "audit")),
+    )
+    for name, chosen in reasons:
+        if chosen:
+            raise OptionError(f"{name} cannot be combined with --workers")
+
+
+class PartitionedRun(Run):
+    """A run that learns each round of its stream in partitions, with workers.
+
+    The result depends on the number of partitions, and not on the number of workers.
+
+    Parameters
+    ----------
+    workspace, source, stored
+        As for `Run`.
+    workers : int
+        Number of worker processes; 1 learns all partitions in this process.
+    partitions : int
+        Number of chunks of a round.
+    schedule : Schedule, optional
+        The lengths of rounds.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        source: Sources,
+        *,
+        stored: Mapping[str, Any] | None = None,
+        workers: int = 1,
+        partitions: int = PARTITIONS,
+        schedule: Schedule | None = None,
+    ) -> None:
+        check_partitioned(workspace.configuration)
+        super().__init__(workspace, source, stored=stored)
+        self._coordinator = Coordinator(workspace, partitions, schedule)
+        command = workspace.configuration.command(kept=True)
+        workers = min(workers, partitions)
+        self.pool: Pool = InlinePool() if workers == 1 else ProcessPool(workers, command)
+        self._blocks: Iterator[Block] | None = None
+        self._left: list[Block] = []
+        self._ready: deque[tuple[Block, Outcomes]] = deque()
+        self._error: InputError | None = None
+        self._ended = False
+
+    @property
+    def position(self) -> Position:
+        """The passes and events done so far."""
+        return self._start if self._blocks is None else self.workspace.position
+
+    @classmethod
+    def resume(  # type: ignore[override]
+        cls,
+        checkpoint: ModelSource,
+        source: Sources,
+        *,
+        workers: int = 1,
+        partitions: int = PARTITIONS,
+        schedule: Schedule | None = None,
+        **options: Any,
+    ) -> PartitionedRun:
+        """Return a run that continues over the same source where a checkpoint was written; see `Run.resume`.
+
+        It has the same result as if it had never stopped, if it has the same `partitions` and `schedule`.
+
+        Raises
+        ------
+        InputError
+            The file is not a model, or was not saved by a run.
+        OptionError
+            An option has another value and cannot change, or cannot be combined with workers.
+        """
+        workspace, stored = load_run(checkpoint, REGISTRY.from_keywords(**options))
+        return cls(
+            workspace, source, stored=stored, workers=workers, partitions=partitions, schedule=schedule
+        )
+
+    def close(self) -> None:
+        """End the workers."""
+        self.pool.close()
+
+    def __enter__(self) -> Self:
+        """Return this run."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the workers."""
+        self.close()
+
+    def step(self, n: int | None = None) -> int:
+        """Learn all remaining events; return their number.
+
+        Raises
+        ------
+        OptionError
+            `n` is not None: a run in partitions takes rounds, not steps.
+        """
+        if n is not None:
+            raise OptionError("a run in partitions learns whole rounds: it cannot step by a number of events")
+        return super().step()
+
+    def _next(self) -> tuple[Block, Outcomes] | None:
+        """Learn the next round if no block of the last one is left; return a block, or None at the end.
+
+        All blocks of a round are counted and passed to the sinks before the first is returned, so that a
+        checkpoint between two of them has the whole round.
+        """
+        while not self._ready and not self._ended:
+            self._learn_round()
+        self.count_passes()
+        return self._ready.popleft() if self._ready else None
+
+    def _learn_round(self) -> None:
+        """Learn a round, or raise the error that has ended the stream."""
+        workspace = self.workspace
+        if self._blocks is None:
+            workspace.position = self._start
+            self._blocks = self._open()
+        head, rest = self._coordinator.schedule.plan(workspace.position.events)
+        blocks = self._read(head + rest)
+        if not blocks:
+            self._ended = True
+            if self._error is not None:
+                raise self._error
+            if not isinstance(self._source, EndlessSource):
+                workspace.end_pass()
+                workspace.position = Position(workspace.position.passes + 1, 0, workspace.position.held_out)
+            return
+        n_events = sum(map(len, blocks))
+        n = min(head, n_events)
+        first = take_events(blocks, 0, n)
+        parts = [(first, workspace.learn_block(first))]
+        if n_events > n:
+            chunks = self._coordinator.cut(blocks, n)
+            ends = self.pool.learn(self._coordinator, chunks)
+            outcomes = self._coordinator.merge(chunks, ends)
+            parts += [(chunk.block, each) for chunk, each in zip(chunks, outcomes, strict=True)]
+            for end in ends:
+                self.diagnostics.add(end.problems)
+        events = workspace.position.events + n_events
+        workspace.position = workspace.position._replace(events=events)
+        for part, of_part in parts:
+            locate_outliers(part, of_part, self.diagnostics)
+            self.progress.update(of_part, emit=self.emit)
+            for sink in self.sinks:
+                sink.take(part, of_part)
+        self.began = True
+        self._ready.extend(parts)
+
+    def _open(self) -> Iterator[Block]:
+        """Return the blocks from the start on, up to the first invalid event."""
+        configuration = self.workspace.configuration
+        events = PositionedBlocks(self._source, configuration, self.read)
+        if self._start.passes >= configuration[RunOptions].passes:
+            return iter(())
+        events.seek(self._start.where())
+        return events.blocks(self.diagnostics)
+
+    def _read(self, n: int) -> list[Block]:
+        """Return blocks with the next `n` events, or with those that are left."""
+        assert self._blocks is not None
+        while sum(map(len, self._left)) < n and self._error is None:
+            try:
+                block = next(self._blocks, None)
+            except InputError as error:
+                self._error = error
+                break
+            if block is None:
+                break
+            check_rules(block, self.workspace._rules)  # noqa: SLF001 - of the same kind of run
+            valid, message = first_invalid_event(block, self.workspace.kind)
+            self._left.append(block if valid == len(block) else block.head(valid))
+            if message:
+                self._error = InputError(f"{self.diagnostics.of_file}{message}")
+        taken: list[Block] = []
+        while self._left and n > 0:
+            block = self._left.pop(0)
+            taken.append(block.head(n))
+            if len(block) > n:
+                self._left.insert(0, block.tail(n))
+            n -= len(taken[-1])
+        taken = [each for each in taken if len(each)]
+        if (
+            len({id(each.namespaces) for each in taken}) > 1
+        ):  # of separate files, whose names are numbered anew
+            last = next(at for at, each in enumerate(taken) if each.namespaces is not taken[0].namespaces)
+            self._left[:0], taken = taken[last:], taken[:last]
+        return taken
+
+    def state(self) -> State:
+        """Return the state for a resumed run besides the model, after the last round."""
+        state = super().state()
+        position = self.position
+        if self._blocks is not None and position.events and isinstance(self._source, EventSource):
+            state["position"] = position._replace(at=self._source.position(position.events))._asdict()
+        return state

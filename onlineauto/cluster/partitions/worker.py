@@ -1,0 +1,113 @@
+"""Worker: learn a chunk of a round from a base; no I/O, no clock, no decision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from onlineauto.cluster.partitions.state import (
+    State,
+    TrackedTables,
+    dense_arrays,
+    full_arrays,
+    load_dense,
+    take_rows,
+)
+from onlineauto.engine.search.deferred import Control, Deferred, Found
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.features.block import Block
+    from onlineauto.features.records import Records
+    from onlineauto.options import Configuration
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_LEVELS = ("live.levels", "ensemble.test.level")
+"""Levels of tests, which a worker sets to 0 so that no evidence is enough."""
+
+
+class Base(NamedTuple):
+    """The state from which all workers of a round learn.
+
+    If a worker has the base before it (`version` - 1), the changes are enough; otherwise it needs `state` of
+    version 0: all cells that differ from a new model's.
+    """
+
+    version: int
+    since: int  # the version that a worker must have; 0 is a new model
+    control: Control
+    gains: NDArray[np.float64]
+    state: State
+
+
+class End(NamedTuple):
+    """The state of a worker after a chunk, and the results of its events."""
+
+    state: State
+    found: Found
+    rows: Records
+    action: NDArray[np.int32]
+    score: NDArray[np.float32]
+    problems: Diagnostics
+
+
+class Worker:
+    """Learns chunks, each from a base.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The options of the model.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.workspace = Workspace(configuration=configuration)
+        self.version = 0
+        self._deferred = Deferred(self.workspace.searching, self.workspace.layout)
+        self._tracked = TrackedTables(self.workspace)
+        self._changed: dict[str, NDArray[np.int64]] = {}
+
+    def adopt(self, base: Base) -> None:
+        """Adopt a base for the next chunks.
+
+        Raises
+        ------
+        ValueError
+            The base is a change of another one than that of this worker.
+        """
+        if base.since not in (0, self.version):
+            raise ValueError(f"base {base.version} changes {base.since}, and the worker has {self.version}")
+        self._base, self.version = base, base.version
+        self._tracked.reset(self._changed)
+        self._changed = {}
+        self._deferred.follow(base.control, base.gains)
+        for name, part in base.state.tables.items():
+            self._tracked.rebase(name, part)
+
+    def learn(self, block: Block, seed: int) -> End:
+        """Learn a chunk from the last base, and return the end; `seed` makes its random draws differ."""
+        workspace, base = self.workspace, self._base
+        self._tracked.reset(self._changed)
+        load_dense(full_arrays(workspace), dense_arrays(workspace), base.state.dense)
+        self._deferred.follow(base.control, base.gains)
+        random = workspace.learner.task.exploration.random
+        random[0] = (int(random[0]) + seed * _GOLDEN) % 2**64
+        workspace.diagnostics = Diagnostics()
+        outcomes = workspace.learn_block(block)
+        found = self._deferred.found()
+        self._changed = self._tracked.changed()
+        tables = {
+            name: take_rows(table, self._changed[name]) for name, table in self._tracked.tables().items()
+        }
+        dense = {name: array.copy() for name, array in dense_arrays(workspace).items() if name not in _LEVELS}
+        return End(
+            State(dense, tables),
+            found,
+            outcomes.rows,
+            outcomes.action,
+            outcomes.score,
+            workspace.diagnostics,
+        )

@@ -1,0 +1,123 @@
+"""Deferred control: what a worker that learns a part of a stream knows of a search that others decide.
+
+A worker follows the live configs, the interactions and the screening of a coordinator, and decides nothing
+itself. It collects evidence. `follow` adopts the coordinator's choices, `Found` is what a worker has found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import numpy as np
+
+from onlineauto.automl.config import Config, Interaction
+from onlineauto.engine.records.search import GROUP
+from onlineauto.engine.search.drift import LOOK
+from onlineauto.engine.search.live_arrays import NEVER
+from onlineauto.features.stored import Stored
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.search.search_engine import Searching
+    from onlineauto.features.layout import StreamLayout
+
+
+class Control(msgspec.Struct, frozen=True, array_like=True):
+    """The choices of a coordinator that its workers follow."""
+
+    configs: list[Config]
+    namespaces: list[bytes]
+    serves: bool  # the ensemble predicts
+    pool: list[Interaction]  # the screened interactions
+    held: list[Interaction]
+    known: list[bytes]  # namespaces that wildcards match
+    left_out: list[bytes]
+
+
+class Found(NamedTuple):
+    """What a part of a stream tells the search besides the arrays of evidence."""
+
+    counts: list[tuple[bytes, int, int]]  # actions and features of each namespace, since the base
+    losses: NDArray[np.float64]  # the champion's mean losses, over `GROUP` events each
+    rest: tuple[float, int]  # sum and number of the losses after the last of these
+    gains: NDArray[np.float64]  # of the screened interactions, in the order of the pool
+
+
+def control_of_search(searching: Searching, layout: StreamLayout) -> Control:
+    """Return the choices that workers follow."""
+    configs, screening, known = searching.live_configs, searching.screening, layout.state()
+    return Control(
+        configs=list(configs.configs),
+        namespaces=list(configs.namespaces),
+        serves=bool(configs.arrays.ensemble.serves),
+        pool=list(screening.gains()),
+        held=sorted(screening.held),
+        known=known["known"],
+        left_out=known["left_out"],
+    )
+
+
+class Deferred:
+    """Follows a coordinator's choices with the search of a worker, and collects what it finds.
+
+    Parameters
+    ----------
+    searching : Searching
+        The worker's search; it decides nothing from now on.
+    layout : StreamLayout
+        The worker's layout.
+    """
+
+    def __init__(self, searching: Searching, layout: StreamLayout) -> None:
+        self._searching, self._layout = searching, layout
+        self._control: Control | None = None
+        self._losses: list[NDArray[np.float64]] = []
+        self._before: dict[bytes, tuple[int, int]] = {}
+        searching.deferred = self
+
+    def follow(self, control: Control, gains: NDArray[np.float64]) -> None:
+        """Adopt the choices and the `gains` of the screened interactions, and begin to collect."""
+        configs, screening, last = self._searching.live_configs, self._searching.screening, self._control
+        if last is None or (control.known, control.left_out) != (last.known, last.left_out):
+            self._layout.restore(Stored({"known": control.known, "left_out": control.left_out}))
+        if last is None or control != last:
+            configs.follow(control.configs, control.namespaces, serves=control.serves)
+        screening.follow(control.pool, control.held, gains)
+        self._control = control
+        configs.arrays.schedule.lease[:] = NEVER
+        configs.review(NEVER, looks=True)
+        configs.arrays.tests.levels[:] = 0.0  # no evidence is enough
+        configs.arrays.ensemble.test.level[:] = 0.0
+        configs.arrays.namespaces.marks[:] = 0  # no mark of an earlier chunk may look like one of this chunk
+        configs.take_losses()
+        configs.arrays.statistics.fresh[0] = 0
+        configs.arrays.statistics.recent[:] = 0.0
+        self._losses = []
+        self._before = configs.counts()
+
+    def take(self) -> None:
+        """Answer a signal of the loop: keep the losses so far, and mark new namespaces as seen."""
+        configs = self._searching.live_configs
+        configs.new_names()
+        if configs.arrays.statistics.fresh[0] >= LOOK:
+            self._losses.append(configs.take_losses())
+
+    def found(self) -> Found:
+        """Return what was found since `follow`."""
+        configs, screening = self._searching.live_configs, self._searching.screening
+        losses = np.concatenate([*self._losses, configs.take_losses()])
+        counts = []
+        for name, (n, size) in configs.counts().items():
+            before, size_before = self._before.get(name, (0, 0))
+            if n > before:
+                counts.append((name, n - before, size - size_before))
+        statistics = configs.arrays.statistics
+        rest = float(statistics.recent[0]), int(statistics.fresh[0] % GROUP)
+        return Found(
+            counts,
+            losses,
+            rest,
+            np.array(list(screening.gains().values()), np.float64),
+        )
