@@ -20,7 +20,7 @@ from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import Chunk
 from onlineauto.cluster.partitions.state import State, TrackedTables, dense_arrays, take_rows
 from onlineauto.cluster.partitions.worker import Base
-from onlineauto.engine.loop.buffers import make_outcomes
+from onlineauto.engine.loop.buffers import NO_AHEAD, make_outcomes
 from onlineauto.engine.records.loop import Results
 from onlineauto.engine.records.search import Tally
 from onlineauto.engine.records.task import Shape
@@ -133,6 +133,7 @@ class Coordinator:
         outcomes = []
         for chunk, end in zip(chunks, ends, strict=True):
             n = len(chunk.block)
-            results = Results(end.rows, end.action, end.score, np.zeros(0, np.uint64), np.zeros(n, np.bool_))
+            none = np.zeros(n, np.bool_)
+            results = Results(end.rows, end.action, end.score, np.zeros(0, np.uint64), none, NO_AHEAD)
             outcomes.append(make_outcomes(chunk.block, np.zeros(n, np.bool_), results, simple=simple))
         return outcomes
