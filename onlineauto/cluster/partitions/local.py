@@ -248,7 +248,7 @@ def _write_all(file: Any, tree: Any) -> None:
     """Write a packed tree to an unbuffered file."""
     for part in pack(tree):
         left = memoryview(part)
-        while len(left):
+        while left:
             left = left[file.write(left) :]
 
 
