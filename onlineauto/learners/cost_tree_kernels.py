@@ -45,8 +45,13 @@ def is_left_out(drawn: int, level: int, columns: int, by_cost: bool) -> bool:
 def fill_base(trees: Trees, fit: Fit, model: int) -> None:
     """Fill the mean cost of each output, drawn to the mean of all; that of all for newer outputs."""
     k, begin, n_rows = trees.outputs[model], trees.tally[Grown.BEGIN], len(trees.length)
-    counts, sums, total, weight = fit.counts[len(fit.counts) - 1], fit.costs[len(fit.costs) - 1], 0.0, 0.0
-    fit.costs[:] = 0.0
+    counts, sums, total, weight = (
+        fit.columns.counts[len(fit.columns.counts) - 1],
+        fit.columns.costs[len(fit.columns.costs) - 1],
+        0.0,
+        0.0,
+    )
+    fit.columns.costs[:] = 0.0
     for event in range(begin - min(begin, ROWS), begin):
         row = event % n_rows
         sums[trees.code[row]] += trees.weight[row] * trees.cost[row]
@@ -67,7 +72,7 @@ def rank_by_cost(trees: Trees, fit: Fit, model: int) -> None:
         len(trees.length),
         trees.place.shape[1],
     )
-    counts, costs, squares, weights = fit.counts, fit.costs, 0.0, 0.0
+    counts, costs, squares, weights = fit.columns.counts, fit.columns.costs, 0.0, 0.0
     costs[n_inputs, :] = 0.0
     for event in range(begin - min(begin, ROWS), begin):
         row = event % n_rows
@@ -85,17 +90,17 @@ def rank_by_cost(trees: Trees, fit: Fit, model: int) -> None:
             gain += costs[at, c] * costs[at, c] / (counts[at, c] + PENALTY)
             gain += rest * rest / (max(absent, 0.0) + PENALTY)
             gain -= costs[n_inputs, c] * costs[n_inputs, c] / (counts[n_inputs, c] + PENALTY)
-        fit.rank[at] = gain * weights / squares if squares > 0.0 else 0.0
+        fit.columns.rank[at] = gain * weights / squares if squares > 0.0 else 0.0
 
 
 @kernel
-def fill_residuals(trees: Trees, fit: Fit, model: int, n: int) -> float:
+def fill_residuals(trees: Trees, fit: Fit, n: int) -> float:
     """Fill the weighted residuals of the rows, and the weights; return the weighted sum of squares."""
     begin, n_rows, squares = trees.tally[Grown.BEGIN], len(trees.length), 0.0
     for r in range(n):
         row = (begin - n + r) % n_rows
-        residual, weight = float(trees.cost[row]) - float(fit.score[r, 0]), float(trees.weight[row])
-        fit.gradient[r, 0], fit.gradient[r, 1] = weight * residual, weight
+        residual, weight = float(trees.cost[row]) - float(fit.rows.score[r, 0]), float(trees.weight[row])
+        fit.rows.gradient[r, 0], fit.rows.gradient[r, 1] = weight * residual, weight
         squares += weight * residual * residual
     return squares
 
@@ -105,7 +110,9 @@ def add_to_logged(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None
     """Add the values of a tree's leaves to the scores of the logged outputs."""
     begin, n_rows = trees.tally[Grown.BEGIN], len(trees.length)
     for r in range(n):
-        fit.score[r, 0] += trees.leaf[model, tree, fit.node[r], trees.code[(begin - n + r) % n_rows]]
+        fit.rows.score[r, 0] += trees.leaf[
+            model, tree, fit.rows.node[r], trees.code[(begin - n + r) % n_rows]
+        ]
 
 
 @kernel
@@ -115,8 +122,8 @@ def fill_means(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
     sums[:] = 0.0
     for r in range(n):
         code = trees.code[(begin - n + r) % n_rows]
-        sums[0, fit.node[r], code] += fit.gradient[r, 0]
-        sums[1, fit.node[r], code] += fit.gradient[r, 1]
+        sums[0, fit.rows.node[r], code] += fit.rows.gradient[r, 0]
+        sums[1, fit.rows.node[r], code] += fit.rows.gradient[r, 1]
     for leaf in range(LEAVES):
         for c in range(k):
             trees.leaf[model, tree, leaf, c] = _RATE * sums[0, leaf, c] / (sums[1, leaf, c] + PENALTY)

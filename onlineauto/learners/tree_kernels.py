@@ -1,6 +1,6 @@
 """Boosted trees over the last events: of classes, or of the costs of logged actions.
 
-The rows of the last events are kept. When a fit is due, each of the next `ROUNDS` events grows one tree of
+The rows of the last events are kept. When a fit is due, each of the next events grows one tree of
 the next model from the same rows, and then that model replaces the current one. So no event takes long, and
 all depends on the number of learnt events only, not on the clock. Fits are due after 256, 384, 576 and so on
 events for classes, and after 512, 1,024, 2,048 and so on for costs.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import kernel, short_loop
+from onlineauto.jit import kernel
 from onlineauto.learners.cost_tree_kernels import (
     add_to_logged,
     bins_of,
@@ -44,21 +44,25 @@ from onlineauto.learners.tree_records import (
     NONE,
     PENALTY,
     RATE,
-    ROUNDS,
     ROWS,
     SAMPLE,
     SKETCH,
     WIDTH,
     Grown,
 )
+from onlineauto.learners.tree_split_kernels import (
+    copy_sorted,
+    divide,
+    gains_of,
+    gains_of_one_cut,
+    list_present,
+    sort_rows,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.learners.tree_records import Fit, Logged, TreeRow, Trees
-
-_FEW = 8
-"""Columns of one cut are added up row by row if a row is above the cut of at most one in so many of them."""
 
 
 @kernel
@@ -128,7 +132,7 @@ def _spread(trees: Trees, model: int, row: int, x: NDArray[np.float32]) -> None:
 @kernel
 def _count(trees: Trees, fit: Fit, begin: int) -> float:
     """Fill the weight of rows by input and class, and which inputs are numbers; return that of all rows."""
-    n, counts, first, all_rows = min(begin, ROWS), fit.counts, fit.first, 0.0
+    n, counts, first, all_rows = min(begin, ROWS), fit.columns.counts, fit.columns.first, 0.0
     counts[:] = 0.0
     first[:] = 0.0
     for event in range(begin - n, begin):
@@ -149,7 +153,7 @@ def _count(trees: Trees, fit: Fit, begin: int) -> float:
 @kernel
 def _rank_by_class(trees: Trees, fit: Fit, model: int, all_rows: float) -> None:
     """Rank the inputs by how much their presence differs between classes, by chi-squared."""
-    n_inputs, rank, counts = trees.place.shape[1], fit.rank, fit.counts
+    n_inputs, rank, counts = trees.place.shape[1], fit.columns.rank, fit.columns.counts
     k, of_all = trees.outputs[model], counts[n_inputs]
     for at in range(n_inputs):
         present, squares = 0.0, 0.0
@@ -166,9 +170,9 @@ def _rank_by_class(trees: Trees, fit: Fit, model: int, all_rows: float) -> None:
 @kernel
 def _choose_columns(trees: Trees, fit: Fit, model: int) -> None:
     """Choose the numbers, and then the words of the highest ranks."""
-    n_inputs, rank = trees.place.shape[1], fit.rank
+    n_inputs, rank = trees.place.shape[1], fit.columns.rank
     for at in range(n_inputs):
-        if fit.first[2, at] > 0.0:
+        if fit.columns.first[2, at] > 0.0:
             rank[at] = np.inf
         trees.place[model, at] = -1
     trees.columns[model] = 0
@@ -195,7 +199,7 @@ def _begin_fit(trees: Trees, fit: Fit, k: int) -> None:
         rank_by_cost(trees, fit, model)
     else:
         for c in range(trees.base.shape[1]):
-            of_class = fit.counts[len(fit.counts) - 1, c] if c < k else 0.0
+            of_class = fit.columns.counts[len(fit.columns.counts) - 1, c] if c < k else 0.0
             trees.base[model, c] = math.log((of_class + 0.5) / (all_rows + 0.5 * k))
         _rank_by_class(trees, fit, model, all_rows)
     _choose_columns(trees, fit, model)
@@ -237,62 +241,45 @@ def _add_tree(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
         add_to_logged(trees, fit, model, tree, n)
         return
     for r in range(n):
-        leaf = fit.node[r]
+        leaf = fit.rows.node[r]
         for c in range(trees.outputs[model]):
-            fit.score[r, c] += trees.leaf[model, tree, leaf, c]
-
-
-@kernel
-def _list_present(fit: Fit, columns: int, n: int) -> None:
-    """List the columns of one cut whose values are above it, of each row, if these are few."""
-    single, total = 0, 0
-    for c in range(columns):
-        single += 1 if fit.n_cuts[c] == 1 else 0
-    for r in range(n):
-        listed = 0
-        for c in range(columns):
-            if fit.n_cuts[c] == 1 and fit.bins[c, r] == 1:
-                fit.present[r, listed] = c
-                listed += 1
-        fit.n_present[r] = listed
-        total += listed
-    fit.prepared[1] = 1 if total < n * single // _FEW else 0
+            fit.rows.score[r, c] += trees.leaf[model, tree, leaf, c]
 
 
 @kernel
 def _prepare(trees: Trees, fit: Fit) -> None:
     """Fill the memory for the fit that has begun: bins of all rows, and their scores by the trees so far."""
-    model, begin, x = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.BEGIN], fit.x
+    model, begin, x = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.BEGIN], fit.rows.x
     n, columns, n_rows = min(begin, ROWS), trees.columns[model], len(trees.length)
     n_sample, n_bins = min(n, SAMPLE), bins_of(columns) if len(trees.cost) > 0 else BINS
     for i in range(n_sample):
         _spread(trees, model, (begin - n + i * n // n_sample) % n_rows, x)
         for c in range(columns):
-            fit.sample[c, i] = x[c]
+            fit.columns.sample[c, i] = x[c]
     for c in range(columns):
-        _sort(fit.sample[c], n_sample)
-        fit.n_cuts[c] = _cut(fit.sample[c], n_sample, n_bins, fit.cuts[c])
+        _sort(fit.columns.sample[c], n_sample)
+        fit.columns.n_cuts[c] = _cut(fit.columns.sample[c], n_sample, n_bins, fit.columns.cuts[c])
     for r in range(n):
         _spread(trees, model, (begin - n + r) % n_rows, x)
         for c in range(columns):
-            low, high = 0, fit.n_cuts[c]
+            low, high = 0, fit.columns.n_cuts[c]
             while low < high:
                 middle = (low + high) // 2
-                if fit.cuts[c, middle] <= x[c]:
+                if fit.columns.cuts[c, middle] <= x[c]:
                     low = middle + 1
                 else:
                     high = middle
-            fit.bins[c, r] = low
+            fit.columns.bins[c, r] = low
         if len(trees.cost) > 0:
-            fit.score[r, 0] = trees.base[model, trees.code[(begin - n + r) % n_rows]]
+            fit.rows.score[r, 0] = trees.base[model, trees.code[(begin - n + r) % n_rows]]
         else:
             for c in range(trees.outputs[model]):
-                fit.score[r, c] = trees.base[model, c]
-    _list_present(fit, columns, n)
+                fit.rows.score[r, c] = trees.base[model, c]
+    list_present(fit, columns, n)
     for tree in range(trees.tally[Grown.TREES]):
         for r in range(n):
             _spread(trees, model, (begin - n + r) % n_rows, x)
-            fit.node[r] = _leaf_of(trees, model, tree, x)
+            fit.rows.node[r] = _leaf_of(trees, model, tree, x)
         _add_tree(trees, fit, model, tree, n)
     fit.prepared[0] = begin
 
@@ -303,7 +290,12 @@ def _gradients(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> int:
     k, begin, n_rows = trees.outputs[model], trees.tally[Grown.BEGIN], len(trees.length)
     n_sums = 1 if k == 2 else min(k, SKETCH)
     for r in range(n):
-        row, score, chance, gradient = (begin - n + r) % n_rows, fit.score[r], fit.chance[r], fit.gradient[r]
+        row, score, chance, gradient = (
+            (begin - n + r) % n_rows,
+            fit.rows.score[r],
+            fit.rows.chance[r],
+            fit.rows.gradient[r],
+        )
         code, weight, highest, total, squares = trees.code[row], trees.weight[row], float(score[0]), 0.0, 0.0
         for c in range(1, k):
             highest = max(highest, float(score[c]))
@@ -330,193 +322,42 @@ def _gradients(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> int:
 
 
 @kernel
-def _add_up_below(fit: Fit, column: int, begin: int, end: int) -> None:
-    """Fill the sums of gradients in the lower one of two bins, in four sums that do not wait for each other."""
-    bins, order, sorted_rows, last = fit.bins[column], fit.order, fit.sorted, end - (end - begin) % 2
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for i in range(begin, last, 2):
-        one, two = 1.0 - bins[order[i]], 1.0 - bins[order[i + 1]]
-        a += one * sorted_rows[i, 0]
-        b += one * sorted_rows[i, 1]
-        c += two * sorted_rows[i + 1, 0]
-        d += two * sorted_rows[i + 1, 1]
-    for i in range(last, end):
-        one = 1.0 - bins[order[i]]
-        a += one * sorted_rows[i, 0]
-        b += one * sorted_rows[i, 1]
-    fit.histogram[0], fit.histogram[1] = a + c, b + d
-
-
-@kernel
-def _add_up(fit: Fit, column: int, begin: int, end: int, width: int) -> None:
-    """Fill the sums of gradients in each bin of a column, of the sorted rows of a group."""
-    histogram, bins, order, sorted_rows = fit.histogram, fit.bins[column], fit.order, fit.sorted
-    histogram[: (fit.n_cuts[column] + 1) * width] = 0.0
-    if width == 2 and fit.n_cuts[column] == 1:
-        _add_up_below(fit, column, begin, end)
-        return
-    if width == 2:
-        for i in range(begin, end):
-            at = 2 * bins[order[i]]
-            histogram[at] += sorted_rows[i, 0]
-            histogram[at + 1] += sorted_rows[i, 1]
-        return
-    for i in range(begin, end):
-        at = width * bins[order[i]]
-        for s in range(width):
-            short_loop()
-            histogram[at + s] += sorted_rows[i, s]
-
-
-@kernel
-def _gains(fit: Fit, column: int, n_groups: int, n_sums: int) -> None:
-    """Write what the cuts of a column gain, summed over the groups of rows; a group of one row gains nothing."""
-    width, n_cuts, gain, left, histogram = n_sums + 1, fit.n_cuts[column], fit.gain, fit.left, fit.histogram
-    gain[:] = 0.0
-    for group in range(n_groups):
-        begin, end = fit.begin[group], fit.begin[group + 1]
-        if end - begin < 2:
-            continue
-        _add_up(fit, column, begin, end, width)
-        whole, of_all = fit.total[group], fit.total[group, n_sums]
-        for s in range(width):
-            short_loop()
-            sums = 0.0
-            for b in range(n_cuts):
-                sums += histogram[b * width + s]
-                left[s, b] = sums
-        below = left[n_sums]
-        for s in range(n_sums):
-            short_loop()
-            own, one = whole[s], left[s]
-            before = own * own / (of_all + PENALTY)
-            for b in range(n_cuts):
-                low, high = one[b] * one[b], (own - one[b]) * (own - one[b])
-                lower, higher = below[b] + PENALTY, of_all - below[b] + PENALTY
-                gain[b] += (low * higher + high * lower) / (lower * higher) - before
-
-
-@kernel
-def _gains_of_one_cut(fit: Fit, columns: int, n_groups: int, n_sums: int) -> None:
-    """Write what the cut of each column of one cut gains, from the rows above it."""
-    width, above, gain = n_sums + 1, fit.histogram, fit.gain_of
-    gain[:columns] = 0.0
-    for group in range(n_groups):
-        begin, end = fit.begin[group], fit.begin[group + 1]
-        if end - begin < 2:
-            continue
-        above[: columns * width] = 0.0
-        for i in range(begin, end):
-            row = fit.order[i]
-            for j in range(fit.n_present[row]):
-                at = width * fit.present[row, j]
-                for s in range(width):
-                    short_loop()
-                    above[at + s] += fit.sorted[i, s]
-        whole, of_all = fit.total[group], fit.total[group, n_sums]
-        for c in range(columns):
-            upper = above[c * width + n_sums] + PENALTY
-            lower = of_all - upper + 2.0 * PENALTY
-            for s in range(n_sums):
-                short_loop()
-                own, one = whole[s], above[c * width + s]
-                low, high = (own - one) * (own - one), one * one
-                gain[c] += (low * upper + high * lower) / (lower * upper) - own * own / (of_all + PENALTY)
-
-
-@kernel
-def _sort_rows(trees: Trees, fit: Fit, n: int, n_sums: int) -> int:
-    """Sort the rows by the groups whose gradients add up, all or those of each output; return their number."""
-    by_output, begin, order = len(trees.cost) > 0, fit.begin, fit.order
-    model, first, n_rows = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.BEGIN] - n, len(trees.length)
-    k = trees.outputs[model] if by_output else 1
-    begin[: k + 1] = 0
-    for r in range(n):
-        code = trees.code[(first + r) % n_rows] if by_output else 0
-        fit.node[r] = code  # until the rows are sorted
-        begin[code + 1] += 1
-    for c in range(k):
-        begin[c + 1] += begin[c]
-        fit.next[c] = begin[c]
-    for r in range(n):
-        code = fit.node[r]
-        order[fit.next[code]] = r
-        fit.next[code] += 1
-        fit.node[r] = 0
-    _copy_sorted(fit, int(k), n, n_sums)
-    return int(k)
-
-
-@kernel
-def _copy_sorted(fit: Fit, n_groups: int, n: int, n_sums: int) -> None:
-    """Copy the gradients in the order of rows, and add up those of each group."""
-    for i in range(n):
-        row = fit.order[i]
-        for s in range(n_sums + 1):
-            short_loop()
-            fit.sorted[i, s] = fit.gradient[row, s]
-    fit.total[:n_groups] = 0.0
-    for group in range(n_groups):
-        for i in range(fit.begin[group], fit.begin[group + 1]):
-            for s in range(n_sums + 1):
-                short_loop()
-                fit.total[group, s] += fit.sorted[i, s]
-
-
-@kernel
-def _divide(fit: Fit, column: int, cut: int, n_groups: int) -> None:
-    """Divide each group of rows, and their nodes, by a cut of a column, -1 for none: to the left, the right."""
-    order, begin, bins = fit.order, fit.begin, fit.bins[column]
-    for group in range(n_groups - 1, -1, -1):
-        first, end = begin[group], begin[group + 1]
-        n_left, n_right = 0, 0
-        for i in range(first, end):
-            row = order[i]
-            right = cut >= 0 and bins[row] > cut
-            fit.node[row] = 2 * fit.node[row] + (1 if right else 0)
-            if right:
-                fit.next[n_right] = row
-                n_right += 1
-            else:
-                order[first + n_left] = row
-                n_left += 1
-        for i in range(n_right):
-            order[first + n_left + i] = fit.next[i]
-        begin[2 * group + 2], begin[2 * group + 1] = end, first + n_left
-    begin[0] = 0
-
-
-@kernel
 def _grow_tree(trees: Trees, fit: Fit) -> None:
     """Grow a tree of the next model."""
     model, begin, tree = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.BEGIN], trees.tally[Grown.TREES]
     n, columns, least, n_sums, by_cost = min(begin, ROWS), trees.columns[model], NONE, 1, len(trees.cost) > 0
     if by_cost:
-        least *= fill_residuals(trees, fit, model, n)
+        least *= fill_residuals(trees, fit, n)
     else:
         n_sums = _gradients(trees, fit, model, tree, n)
-    n_groups = _sort_rows(trees, fit, n, n_sums)
+    n_groups = sort_rows(trees, fit, n, n_sums)
     for level in range(DEPTH):
         best, best_column, best_cut = least, 0, -1
-        if fit.prepared[1] != 0:
-            _gains_of_one_cut(fit, columns, n_groups, n_sums)
+        n_tested = 0
         for c in range(columns):
-            if is_left_out(_draw(begin, tree, c), level, columns, by_cost):
-                continue
-            if fit.prepared[1] != 0 and fit.n_cuts[c] == 1:
+            if not is_left_out(_draw(begin, tree, c), level, columns, by_cost):
+                fit.columns.tested[n_tested] = c
+                n_tested += 1
+        if fit.prepared[1] != 0:
+            gains_of_one_cut(fit, columns, n_tested, n_groups, n_sums)
+        for at in range(n_tested):
+            c = fit.columns.tested[at]
+            if fit.prepared[1] != 0 and fit.columns.n_cuts[c] == 1:
                 if fit.gain_of[c] > best * CLEARLY:
                     best, best_column, best_cut = fit.gain_of[c], c, 0
                 continue
-            _gains(fit, c, n_groups, n_sums)
-            for b in range(fit.n_cuts[c]):
+            gains_of(fit, c, n_groups, n_sums)
+            for b in range(fit.columns.n_cuts[c]):
                 if fit.gain[b] > best * CLEARLY:
                     best, best_column, best_cut = fit.gain[b], c, b
         trees.split[model, tree, level] = best_column
-        trees.threshold[model, tree, level] = fit.cuts[best_column, best_cut] if best_cut >= 0 else -ABSENT
-        _divide(fit, best_column, best_cut, n_groups)
+        trees.threshold[model, tree, level] = (
+            fit.columns.cuts[best_column, best_cut] if best_cut >= 0 else -ABSENT
+        )
+        divide(fit, best_column, best_cut, n_groups)
         n_groups *= 2
         if level < DEPTH - 1:
-            _copy_sorted(fit, n_groups, n, n_sums)
+            copy_sorted(fit, n_groups, n, n_sums)
     if by_cost:
         fill_means(trees, fit, model, tree, n)
     else:
@@ -536,10 +377,10 @@ def _fill_leaves(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
     first = 1 if k == 2 else 0
     sums[:] = 0.0
     for r in range(n):
-        row, leaf = (begin - n + r) % n_rows, fit.node[r]
+        row, leaf = (begin - n + r) % n_rows, fit.rows.node[r]
         code, weight = trees.code[row], trees.weight[row]
         for c in range(first, k):
-            chance = float(fit.chance[r, c])
+            chance = float(fit.rows.chance[r, c])
             sums[0, leaf, c] += weight * ((1.0 if c == code else 0.0) - chance)
             sums[1, leaf, c] += weight * chance * (1.0 - chance)
     for leaf in range(LEAVES):

@@ -103,66 +103,93 @@ class Logged(NamedTuple):
     cost: float
 
 
+class FitColumns(NamedTuple):
+    """The columns of a fit: memory.
+
+    Attributes
+    ----------
+    bins : uint8[COLUMNS, ROWS]
+        The bin of each row.
+    cuts, n_cuts : float32[COLUMNS, BINS], int64[COLUMNS]
+        The least value of each bin but the first.
+    sample : float32[COLUMNS, SAMPLE]
+        Values that determine the bins.
+    rank, first : float64[n_inputs], float64[3, n_inputs]
+        How much an input matters; whether it was seen, its first value, and whether there are others.
+    counts, costs : float64[n_inputs + 1, K]
+        The weight of rows by input and output, and the sum of their costs beyond those expected.
+    present, n_present : uint8[ROWS, COLUMNS], int64[ROWS]
+        The columns of one cut whose value is above it, of each row, and their number.
+    tested : int64[COLUMNS]
+        The columns that a level may test.
+    """
+
+    bins: NDArray[np.uint8]
+    cuts: NDArray[np.float32]
+    n_cuts: NDArray[np.int64]
+    sample: NDArray[np.float32]
+    rank: NDArray[np.float64]
+    first: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    costs: NDArray[np.float64]
+    present: NDArray[np.uint8]
+    n_present: NDArray[np.int64]
+    tested: NDArray[np.int64]
+
+
+class FitRows(NamedTuple):
+    """The rows of a fit: memory.
+
+    Attributes
+    ----------
+    x : float32[COLUMNS]
+        The values of a row by column.
+    score, chance : float32[ROWS, K], float32[ROWS, K]
+        Scores of the trees so far, and the probabilities from these. For costs, there is one score: that of
+        the logged action.
+    gradient, sorted : float64[ROWS, SKETCH + 1], float64[ROWS, SKETCH + 1]
+        Random sums of the gradients of outputs, or the weighted residual, and then the second derivative; and
+        these sorted by group.
+    node, order, next : int64[ROWS], int64[ROWS], int64[ROWS]
+        The node of each row, the rows sorted by group, and memory to sort them.
+    begin : int64[LEAVES * K + 1]
+        Where each group begins in this order.
+    """
+
+    x: NDArray[np.float32]
+    score: NDArray[np.float32]
+    chance: NDArray[np.float32]
+    gradient: NDArray[np.float64]
+    sorted: NDArray[np.float64]
+    node: NDArray[np.int64]
+    order: NDArray[np.int64]
+    next: NDArray[np.int64]
+    begin: NDArray[np.int64]
+
+
 class Fit(NamedTuple):
     """Memory for a fit.
 
     Attributes
     ----------
     prepared : int64[2]
-        The number of events of the fit for which it is filled, and whether `present` is used.
-    x : float32[COLUMNS]
-        The values of a row by column.
-    bins : uint8[COLUMNS, ROWS]
-        The bin of each row.
-    cuts, n_cuts : float32[COLUMNS, BINS], int64[COLUMNS]
-        The least value of each bin but the first.
-    counts, costs : float64[n_inputs + 1, K]
-        The weight of rows by input and output, and the sum of their costs beyond those expected.
-    score, chance : float32[ROWS, K], float32[ROWS, K]
-        Scores of the trees so far, and the probabilities from these. For costs, there is one score: that of
-        the logged action.
-    gradient : float64[ROWS, SKETCH + 1]
-        Random sums of the gradients of outputs, or the weighted residual, and then the second derivative.
-    node, order, next : int64[ROWS], int64[ROWS], int64[ROWS]
-        The node of each row, the rows sorted by group, and memory to sort them. A group is a node or, for
-        costs, the part of a node that has the same output.
-    present, n_present : uint8[ROWS, COLUMNS], int64[ROWS]
-        The columns of one cut whose value is above it, of each row, and their number.
-    gain_of : float64[COLUMNS]
-        What the cut of each of these columns gains.
-    begin : int64[LEAVES * K + 1]
-        Where each group begins in the order of rows.
-    sorted : float64[ROWS, SKETCH + 1]
-        The gradients in the order of rows.
+        The number of events of the fit for which it is filled, and whether `FitColumns.present` is used.
+    histogram : float64[max(BINS, COLUMNS) * (SKETCH + 1)]
+        Sums of gradients of a group, by bin or by column.
     total, left : float64[LEAVES // 2 * K, SKETCH + 1], float64[SKETCH + 1, BINS]
         The sums of gradients of each group, and of the rows of a group that are below each cut.
+    gain, gain_of : float64[BINS], float64[COLUMNS]
+        What the cuts of a column gain, and what the cut of each column of one cut gains.
+    sums : float64[2, LEAVES, K]
+        Sums of gradients and of second derivatives in leaves.
     """
 
     prepared: NDArray[np.int64]
-    x: NDArray[np.float32]
-    bins: NDArray[np.uint8]
-    cuts: NDArray[np.float32]
-    n_cuts: NDArray[np.int64]
-    sample: NDArray[np.float32]
-    rank: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    costs: NDArray[np.float64]
-    first: NDArray[np.float64]
-    score: NDArray[np.float32]
-    chance: NDArray[np.float32]
-    gradient: NDArray[np.float64]
-    node: NDArray[np.int64]
-    order: NDArray[np.int64]
-    next: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    sorted: NDArray[np.float64]
-    present: NDArray[np.uint8]
-    n_present: NDArray[np.int64]
-    gain_of: NDArray[np.float64]
+    columns: FitColumns
+    rows: FitRows
     histogram: NDArray[np.float64]
     total: NDArray[np.float64]
     left: NDArray[np.float64]
     gain: NDArray[np.float64]
+    gain_of: NDArray[np.float64]
     sums: NDArray[np.float64]
-
-

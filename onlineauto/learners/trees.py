@@ -20,6 +20,8 @@ from onlineauto.learners.tree_records import (
     SKETCH,
     WIDTH,
     Fit,
+    FitColumns,
+    FitRows,
     Grown,
     TreeRow,
     Trees,
@@ -70,36 +72,43 @@ def make_row() -> TreeRow:
     )
 
 
-def make_fit(n_inputs: int, outputs: int, *, costs: bool = False) -> Fit:
-    """Return memory for a fit, of classes or of costs."""
+def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = ROWS) -> Fit:
+    """Return memory for a fit of `n_rows`, of classes or of costs."""
     nodes, sums = LEAVES // 2, 1 if costs else SKETCH
     groups = nodes * outputs if costs else nodes
-    return Fit(
-        prepared=np.array([-1, 0], np.int64),
-        x=np.zeros(COLUMNS, np.float32),
-        bins=np.zeros((COLUMNS, ROWS), np.uint8),
+    columns = FitColumns(
+        bins=np.zeros((COLUMNS, n_rows), np.uint8),
         cuts=np.zeros((COLUMNS, BINS), np.float32),
         n_cuts=np.zeros(COLUMNS, np.int64),
         sample=np.zeros((COLUMNS, SAMPLE), np.float32),
         rank=np.zeros(n_inputs),
+        first=np.zeros((3, n_inputs)),
         counts=np.zeros((n_inputs + 1, outputs)),
         costs=np.zeros((n_inputs + 1 if costs else 0, outputs)),
-        first=np.zeros((3, n_inputs)),
-        score=np.zeros((ROWS, 1 if costs else outputs), np.float32),
-        chance=np.zeros((0 if costs else ROWS, outputs), np.float32),
-        gradient=np.zeros((ROWS, sums + 1)),
-        node=np.zeros(ROWS, np.int64),
-        order=np.zeros(ROWS, np.int64),
-        next=np.zeros(ROWS, np.int64),
+        present=np.zeros((n_rows, COLUMNS), np.uint8),
+        n_present=np.zeros(n_rows, np.int64),
+        tested=np.zeros(COLUMNS, np.int64),
+    )
+    rows = FitRows(
+        x=np.zeros(COLUMNS, np.float32),
+        score=np.zeros((n_rows, 1 if costs else outputs), np.float32),
+        chance=np.zeros((0 if costs else n_rows, outputs), np.float32),
+        gradient=np.zeros((n_rows, sums + 1)),
+        sorted=np.zeros((n_rows, sums + 1)),
+        node=np.zeros(n_rows, np.int64),
+        order=np.zeros(n_rows, np.int64),
+        next=np.zeros(n_rows, np.int64),
         begin=np.zeros(2 * groups + 1, np.int64),
-        sorted=np.zeros((ROWS, sums + 1)),
-        present=np.zeros((ROWS, COLUMNS), np.uint8),
-        n_present=np.zeros(ROWS, np.int64),
-        gain_of=np.zeros(COLUMNS),
+    )
+    return Fit(
+        prepared=np.array([-1, 0], np.int64),
+        columns=columns,
+        rows=rows,
         histogram=np.zeros(max(BINS, COLUMNS) * (sums + 1)),
         total=np.zeros((groups, sums + 1)),
         left=np.zeros((sums + 1, BINS)),
         gain=np.zeros(BINS),
+        gain_of=np.zeros(COLUMNS),
         sums=np.zeros((2, LEAVES, outputs)),
     )
 
@@ -310,7 +319,11 @@ def _restore_model(stored: Stored, trees: Trees, model: int, n_inputs: int) -> i
         raise stored["column"].fail(f"at most {COLUMNS} different inputs")
     base = stored["base"].finite(np.float32, (-1,))
     k = len(base) - 1
-    if n > trees.split.shape[1] or not 0 < k <= capacity or (split.size and split.max() >= max(len(column), 1)):
+    if (
+        n > trees.split.shape[1]
+        or not 0 < k <= capacity
+        or (split.size and split.max() >= max(len(column), 1))
+    ):
         raise stored["split"].fail(f"at most {trees.split.shape[1]} trees of {len(column)} columns")
     trees.outputs[model], trees.columns[model] = k, len(column)
     trees.column[model, : len(column)] = column

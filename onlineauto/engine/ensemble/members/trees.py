@@ -21,7 +21,15 @@ from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, InputKind, Known
 from onlineauto.jit import entry_kernel, inline_kernel, short_loop
 from onlineauto.learners.tree_kernels import add_input, begin_row, learn_trees, score_trees
-from onlineauto.learners.tree_records import COLUMNS, DEPTH, FIRST_OF_COSTS, ROUNDS_OF_COSTS, Fit, Grown, Logged
+from onlineauto.learners.tree_records import (
+    COLUMNS,
+    DEPTH,
+    FIRST_OF_COSTS,
+    ROUNDS_OF_COSTS,
+    Fit,
+    Grown,
+    Logged,
+)
 from onlineauto.learners.trees import (
     TreeBranch,
     make_fit,
@@ -147,7 +155,7 @@ class TreesOfCosts(Member):
 
     def to_predict(self, state: TreesState) -> TreesState:
         """Return a state with the models only."""
-        return TreesState(trees_to_predict(state.trees), make_fit(0, 0, costs=True))
+        return TreesState(trees_to_predict(state.trees), make_fit(0, 0, costs=True, n_rows=0))
 
     def state(self, state: TreesState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the kept rows and the trees, unless there are too many actions."""
