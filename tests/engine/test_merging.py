@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OPTIONS: dict[str, Any] = {"cb_adf": True, "automl": 1, "default_lease": 10**6, "bit_precision": 12}
-MEMBERS = "features,waves,crosses,layer,baseline,ridge"
+MEMBERS = "features,waves,crosses,layer,baseline,ridge,trees"
 
 
 def ensemble_of(workspace: Workspace) -> Any:
