@@ -1,13 +1,15 @@
-"""Boosted trees over the last events, fitted again after 256, 384, 576 and so on.
+"""Boosted trees over the last events: of classes, or of the costs of logged actions.
 
-The rows of the last events are kept. When a fit is due, each of the next `ROUNDS` events grows one tree of
+The rows of the last events are kept. When a fit is due, each of the next events grows one tree of
 the next model from the same rows, and then that model replaces the current one. So no event takes long, and
-all depends on the number of learnt events only, not on the clock.
+all depends on the number of learnt events only, not on the clock. Fits are due after 256, 384, 576 and so on
+events for classes, and after 512, 1,024, 2,048 and so on for costs.
 
-A tree is symmetric: all nodes of a level test the same column. Its leaves have a value for each output. The
-tests of a tree are chosen by the gradients of at most `SKETCH` random sums of outputs, so that many outputs
-take little longer than few. The columns are the inputs that differ most among the rows, numbers first; each
-is divided into at most `BINS` bins, and an absent input is below all values.
+A tree is symmetric: all nodes of a level test the same column. Its leaves have a value for each output: a
+class, or an action. For classes, the tests of a tree are chosen by the gradients of at most `SKETCH` random
+sums of outputs, so that many outputs take little longer than few. An event with a cost has a gradient for
+the logged action only; see `cost_tree_kernels`. The columns are the inputs that differ most among the rows,
+numbers first; each is divided into at most `BINS` bins, and an absent input is below all values.
 
 Sources: Friedman, *Greedy function approximation*, 2001; Prokhorenkova and others, *CatBoost*, 2018; Iosipoi
 and Vakhrushev, *SketchBoost*, 2022.
@@ -16,144 +18,60 @@ and Vakhrushev, *SketchBoost*, 2022.
 from __future__ import annotations
 
 import math
-from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import kernel, short_loop
+from onlineauto.jit import kernel
+from onlineauto.learners.cost_tree_kernels import (
+    add_to_logged,
+    bins_of,
+    fill_base,
+    fill_means,
+    fill_residuals,
+    is_left_out,
+    rank_by_cost,
+)
+from onlineauto.learners.tree_records import (
+    ABSENT,
+    BINS,
+    CLEARLY,
+    COLUMNS,
+    DEPTH,
+    FAR,
+    LEAVES,
+    MIX,
+    MOST_OF_COSTS,
+    NONE,
+    PENALTY,
+    RATE,
+    ROWS,
+    SAMPLE,
+    SKETCH,
+    WIDTH,
+    Grown,
+)
+from onlineauto.learners.tree_split_kernels import (
+    copy_sorted,
+    divide,
+    gains_of,
+    gains_of_one_cut,
+    list_present,
+    sort_rows,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ROWS, WIDTH = 8192, 64
-"""Maximum numbers of rows of a fit, and of inputs of a row: numbers first."""
-COLUMNS, BINS = 64, 64
-ROUNDS, DEPTH = 64, 6
-LEAVES = 1 << DEPTH
-SKETCH = 4
-FIRST = 256
-"""Learnt events before the first fit. The next fit follows after half as many again, but at most `ROWS`."""
-_RATE, _PENALTY = 0.2, 1.0
-SAMPLE = 1024
-"""Maximum number of rows whose values determine the bins of a column."""
-_ABSENT, _FAR = np.float32(-1e30), 1e29
-_CLEARLY, _NONE = 1.0 + 1e-9, 1e-9
-"""A test or an input replaces another one, or none, only if it is better by more than rounding."""
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-class Grown(IntEnum):
-    """Entries of `Trees.tally`."""
-
-    EVENTS = 0
-    FIT = 1  # number of events at which the next fit begins
-    MODEL = 2  # index of the current model
-    TREES = 3  # number of trees of the model that grows; -1 if none grows
-    BEGIN = 4  # number of events when its growth began
-
-
-class Trees(NamedTuple):
-    """Kept rows, and two models: the current one, and the one that grows. K is the capacity for outputs.
-
-    Attributes
-    ----------
-    input, value : uint16[ROWS + ROUNDS, WIDTH], float32[ROWS + ROUNDS, WIDTH]
-        Inputs of the last events and their values; event n is in row n modulo the number of rows.
-    length, code, weight : int64[ROWS + ROUNDS], int64[ROWS + ROUNDS], float32[ROWS + ROUNDS]
-        The number of inputs, the class and the weight of each row.
-    tally : int64[5]
-        See `Grown`.
-    outputs, columns : int64[2], int64[2]
-        The number of outputs and of columns of each model.
-    column, place : int64[2, COLUMNS], int64[2, n_inputs]
-        The input of each column, and the column of each input, -1 without.
-    split, threshold : int64[2, ROUNDS, DEPTH], float32[2, ROUNDS, DEPTH]
-        The column that a level tests, and the least value that goes to the right.
-    leaf, base : float32[2, ROUNDS, LEAVES, K], float32[2, K + 1]
-        Values of leaves; and the scores before the first tree, also of outputs newer than the model.
-    """
-
-    input: NDArray[np.uint16]
-    value: NDArray[np.float32]
-    length: NDArray[np.int64]
-    code: NDArray[np.int64]
-    weight: NDArray[np.float32]
-    tally: NDArray[np.int64]
-    outputs: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    column: NDArray[np.int64]
-    place: NDArray[np.int64]
-    split: NDArray[np.int64]
-    threshold: NDArray[np.float32]
-    leaf: NDArray[np.float32]
-    base: NDArray[np.float32]
-
-
-class TreeRow(NamedTuple):
-    """The event that is scored or learnt: scratch memory of a caller.
-
-    Attributes
-    ----------
-    input, value, length : int64[WIDTH], float32[WIDTH], int64[1]
-        Its inputs, their values and their number.
-    x : float32[COLUMNS]
-        The values by column.
-    """
-
-    input: NDArray[np.int64]
-    value: NDArray[np.float32]
-    length: NDArray[np.int64]
-    x: NDArray[np.float32]
-
-
-class Fit(NamedTuple):
-    """Memory for a fit.
-
-    Attributes
-    ----------
-    prepared : int64[1]
-        The number of events of the fit for which it is filled.
-    x : float32[COLUMNS]
-        The values of a row by column.
-    bins : uint8[COLUMNS, ROWS]
-        The bin of each row.
-    cuts, n_cuts : float32[COLUMNS, BINS], int64[COLUMNS]
-        The least value of each bin but the first.
-    score, chance : float32[ROWS, K], float32[ROWS, K]
-        Scores of the trees so far, and the probabilities from these.
-    gradient : float64[ROWS, SKETCH + 1]
-        Random sums of the gradients of outputs, and the second derivative.
-    node : int64[ROWS]
-        The node of each row.
-    """
-
-    prepared: NDArray[np.int64]
-    x: NDArray[np.float32]
-    bins: NDArray[np.uint8]
-    cuts: NDArray[np.float32]
-    n_cuts: NDArray[np.int64]
-    sample: NDArray[np.float32]
-    rank: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    first: NDArray[np.float64]
-    score: NDArray[np.float32]
-    chance: NDArray[np.float32]
-    gradient: NDArray[np.float64]
-    node: NDArray[np.int64]
-    histogram: NDArray[np.float64]
-    total: NDArray[np.float64]
-    left: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    sums: NDArray[np.float64]
+    from onlineauto.learners.tree_records import Fit, LoggedOutput, TreeRow, Trees
 
 
 @kernel
 def _draw(begin: int, tree: int, at: int) -> int:
     """Return a random number from 0 to 2^32 - 1."""
-    mixed = (np.uint64(begin) * _MIX + np.uint64(tree)) * _MIX + np.uint64(at)
-    mixed = (mixed ^ (mixed >> np.uint64(31))) * _MIX
-    return int((mixed ^ (mixed >> np.uint64(29))) * _MIX >> np.uint64(32))
+    mixed = (np.uint64(begin) * MIX + np.uint64(tree)) * MIX + np.uint64(at)
+    mixed = (mixed ^ (mixed >> np.uint64(31))) * MIX
+    return int((mixed ^ (mixed >> np.uint64(29))) * MIX >> np.uint64(32))
 
 
 @kernel
@@ -168,7 +86,7 @@ def add_input(row: TreeRow, at: int, value: float) -> None:
     n = row.length[0]
     if n < WIDTH:
         row.input[n] = at
-        row.value[n] = np.float32(min(max(value, -_FAR), _FAR)) if math.isfinite(value) else _ABSENT
+        row.value[n] = np.float32(min(max(value, -FAR), FAR)) if math.isfinite(value) else ABSENT
         row.length[0] = n + 1
 
 
@@ -189,14 +107,14 @@ def score_trees(trees: Trees, row: TreeRow, k: int, score: NDArray[np.float64]) 
     if outputs == 0:
         score[:k] = 0.0
         return
-    x[: trees.columns[model]] = _ABSENT
+    x[: trees.columns[model]] = ABSENT
     for i in range(row.length[0]):
         at = trees.place[model, row.input[i]]
         if at >= 0:
             x[at] = row.value[i]
     for c in range(k):
         score[c] = trees.base[model, c]
-    for tree in range(ROUNDS):
+    for tree in range(trees.split.shape[1]):
         leaf = _leaf_of(trees, model, tree, x)
         for c in range(outputs):
             score[c] += trees.leaf[model, tree, leaf, c]
@@ -205,7 +123,7 @@ def score_trees(trees: Trees, row: TreeRow, k: int, score: NDArray[np.float64]) 
 @kernel
 def _spread(trees: Trees, model: int, row: int, x: NDArray[np.float32]) -> None:
     """Write the values of a kept row by column."""
-    x[: trees.columns[model]] = _ABSENT
+    x[: trees.columns[model]] = ABSENT
     for i in range(trees.length[row]):
         at = trees.place[model, trees.input[row, i]]
         if at >= 0:
@@ -215,7 +133,7 @@ def _spread(trees: Trees, model: int, row: int, x: NDArray[np.float32]) -> None:
 @kernel
 def _count(trees: Trees, fit: Fit, begin: int) -> float:
     """Fill the weight of rows by input and class, and which inputs are numbers; return that of all rows."""
-    n, counts, first, all_rows = min(begin, ROWS), fit.counts, fit.first, 0.0
+    n, counts, first, all_rows = min(begin, ROWS), fit.columns.counts, fit.columns.first, 0.0
     counts[:] = 0.0
     first[:] = 0.0
     for event in range(begin - n, begin):
@@ -234,9 +152,9 @@ def _count(trees: Trees, fit: Fit, begin: int) -> float:
 
 
 @kernel
-def _choose_columns(trees: Trees, fit: Fit, model: int, all_rows: float) -> None:
-    """Choose the numbers, and the words that differ most between classes, by chi-squared."""
-    n_inputs, rank, counts = trees.place.shape[1], fit.rank, fit.counts
+def _rank_by_class(trees: Trees, fit: Fit, model: int, all_rows: float) -> None:
+    """Rank the inputs by how much their presence differs between classes, by chi-squared."""
+    n_inputs, rank, counts = trees.place.shape[1], fit.columns.rank, fit.columns.counts
     k, of_all = trees.outputs[model], counts[n_inputs]
     for at in range(n_inputs):
         present, squares = 0.0, 0.0
@@ -248,16 +166,23 @@ def _choose_columns(trees: Trees, fit: Fit, model: int, all_rows: float) -> None
                 squares += (counts[at, c] - expected) * (counts[at, c] - expected) / expected
         absent = all_rows - present
         rank[at] = squares * all_rows / absent if absent > 0.0 else 0.0
-        if fit.first[2, at] > 0.0:
+
+
+@kernel
+def _choose_columns(trees: Trees, fit: Fit, model: int) -> None:
+    """Choose the numbers, and then the words of the highest ranks."""
+    n_inputs, rank = trees.place.shape[1], fit.columns.rank
+    for at in range(n_inputs):
+        if fit.columns.first[2, at] > 0.0:
             rank[at] = np.inf
         trees.place[model, at] = -1
     trees.columns[model] = 0
     while trees.columns[model] < COLUMNS:
         best = 0
         for at in range(n_inputs):
-            if rank[at] > rank[best] * _CLEARLY:
+            if rank[at] > rank[best] * CLEARLY:
                 best = at
-        if rank[best] <= _NONE:
+        if rank[best] <= NONE:
             break
         rank[best] = 0.0
         trees.column[model, trees.columns[model]], trees.place[model, best] = best, trees.columns[model]
@@ -270,10 +195,15 @@ def _begin_fit(trees: Trees, fit: Fit, k: int) -> None:
     model, begin = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.EVENTS]
     trees.tally[Grown.BEGIN], trees.tally[Grown.TREES], trees.outputs[model] = begin, 0, k
     all_rows = _count(trees, fit, begin)
-    _choose_columns(trees, fit, model, all_rows)
-    for c in range(trees.base.shape[1]):
-        of_class = fit.counts[len(fit.counts) - 1, c] if c < k else 0.0
-        trees.base[model, c] = math.log((of_class + 0.5) / (all_rows + 0.5 * k))
+    if len(trees.cost) > 0:
+        fill_base(trees, fit, model)
+        rank_by_cost(trees, fit, model)
+    else:
+        for c in range(trees.base.shape[1]):
+            of_class = fit.columns.counts[len(fit.columns.counts) - 1, c] if c < k else 0.0
+            trees.base[model, c] = math.log((of_class + 0.5) / (all_rows + 0.5 * k))
+        _rank_by_class(trees, fit, model, all_rows)
+    _choose_columns(trees, fit, model)
 
 
 @kernel
@@ -292,14 +222,14 @@ def _sort(values: NDArray[np.float32], n: int) -> None:
 
 
 @kernel
-def _cut(sample: NDArray[np.float32], n: int, cuts: NDArray[np.float32]) -> int:
-    """Divide sorted values into bins, one a value or about as many in each; return the number of cuts."""
+def _cut(sample: NDArray[np.float32], n: int, n_bins: int, cuts: NDArray[np.float32]) -> int:
+    """Divide sorted values into `n_bins`, one a value or about as many in each; return the number of cuts."""
     different, n_cuts = 0, 0
     for i in range(1, n):
         different += 1 if sample[i] > sample[i - 1] else 0
     for i in range(1, n):
-        enough = different < BINS or i * BINS >= n * (n_cuts + 1)
-        if sample[i] > sample[i - 1] and enough and n_cuts < BINS - 1:
+        enough = different < n_bins or i * n_bins >= n * (n_cuts + 1)
+        if sample[i] > sample[i - 1] and enough and n_cuts < n_bins - 1:
             cuts[n_cuts] = sample[i]
             n_cuts += 1
     return n_cuts
@@ -308,42 +238,49 @@ def _cut(sample: NDArray[np.float32], n: int, cuts: NDArray[np.float32]) -> int:
 @kernel
 def _add_tree(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
     """Add the values of a tree's leaves, to which `node` assigns the rows, to the scores of rows."""
+    if len(trees.cost) > 0:
+        add_to_logged(trees, fit, model, tree, n)
+        return
     for r in range(n):
-        leaf = fit.node[r]
+        leaf = fit.rows.node[r]
         for c in range(trees.outputs[model]):
-            fit.score[r, c] += trees.leaf[model, tree, leaf, c]
+            fit.rows.score[r, c] += trees.leaf[model, tree, leaf, c]
 
 
 @kernel
 def _prepare(trees: Trees, fit: Fit) -> None:
     """Fill the memory for the fit that has begun: bins of all rows, and their scores by the trees so far."""
-    model, begin, x = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.BEGIN], fit.x
+    model, begin, x = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.BEGIN], fit.rows.x
     n, columns, n_rows = min(begin, ROWS), trees.columns[model], len(trees.length)
-    n_sample = min(n, SAMPLE)
+    n_sample, n_bins = min(n, SAMPLE), bins_of(columns) if len(trees.cost) > 0 else BINS
     for i in range(n_sample):
         _spread(trees, model, (begin - n + i * n // n_sample) % n_rows, x)
         for c in range(columns):
-            fit.sample[c, i] = x[c]
+            fit.columns.sample[c, i] = x[c]
     for c in range(columns):
-        _sort(fit.sample[c], n_sample)
-        fit.n_cuts[c] = _cut(fit.sample[c], n_sample, fit.cuts[c])
+        _sort(fit.columns.sample[c], n_sample)
+        fit.columns.n_cuts[c] = _cut(fit.columns.sample[c], n_sample, n_bins, fit.columns.cuts[c])
     for r in range(n):
         _spread(trees, model, (begin - n + r) % n_rows, x)
         for c in range(columns):
-            low, high = 0, fit.n_cuts[c]
+            low, high = 0, fit.columns.n_cuts[c]
             while low < high:
                 middle = (low + high) // 2
-                if fit.cuts[c, middle] <= x[c]:
+                if fit.columns.cuts[c, middle] <= x[c]:
                     low = middle + 1
                 else:
                     high = middle
-            fit.bins[c, r] = low
-        for c in range(trees.outputs[model]):
-            fit.score[r, c] = trees.base[model, c]
+            fit.columns.bins[c, r] = low
+        if len(trees.cost) > 0:
+            fit.rows.score[r, 0] = trees.base[model, trees.code[(begin - n + r) % n_rows]]
+        else:
+            for c in range(trees.outputs[model]):
+                fit.rows.score[r, c] = trees.base[model, c]
+    list_present(fit, columns, n)
     for tree in range(trees.tally[Grown.TREES]):
         for r in range(n):
             _spread(trees, model, (begin - n + r) % n_rows, x)
-            fit.node[r] = _leaf_of(trees, model, tree, x)
+            fit.rows.node[r] = _leaf_of(trees, model, tree, x)
         _add_tree(trees, fit, model, tree, n)
     fit.prepared[0] = begin
 
@@ -354,7 +291,12 @@ def _gradients(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> int:
     k, begin, n_rows = trees.outputs[model], trees.tally[Grown.BEGIN], len(trees.length)
     n_sums = 1 if k == 2 else min(k, SKETCH)
     for r in range(n):
-        row, score, chance, gradient = (begin - n + r) % n_rows, fit.score[r], fit.chance[r], fit.gradient[r]
+        row, score, chance, gradient = (
+            (begin - n + r) % n_rows,
+            fit.rows.score[r],
+            fit.rows.chance[r],
+            fit.rows.gradient[r],
+        )
         code, weight, highest, total, squares = trees.code[row], trees.weight[row], float(score[0]), 0.0, 0.0
         for c in range(1, k):
             highest = max(highest, float(score[c]))
@@ -381,71 +323,46 @@ def _gradients(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> int:
 
 
 @kernel
-def _gains(fit: Fit, column: int, level: int, n: int, n_sums: int) -> None:
-    """Write what the cuts of a column gain, summed over the nodes of a level."""
-    width, n_bins, nodes = n_sums + 1, fit.n_cuts[column] + 1, 1 << level
-    histogram, total, gain, bins = fit.histogram, fit.total, fit.gain, fit.bins[column]
-    histogram[: nodes * BINS * width] = 0.0
-    if width == 2:
-        for r in range(n):
-            at = (fit.node[r] * BINS + bins[r]) * 2
-            histogram[at] += fit.gradient[r, 0]
-            histogram[at + 1] += fit.gradient[r, 1]
-    else:
-        for r in range(n):
-            at = (fit.node[r] * BINS + bins[r]) * width
-            for s in range(width):
-                short_loop()
-                histogram[at + s] += fit.gradient[r, s]
-    gain[:] = 0.0
-    for node in range(nodes):
-        whole = total[node]
-        before = 0.0
-        for s in range(n_sums):
-            before += whole[s] * whole[s]
-        before /= whole[n_sums] + _PENALTY
-        left = fit.left
-        left[:] = 0.0
-        for b in range(n_bins - 1):
-            at, low, high = (node * BINS + b) * width, 0.0, 0.0
-            for s in range(width):
-                short_loop()
-                left[s] += histogram[at + s]
-            for s in range(n_sums):
-                short_loop()
-                low += left[s] * left[s]
-                high += (whole[s] - left[s]) * (whole[s] - left[s])
-            gain[b] += low / (left[n_sums] + _PENALTY)
-            gain[b] += high / (whole[n_sums] - left[n_sums] + _PENALTY) - before
-
-
-@kernel
 def _grow_tree(trees: Trees, fit: Fit) -> None:
     """Grow a tree of the next model."""
     model, begin, tree = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.BEGIN], trees.tally[Grown.TREES]
-    n, columns, total = min(begin, ROWS), trees.columns[model], fit.total
-    n_sums = _gradients(trees, fit, model, tree, n)
-    fit.node[:n] = 0
+    n, columns, least, n_sums, by_cost = min(begin, ROWS), trees.columns[model], NONE, 1, len(trees.cost) > 0
+    if by_cost:
+        least *= fill_residuals(trees, fit, n)
+    else:
+        n_sums = _gradients(trees, fit, model, tree, n)
+    n_groups = sort_rows(trees, fit, n, n_sums)
     for level in range(DEPTH):
-        total[: 1 << level] = 0.0
-        for r in range(n):
-            for s in range(n_sums + 1):
-                short_loop()
-                total[fit.node[r], s] += fit.gradient[r, s]
-        best, best_column, best_cut = _NONE, 0, -1
+        best, best_column, best_cut = least, 0, -1
+        n_tested = 0
         for c in range(columns):
-            if columns > 2 and _draw(begin, tree, c) & 1:
+            if not is_left_out(_draw(begin, tree, c), level, columns, by_cost):
+                fit.columns.tested[n_tested] = c
+                n_tested += 1
+        if fit.prepared[1] != 0:
+            gains_of_one_cut(fit, columns, n_tested, n_groups, n_sums)
+        for at in range(n_tested):
+            c = fit.columns.tested[at]
+            if fit.prepared[1] != 0 and fit.columns.n_cuts[c] == 1:
+                if fit.gain_of[c] > best * CLEARLY:
+                    best, best_column, best_cut = fit.gain_of[c], c, 0
                 continue
-            _gains(fit, c, level, n, n_sums)
-            for b in range(fit.n_cuts[c]):
-                if fit.gain[b] > best * _CLEARLY:
+            gains_of(fit, c, n_groups, n_sums)
+            for b in range(fit.columns.n_cuts[c]):
+                if fit.gain[b] > best * CLEARLY:
                     best, best_column, best_cut = fit.gain[b], c, b
         trees.split[model, tree, level] = best_column
-        trees.threshold[model, tree, level] = fit.cuts[best_column, best_cut] if best_cut >= 0 else np.inf
-        for r in range(n):
-            right = best_cut >= 0 and fit.bins[best_column, r] > best_cut
-            fit.node[r] = 2 * fit.node[r] + (1 if right else 0)
-    _fill_leaves(trees, fit, model, tree, n)
+        trees.threshold[model, tree, level] = (
+            fit.columns.cuts[best_column, best_cut] if best_cut >= 0 else -ABSENT
+        )
+        divide(fit, best_column, best_cut, n_groups)
+        n_groups *= 2
+        if level < DEPTH - 1:
+            copy_sorted(fit, n_groups, n, n_sums)
+    if by_cost:
+        fill_means(trees, fit, model, tree, n)
+    else:
+        _fill_leaves(trees, fit, model, tree, n)
     _add_tree(trees, fit, model, tree, n)
 
 
@@ -461,26 +378,28 @@ def _fill_leaves(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
     first = 1 if k == 2 else 0
     sums[:] = 0.0
     for r in range(n):
-        row, leaf = (begin - n + r) % n_rows, fit.node[r]
+        row, leaf = (begin - n + r) % n_rows, fit.rows.node[r]
         code, weight = trees.code[row], trees.weight[row]
         for c in range(first, k):
-            chance = float(fit.chance[r, c])
+            chance = float(fit.rows.chance[r, c])
             sums[0, leaf, c] += weight * ((1.0 if c == code else 0.0) - chance)
             sums[1, leaf, c] += weight * chance * (1.0 - chance)
     for leaf in range(LEAVES):
         for c in range(k):
-            trees.leaf[model, tree, leaf, c] = _RATE * sums[0, leaf, c] / (sums[1, leaf, c] + _PENALTY)
+            trees.leaf[model, tree, leaf, c] = RATE * sums[0, leaf, c] / (sums[1, leaf, c] + PENALTY)
 
 
 @kernel
-def learn_trees(trees: Trees, fit: Fit, row: TreeRow, code: int, weight: float, k: int) -> None:
-    """Keep the row of an event with its class, and grow a tree if a model grows."""
+def learn_trees(trees: Trees, fit: Fit, row: TreeRow, k: int, logged: LoggedOutput) -> None:
+    """Keep the row of an event with its output, and grow a tree if a model grows."""
     if len(trees.length) == 0:
         return
     tally, at, n = trees.tally, trees.tally[Grown.EVENTS] % len(trees.length), row.length[0]
     for i in range(n):
         trees.input[at, i], trees.value[at, i] = row.input[i], row.value[i]
-    trees.length[at], trees.code[at], trees.weight[at] = n, code, weight
+    trees.length[at], trees.code[at], trees.weight[at] = n, logged.code, logged.weight
+    if len(trees.cost) > 0:
+        trees.cost[at] = logged.cost
     tally[Grown.EVENTS] += 1
     if tally[Grown.EVENTS] == tally[Grown.FIT]:
         _begin_fit(trees, fit, k)
@@ -490,6 +409,9 @@ def learn_trees(trees: Trees, fit: Fit, row: TreeRow, code: int, weight: float, 
         _prepare(trees, fit)
     _grow_tree(trees, fit)
     tally[Grown.TREES] += 1
-    if tally[Grown.TREES] == ROUNDS:
+    if tally[Grown.TREES] == trees.split.shape[1]:
         tally[Grown.MODEL], tally[Grown.TREES] = 1 - tally[Grown.MODEL], -1
-        tally[Grown.FIT] += min(tally[Grown.FIT] // 2, ROWS)
+        if len(trees.cost) > 0:
+            tally[Grown.FIT] += min(tally[Grown.FIT], MOST_OF_COSTS)
+        else:
+            tally[Grown.FIT] += min(tally[Grown.FIT] // 2, ROWS)

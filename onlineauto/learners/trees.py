@@ -2,50 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.learners.tree_kernels import (
+from onlineauto.learners.tree_records import (
     BINS,
     COLUMNS,
     DEPTH,
     FIRST,
+    FIRST_OF_COSTS,
     LEAVES,
+    MOST_OF_COSTS,
     ROUNDS,
+    ROUNDS_OF_COSTS,
     ROWS,
     SAMPLE,
     SKETCH,
     WIDTH,
     Fit,
+    FitColumns,
+    FitRows,
     Grown,
     TreeRow,
     Trees,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from onlineauto.features.stored import Stored
 
 _KEPT = ROWS + ROUNDS
 
 
-def make_trees(n_inputs: int, outputs: int, *, on: bool = True) -> Trees:
-    """Return trees before the first event, with a capacity for inputs and outputs; none grow if not `on`."""
-    kept = _KEPT if on else 0
+def make_trees(n_inputs: int, outputs: int, *, on: bool = True, costs: bool = False) -> Trees:
+    """Return trees before the first event, with a capacity for inputs and outputs; none grow if not `on`.
+
+    They learn `costs` of logged outputs, or else classes.
+    """
+    kept, rounds = _KEPT if on else 0, ROUNDS_OF_COSTS if costs else ROUNDS
     return Trees(
         input=np.zeros((kept, WIDTH), np.uint16),
         value=np.zeros((kept, WIDTH), np.float32),
         length=np.zeros(kept, np.int64),
         code=np.zeros(kept, np.int64),
         weight=np.zeros(kept, np.float32),
-        tally=np.array([0, FIRST, 0, -1, 0], np.int64),
+        cost=np.zeros(kept if costs else 0, np.float32),
+        tally=np.array([0, FIRST_OF_COSTS if costs else FIRST, 0, -1, 0], np.int64),
         outputs=np.zeros(2, np.int64),
         columns=np.zeros(2, np.int64),
         column=np.zeros((2, COLUMNS), np.int64),
         place=np.full((2, n_inputs), -1, np.int64),
-        split=np.zeros((2, ROUNDS, DEPTH), np.int64),
-        threshold=np.zeros((2, ROUNDS, DEPTH), np.float32),
-        leaf=np.zeros((2, ROUNDS, LEAVES, outputs), np.float32),
+        split=np.zeros((2, rounds, DEPTH), np.int64),
+        threshold=np.zeros((2, rounds, DEPTH), np.float32),
+        leaf=np.zeros((2, rounds, LEAVES, outputs), np.float32),
         base=np.zeros((2, outputs + 1), np.float32),
     )
 
@@ -60,26 +73,43 @@ def make_row() -> TreeRow:
     )
 
 
-def make_fit(n_inputs: int, outputs: int) -> Fit:
-    """Return memory for a fit."""
-    return Fit(
-        prepared=np.full(1, -1, np.int64),
-        x=np.zeros(COLUMNS, np.float32),
-        bins=np.zeros((COLUMNS, ROWS), np.uint8),
+def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = ROWS) -> Fit:
+    """Return memory for a fit of `n_rows`, of classes or of costs."""
+    nodes, sums = LEAVES // 2, 1 if costs else SKETCH
+    groups = nodes * outputs if costs else nodes
+    columns = FitColumns(
+        bins=np.zeros((COLUMNS, n_rows), np.uint8),
         cuts=np.zeros((COLUMNS, BINS), np.float32),
         n_cuts=np.zeros(COLUMNS, np.int64),
         sample=np.zeros((COLUMNS, SAMPLE), np.float32),
         rank=np.zeros(n_inputs),
-        counts=np.zeros((n_inputs + 1, outputs)),
         first=np.zeros((3, n_inputs)),
-        score=np.zeros((ROWS, outputs), np.float32),
-        chance=np.zeros((ROWS, outputs), np.float32),
-        gradient=np.zeros((ROWS, SKETCH + 1)),
-        node=np.zeros(ROWS, np.int64),
-        histogram=np.zeros(LEAVES // 2 * BINS * (SKETCH + 1)),
-        total=np.zeros((LEAVES // 2, SKETCH + 1)),
-        left=np.zeros(SKETCH + 1),
+        counts=np.zeros((n_inputs + 1, outputs)),
+        costs=np.zeros((n_inputs + 1 if costs else 0, outputs)),
+        present=np.zeros((n_rows, COLUMNS), np.uint8),
+        n_present=np.zeros(n_rows, np.int64),
+        tested=np.zeros(COLUMNS, np.int64),
+    )
+    rows = FitRows(
+        x=np.zeros(COLUMNS, np.float32),
+        score=np.zeros((n_rows, 1 if costs else outputs), np.float32),
+        chance=np.zeros((0 if costs else n_rows, outputs), np.float32),
+        gradient=np.zeros((n_rows, sums + 1)),
+        sorted=np.zeros((n_rows, sums + 1)),
+        node=np.zeros(n_rows, np.int64),
+        order=np.zeros(n_rows, np.int64),
+        next=np.zeros(n_rows, np.int64),
+        begin=np.zeros(2 * groups + 1, np.int64),
+    )
+    return Fit(
+        prepared=np.array([-1, 0], np.int64),
+        columns=columns,
+        rows=rows,
+        histogram=np.zeros(max(BINS, COLUMNS) * (sums + 1)),
+        total=np.zeros((groups, sums + 1)),
+        left=np.zeros((sums + 1, BINS)),
         gain=np.zeros(BINS),
+        gain_of=np.zeros(COLUMNS),
         sums=np.zeros((2, LEAVES, outputs)),
     )
 
@@ -93,14 +123,125 @@ def widened(trees: Trees, outputs: int) -> Trees:
     return trees._replace(leaf=leaf, base=base)
 
 
+def trees_to_predict(trees: Trees) -> Trees:
+    """Return trees that share the models, and keep no rows."""
+    kept = ("input", "value", "length", "code", "weight", "cost")
+    return trees._replace(**{name: getattr(trees, name)[:0] for name in kept})
+
+
+def rows_of(trees: Trees) -> NDArray[np.int64]:
+    """Return the indices of the rows of the last events, the oldest first."""
+    events = int(trees.tally[Grown.EVENTS])
+    return np.arange(max(events - _KEPT, 0), events) % _KEPT
+
+
+class TreeBranch(NamedTuple):
+    """Trees that are merged, and the merged index of each of their inputs and outputs; -1 for none."""
+
+    trees: Trees
+    inputs: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+
+
+class _Row(NamedTuple):
+    """A kept row with merged indices. `late` orders rows: minus the share of its branch that is later."""
+
+    late: float
+    cost: float
+    weight: float
+    code: int
+    inputs: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+def merge_trees(base: TreeBranch, branches: Sequence[TreeBranch]) -> Trees:
+    """Return trees of costs with the rows of all branches, and the model of the branch that learnt most.
+
+    Rows of branches are interleaved, so that the latest rows are the latest of every branch. A model that
+    grows is given up; its fit begins again with the next event.
+    """
+    merged = make_trees(base.trees.place.shape[1], base.trees.leaf.shape[-1], costs=True)
+    began = _events(base)
+    live = sorted((each for each in branches if _events(each) > began), key=_precedence)
+    new = [row for each in live for row in _mapped_rows(each, _events(each) - began)]
+    kept = (_mapped_rows(base, _KEPT) + sorted(new))[-_KEPT:]
+    events = began + sum(_events(each) - began for each in live)
+    for event, row in zip(range(events - len(kept), events), kept, strict=True):
+        at, n = event % _KEPT, len(row.inputs)
+        merged.input[at, :n], merged.value[at, :n] = row.inputs, row.values
+        merged.length[at], merged.code[at] = n, row.code
+        merged.weight[at], merged.cost[at] = row.weight, row.cost
+    most = (live or [base])[-1]
+    if most.trees.outputs[most.trees.tally[Grown.MODEL]]:
+        _copy_model(most, merged)
+    merged.tally[Grown.EVENTS] = events
+    merged.tally[Grown.FIT] = max(events + 1, *(int(each.trees.tally[Grown.FIT]) for each in (base, *live)))
+    return merged
+
+
+def _events(branch: TreeBranch) -> int:
+    """Return the number of events that a branch has learnt in all."""
+    return int(branch.trees.tally[Grown.EVENTS])
+
+
+def _precedence(branch: TreeBranch) -> tuple[int, int, bytes]:
+    """Return by what the model of a branch is chosen, whatever the order of branches."""
+    model = branch.trees.tally[Grown.MODEL]
+    return _events(branch), int(branch.trees.outputs[model]), branch.trees.leaf[model].tobytes()
+
+
+def _mapped_rows(branch: TreeBranch, n: int) -> list[_Row]:
+    """Return the last `n` rows, the oldest first, without inputs and outputs that have no merged index."""
+    trees, rows = branch.trees, rows_of(branch.trees)[-n:]
+    outputs, found = np.append(branch.outputs, -1), []
+    for late, at in enumerate(rows[::-1].tolist()):
+        code = int(outputs[min(trees.code[at], len(outputs) - 1)])
+        inputs = branch.inputs[trees.input[at, : trees.length[at]]]
+        known = inputs >= 0
+        values = trees.value[at, : trees.length[at]][known]
+        weight = float(trees.weight[at]) if code >= 0 else 0.0
+        found.append(
+            _Row(
+                -late / n,
+                float(trees.cost[at]),
+                weight,
+                max(code, 0),
+                tuple(inputs[known].tolist()),
+                tuple(values.tolist()),
+            )
+        )
+    return found[::-1]
+
+
+def _copy_model(branch: TreeBranch, merged: Trees) -> None:
+    """Copy the current model of a branch; outputs that it does not know have the mean cost."""
+    trees, model = branch.trees, branch.trees.tally[Grown.MODEL]
+    k = int(trees.outputs[model])
+    of = branch.outputs[:k]
+    outputs = int(of.max()) + 1
+    merged.outputs[0] = outputs
+    merged.base[0] = trees.base[model, k]
+    merged.base[0, of[of >= 0]] = trees.base[model, :k][of >= 0]
+    merged.leaf[0][..., of[of >= 0]] = trees.leaf[model][..., :k][..., of >= 0]
+    merged.split[0], merged.threshold[0] = trees.split[model], trees.threshold[model]
+    column = branch.inputs[trees.column[model, : trees.columns[model]]]
+    merged.columns[0] = len(column)
+    merged.column[0, : len(column)] = np.maximum(column, 0)
+    merged.place[0, column[column >= 0]] = np.flatnonzero(column >= 0)
+
+
 def trees_state(trees: Trees) -> dict[str, Any] | None:
-    """Return the state, for `restore_trees`; None if there are no trees."""
-    if not len(trees.length):
-        return None
+    """Return the state, for `restore_trees`; None if there are no trees.
+
+    That of trees that only predict is their model.
+    """
     events, fit, model, grown, _ = trees.tally.tolist()
-    rows = np.arange(max(events - _KEPT, 0), events) % _KEPT
+    if not len(trees.length):
+        return {"model": _model_state(trees, model, trees.split.shape[1])} if trees.outputs[model] else None
+    rows = rows_of(trees)
     used = np.arange(WIDTH) < trees.length[rows, None]
-    return {
+    costs = {"cost": trees.cost[rows]} if len(trees.cost) else {}
+    return costs | {
         "events": events,
         "fit": fit,
         "length": trees.length[rows],
@@ -108,7 +249,7 @@ def trees_state(trees: Trees) -> dict[str, Any] | None:
         "value": trees.value[rows][used],
         "code": trees.code[rows],
         "weight": trees.weight[rows],
-        "model": _model_state(trees, model, ROUNDS) if trees.outputs[model] else None,
+        "model": _model_state(trees, model, trees.split.shape[1]) if trees.outputs[model] else None,
         "next": _model_state(trees, 1 - model, grown) if grown >= 0 else None,
     }
 
@@ -132,7 +273,11 @@ def restore_trees(stored: Stored, trees: Trees, *, n_inputs: int, outputs: int) 
     ValueError
         The state does not fit the number of inputs or of outputs, or is no state.
     """
-    tally = trees.tally
+    if not len(trees.length):
+        if not stored["model"].is_none():
+            _restore_model(stored["model"], trees, 0, n_inputs)
+        return
+    tally, rounds = trees.tally, trees.split.shape[1]
     tally[Grown.EVENTS] = events = stored["events"].count()
     tally[Grown.FIT] = stored["fit"].count()
     length = stored["length"].counts((min(events, _KEPT),), most=WIDTH)
@@ -148,17 +293,23 @@ def restore_trees(stored: Stored, trees: Trees, *, n_inputs: int, outputs: int) 
     trees.weight[rows] = stored["weight"].array_between(
         trees.weight[rows], 0.0, float(np.finfo(np.float32).max)
     )
-    if not stored["model"].is_none() and _restore_model(stored["model"], trees, 0, n_inputs) != ROUNDS:
-        raise stored["model"]["split"].fail(f"{ROUNDS} trees")
+    if len(trees.cost):
+        trees.cost[rows] = stored["cost"].finite(np.float32, length.shape)
+    if not stored["model"].is_none() and _restore_model(stored["model"], trees, 0, n_inputs) != rounds:
+        raise stored["model"]["split"].fail(f"{rounds} trees")
     grown = -1
     if not stored["next"].is_none():
         grown = _restore_model(stored["next"], trees, 1, n_inputs)
         tally[Grown.BEGIN] = begin = events - grown + 1
-        if not 0 < grown < ROUNDS or begin < 1:
-            raise stored["next"].fail(f"1 to {ROUNDS - 1} trees")
+        if not 0 < grown < rounds or begin < 1:
+            raise stored["next"].fail(f"1 to {rounds - 1} trees")
     tally[Grown.TREES] = grown
     fit = int(tally[Grown.FIT])
-    is_valid = fit == int(tally[Grown.BEGIN]) if grown >= 0 else events < fit <= events + ROWS
+    is_valid = (
+        fit == int(tally[Grown.BEGIN])
+        if grown >= 0
+        else events < fit <= events + (MOST_OF_COSTS if len(trees.cost) else ROWS)
+    )
     if not is_valid:
         raise stored["fit"].fail("the number of events of the fit that grows, or of the next fit")
 
@@ -173,8 +324,12 @@ def _restore_model(stored: Stored, trees: Trees, model: int, n_inputs: int) -> i
         raise stored["column"].fail(f"at most {COLUMNS} different inputs")
     base = stored["base"].finite(np.float32, (-1,))
     k = len(base) - 1
-    if n > ROUNDS or not 0 < k <= capacity or (split.size and split.max() >= max(len(column), 1)):
-        raise stored["split"].fail(f"at most {ROUNDS} trees of {len(column)} columns")
+    if (
+        n > trees.split.shape[1]
+        or not 0 < k <= capacity
+        or (split.size and split.max() >= max(len(column), 1))
+    ):
+        raise stored["split"].fail(f"at most {trees.split.shape[1]} trees of {len(column)} columns")
     trees.outputs[model], trees.columns[model] = k, len(column)
     trees.column[model, : len(column)] = column
     trees.place[model, column] = np.arange(len(column))

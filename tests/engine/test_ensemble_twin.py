@@ -84,7 +84,7 @@ CASES = [
     case("numbered actions", lambda: numbered(600, 5), cb_explore_adf=False, cb_explore=5),
     case("many numbered actions", lambda: numbered(300, 40), cb_explore_adf=False, cb_explore=40),
     case("a budget", lambda: odd(500, numbers=2), "rest", member_budget=6.0),
-    case("a small budget", lambda: odd(300, numbers=2), "all rest", member_budget=0.02),
+    case("a small budget", lambda: odd(700, numbers=2), "all rest", member_budget=0.02),
     case("many actions and a budget", lambda: odd(150, actions=36), "rest", "joint", member_budget=1.0),
     case("losses decide", lambda: odd(500, numbers=1), "leads", "stack", champion_test="loss"),
     case("rewards decide", lambda: odd(900, numbers=1), "stack", champion_test="reward"),

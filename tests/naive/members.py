@@ -17,6 +17,7 @@ import numpy as np
 
 from tests.naive.baseline import WIDEST, Baseline
 from tests.naive.crosses import RARE, Crosses, key_of, keys_of, of_bin, of_group, of_word
+from tests.naive.trees import CostTrees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,11 +42,15 @@ NAMES = (
     "layer",
     "baseline",
     "ridge",
+    "trees",
 )
 LAYER, BASELINE, RIDGE = 5, 6, 7
-ON_LINES = NAMES[:LAYER]
+ON_LINES = (*NAMES[:LAYER], "trees")
 """Those that do not need several actions."""
 AFTER = 1024
+GROWN = 512 + 32
+"""Events until the first trees are there."""
+
 KEEPS = 0.9995
 ALONE, OFTEN, EACH, WAITING = 64, 512, 4, 4
 LEAST, LEAST_32, RISE_32 = 1e-6, 1e-4, 1e-6
@@ -184,7 +189,7 @@ class Members:
         self.of_stem: dict[object, int] = {}
         self.about: dict[int, tuple[int, float]] = {}
         """Of the input of a word with a number in its name: the input of that number, and how much it is."""
-        self.crosses, self.baseline = Crosses(), Baseline()
+        self.crosses, self.baseline, self.trees = Crosses(), Baseline(), CostTrees()
         self.mean = 0.0
         """Mean of the costs, for ridge."""
         self.n_inputs = 1
@@ -213,9 +218,15 @@ class Members:
         baseline = (len(self.actions) > 1 or self.joint is not None) and self.crosses.widest <= WIDEST
         several = self.joint is None and len(self.actions) > 1
         ridge = several and not self.has_too_many_features
-        able = (not self.has_too_many_features, waves, *self.crosses.works, layer, baseline, ridge)[
-            : len(self.names)
-        ]
+        trees = self.joint is None and self.events >= GROWN
+        able_by_name = dict(
+            zip(
+                NAMES,
+                (not self.has_too_many_features, waves, *self.crosses.works, layer, baseline, ridge, trees),
+                strict=True,
+            )
+        )
+        able = [able_by_name[name] for name in self.names]
         begun = bool(self.actions) or self.joint is not None
         return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
 
@@ -236,6 +247,7 @@ class Members:
     ) -> list[tuple[np.float32, ...]]:
         """Scores of all members for each action; where one has none, the other given score."""
         found = []
+        of_trees = self.trees.score(self._row(context)) if self.has("trees") else np.zeros(0)
         for number, features in enumerate(actions):
             known = self._of(number, features)
             linear, waves = self._inputs(context, features if self.joint else ())
@@ -251,8 +263,14 @@ class Members:
                     None,
                     self.baseline.score(names, keys),
                     None if self.joint else self.mean + float(known.ridge.weights @ self._plain(linear)),
+                    None,
                 ]
-                for member, (score, works) in enumerate(zip(own, self.works, strict=False)):
+                if not self.joint:
+                    at = list(self.actions.values()).index(known)
+                    own[-1] = float(of_trees[at]) if at < len(of_trees) else None
+                by_name = dict(zip(NAMES, own, strict=True))
+                for member, (name, works) in enumerate(zip(self.names, self.works, strict=True)):
+                    score = by_name[name]
                     if works and score is not None:
                         scores[member] = np.float32(score)
             found.append(scores)
@@ -283,6 +301,19 @@ class Members:
         """The inputs that are not bins."""
         bins = {each for number in self.numbers.values() for each in number.bins} - {0}
         return np.delete(linear, sorted(bins))
+
+    def _row(self, context: Features) -> list[tuple[int, float]]:
+        """What the trees take: numbers as they are, and words without a number in their name."""
+        totals = dict.fromkeys(self.numbers, 0.0)
+        for hash_, x in context:
+            at = self.input_of.get(hash_)
+            if at is not None and math.isfinite(x):
+                totals[at] = totals.get(at, 0.0) + x
+                if x == 1 and at in self.about and at not in self.numbers:
+                    stem, amount = self.about[at]
+                    totals[stem] += amount
+        words = [at for at in sorted(totals) if at not in self.numbers and at not in self.about]
+        return [(at, totals[at]) for at in (*self.numbers, *words)]
 
     def _names(self, features: Features) -> list[tuple[int, int]]:
         """What may be crossed: words, and numbers that have bins."""
@@ -375,6 +406,10 @@ class Members:
                     squares.learn_later(inputs, target, 1 / weight, times, together)
                     if known.seen % 64 == 0:
                         squares.cut_off()
+        keeps = self.joint is None and "trees" in self.names and not self.rests[self.names.index("trees")]
+        if known is not None and keeps:
+            at = list(self.actions.values()).index(known)
+            self.trees.learn(self._row(context), at, cost, weight, len(self.actions))
         if "ridge" in self.names and not self.rests[RIDGE]:
             self.mean += (cost - self.mean) / max((self.events + 1) / weight, 1)
         keys = self._crossed_with(logged, features)

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-__all__ = ["BoostedTrees"]
+__all__ = ["BoostedTrees", "CostTrees"]
 
 ROWS, WIDTH, COLUMNS, BINS, ROUNDS, DEPTH, SKETCH, FIRST, SAMPLE = 8192, 64, 64, 64, 64, 6, 4, 256, 1024
 RATE, PENALTY = 0.2, 1.0
 ABSENT, FAR = -1e30, 1e29
 CLEARLY, NONE = 1 + 1e-9, 1e-9
+FIRST_OF_COSTS, ROUNDS_OF_COSTS, RATE_OF_COSTS, SHRUNK, CUTS, FEWEST = 512, 32, 0.3, 10.0, 256, 16
 MIX, WHOLE = 0x9E3779B97F4A7C15, 2**64
 
 
@@ -51,13 +52,13 @@ def draw(begin: int, tree: int, at: int) -> int:
     return ((mixed ^ mixed >> 29) * MIX % WHOLE) >> 32
 
 
-def cuts_of(values: NDArray[np.float32]) -> list[float]:
+def cuts_of(values: NDArray[np.float32], n_bins: int = BINS) -> list[float]:
     ordered = np.sort(values)
     steps = [i for i in range(1, len(ordered)) if ordered[i] > ordered[i - 1]]
     cuts: list[float] = []
     for i in steps:
-        enough = len(steps) < BINS or i * BINS >= len(ordered) * (len(cuts) + 1)
-        if enough and len(cuts) < BINS - 1:
+        enough = len(steps) < n_bins or i * n_bins >= len(ordered) * (len(cuts) + 1)
+        if enough and len(cuts) < n_bins - 1:
             cuts.append(float(ordered[i]))
     return cuts
 
@@ -211,3 +212,116 @@ class BoostedTrees:
             gains += (right**2 / (below[:, -1:] - below + PENALTY)).sum(axis=0)
             gains -= (left[:, -1:] ** 2 / (below[:, -1:] + PENALTY)).sum()
         return gains
+
+
+class CostTrees:
+    """Trees of the costs of logged actions, fitted at 512 events, and then at twice as many."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[int, float]] = []
+        self.logged: list[tuple[int, np.float32, np.float32]] = []
+        """Action, cost and weight of each row."""
+        self.fit_at = FIRST_OF_COSTS
+        self.model: Model | None = None
+        self.pending: tuple[int, Model] | None = None
+
+    def score(self, inputs: Sequence[tuple[int, float]]) -> Vector:
+        """The scores of the actions that were known at the last fit, if there was one."""
+        if self.model is None:
+            return np.zeros(0)
+        x = BoostedTrees._columns(self.model, BoostedTrees._row(inputs))
+        scores = self.model.base.astype(float)
+        for tree in self.model.trees:
+            scores += tree.leaves[tree.leaf_of(x)]
+        return scores
+
+    def learn(
+        self, inputs: Sequence[tuple[int, float]], action: int, cost: float, weight: float, k: int
+    ) -> None:
+        """Keep an event. A model that was fitted `ROUNDS_OF_COSTS` events ago replaces the current one."""
+        self.rows.append(BoostedTrees._row(inputs))
+        self.logged.append((action, np.float32(cost), np.float32(weight)))
+        n = len(self.rows)
+        if n == self.fit_at:
+            self.pending = n + ROUNDS_OF_COSTS - 1, self._fit(k)
+        if self.pending is not None and n == self.pending[0]:
+            self.model, self.pending = self.pending[1], None
+            self.fit_at += min(self.fit_at, 2 * ROWS)
+
+    def _fit(self, k: int) -> Model:
+        begin, rows = len(self.rows), self.rows[-ROWS:]
+        n = len(rows)
+        actions, costs, weights = (np.array(each) for each in zip(*self.logged[-ROWS:], strict=True))
+        costs, weights = costs.astype(float), weights.astype(float)
+        counts, sums = np.bincount(actions, weights, k), np.bincount(actions, weights * costs, k)
+        mean = sums.sum() / counts.sum()
+        base = ((sums + SHRUNK * mean) / (counts + SHRUNK)).astype(np.float32)
+        model = Model(self._inputs(rows, actions, weights, costs - base[actions], k), base, mean, [])
+        x = np.array([BoostedTrees._columns(model, row) for row in rows])
+        sample = x[[i * n // min(n, SAMPLE) for i in range(min(n, SAMPLE))]]
+        columns = len(model.inputs)
+        n_bins = min(max(CUTS // max(columns, 1), FEWEST), BINS)
+        cuts = [cuts_of(sample[:, c], n_bins) for c in range(columns)]
+        bins = [np.searchsorted(np.array(each, np.float32), x[:, c], "right") for c, each in enumerate(cuts)]
+        scores = base[actions]
+        for number in range(ROUNDS_OF_COSTS):
+            residuals = costs - scores.astype(float)
+            least = NONE * (weights * residuals**2).sum()
+            tests, thresholds, node = [], [], np.zeros(n, int)
+            for level in range(DEPTH):
+                best = least, 0, -1
+                for c in range(columns):
+                    if not self._is_left_out(draw(begin, number, c), level, columns):
+                        gains = BoostedTrees._gains(
+                            bins[c],
+                            len(cuts[c]) + 1,
+                            node * k + actions,
+                            k << level,
+                            (weights * residuals)[:, None],
+                            weights,
+                        )
+                        for b, gain in enumerate(gains[: len(cuts[c])].tolist()):
+                            best = (gain, c, b) if gain > best[0] * CLEARLY else best
+                _, column, cut = best
+                tests.append(column)
+                thresholds.append(cuts[column][cut] if cut >= 0 else np.inf)
+                node = 2 * node + (bins[column] > cut if cut >= 0 else 0)
+            group, n_groups = node * k + actions, k << DEPTH
+            slopes = np.bincount(group, weights * residuals, n_groups)
+            leaves = RATE_OF_COSTS * slopes / (np.bincount(group, weights, n_groups) + PENALTY)
+            model.trees.append(Tree(tests, thresholds, leaves.astype(np.float32).reshape(-1, k)))
+            scores = scores + model.trees[-1].leaves[node, actions]
+        return model
+
+    @staticmethod
+    def _is_left_out(drawn: int, level: int, columns: int) -> bool:
+        """A level tests a quarter of the columns, half of at most eight, and all of at most four."""
+        of_four = drawn >> 2 * level & 3
+        return columns > 4 and (of_four != 0 if columns > 8 else of_four > 1)
+
+    @staticmethod
+    def _inputs(
+        rows: list[dict[int, float]], actions: Vector, weights: Vector, beyond: Vector, k: int
+    ) -> list[int]:
+        """The inputs with several values, then those whose presence explains most of the variance."""
+        squares, ranks = (weights * beyond**2).sum(), {}
+        for at in sorted({at for row in rows for at in row}):
+            if len({row[at] for row in rows if at in row}) > 1:
+                ranks[at] = np.inf
+                continue
+            present = np.array([at in row for row in rows])
+            gain = 0.0
+            for part, sign in ((present, 1), (~present, 1), (present | True, -1)):
+                slopes = np.bincount(actions[part], (weights * beyond)[part], k)
+                gain += sign * (slopes**2 / (np.bincount(actions[part], weights[part], k) + PENALTY)).sum()
+            ranks[at] = gain * weights.sum() / squares if squares > 0 else 0.0
+        chosen: list[int] = []
+        while len(chosen) < COLUMNS:
+            best, rank = -1, NONE
+            for at, own in ranks.items():
+                if at not in chosen and own > rank * CLEARLY:
+                    best, rank = at, own
+            if best < 0:
+                break
+            chosen.append(best)
+        return chosen

@@ -1,0 +1,195 @@
+"""Records and sizes of boosted trees; see `tree_kernels`."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ROWS, WIDTH = 8192, 64
+"""Maximum numbers of rows of a fit, and of inputs of a row: numbers first."""
+COLUMNS, BINS = 64, 64
+ROUNDS, ROUNDS_OF_COSTS, DEPTH = 64, 32, 6
+LEAVES = 1 << DEPTH
+SKETCH = 4
+FIRST, FIRST_OF_COSTS, MOST_OF_COSTS = 256, 512, 2 * ROWS
+"""Learnt events before the first fit: of classes, and of costs. The next fit follows after half as many again
+for classes, at most `ROWS`, and as many again for costs, at most `MOST_OF_COSTS`."""
+RATE, PENALTY = 0.2, 1.0
+SAMPLE = 1024
+"""Maximum number of rows whose values determine the bins of a column."""
+ABSENT, FAR = np.float32(-1e30), 1e29
+CLEARLY, NONE = 1.0 + 1e-9, 1e-9
+"""A test or an input replaces another one, or none, only if it is better by more than rounding."""
+MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Grown(IntEnum):
+    """Entries of `Trees.tally`."""
+
+    EVENTS = 0
+    FIT = 1  # number of events at which the next fit begins
+    MODEL = 2  # index of the current model
+    TREES = 3  # number of trees of the model that grows; -1 if none grows
+    BEGIN = 4  # number of events when its growth began
+
+
+class Trees(NamedTuple):
+    """Kept rows, and two models: the current one, and the one that grows. K is the capacity for outputs.
+
+    Attributes
+    ----------
+    input, value : uint16[ROWS + ROUNDS, WIDTH], float32[ROWS + ROUNDS, WIDTH]
+        Inputs of the last events and their values; event n is in row n modulo the number of rows.
+    length, code, weight : int64[ROWS + ROUNDS], int64[ROWS + ROUNDS], float32[ROWS + ROUNDS]
+        The number of inputs, the class or the logged action, and the weight of each row.
+    cost : float32[ROWS + ROUNDS]
+        The cost of each row; empty if outputs are classes.
+    tally : int64[5]
+        See `Grown`.
+    outputs, columns : int64[2], int64[2]
+        The number of outputs and of columns of each model.
+    column, place : int64[2, COLUMNS], int64[2, n_inputs]
+        The input of each column, and the column of each input, -1 without.
+    split, threshold : int64[2, rounds, DEPTH], float32[2, rounds, DEPTH]
+        The column that a level tests, and the least value that goes to the right.
+    leaf, base : float32[2, rounds, LEAVES, K], float32[2, K + 1]
+        Values of leaves; and the scores before the first tree, also of outputs newer than the model.
+    """
+
+    input: NDArray[np.uint16]
+    value: NDArray[np.float32]
+    length: NDArray[np.int64]
+    code: NDArray[np.int64]
+    weight: NDArray[np.float32]
+    cost: NDArray[np.float32]
+    tally: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    column: NDArray[np.int64]
+    place: NDArray[np.int64]
+    split: NDArray[np.int64]
+    threshold: NDArray[np.float32]
+    leaf: NDArray[np.float32]
+    base: NDArray[np.float32]
+
+
+class TreeRow(NamedTuple):
+    """The event that is scored or learnt: scratch memory of a caller.
+
+    Attributes
+    ----------
+    input, value, length : int64[WIDTH], float32[WIDTH], int64[1]
+        Its inputs, their values and their number.
+    x : float32[COLUMNS]
+        The values by column.
+    """
+
+    input: NDArray[np.int64]
+    value: NDArray[np.float32]
+    length: NDArray[np.int64]
+    x: NDArray[np.float32]
+
+
+class LoggedOutput(NamedTuple):
+    """The output of a row: a class or a logged action, its weight, and the cost of an action."""
+
+    code: int
+    weight: float
+    cost: float
+
+
+class FitColumns(NamedTuple):
+    """The columns of a fit: memory.
+
+    Attributes
+    ----------
+    bins : uint8[COLUMNS, ROWS]
+        The bin of each row.
+    cuts, n_cuts : float32[COLUMNS, BINS], int64[COLUMNS]
+        The least value of each bin but the first.
+    sample : float32[COLUMNS, SAMPLE]
+        Values that determine the bins.
+    rank, first : float64[n_inputs], float64[3, n_inputs]
+        How much an input matters; whether it was seen, its first value, and whether there are others.
+    counts, costs : float64[n_inputs + 1, K]
+        The weight of rows by input and output, and the sum of their costs beyond those expected.
+    present, n_present : uint8[ROWS, COLUMNS], int64[ROWS]
+        The columns of one cut whose value is above it, of each row, and their number.
+    tested : int64[COLUMNS]
+        The columns that a level may test.
+    """
+
+    bins: NDArray[np.uint8]
+    cuts: NDArray[np.float32]
+    n_cuts: NDArray[np.int64]
+    sample: NDArray[np.float32]
+    rank: NDArray[np.float64]
+    first: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    costs: NDArray[np.float64]
+    present: NDArray[np.uint8]
+    n_present: NDArray[np.int64]
+    tested: NDArray[np.int64]
+
+
+class FitRows(NamedTuple):
+    """The rows of a fit: memory.
+
+    Attributes
+    ----------
+    x : float32[COLUMNS]
+        The values of a row by column.
+    score, chance : float32[ROWS, K], float32[ROWS, K]
+        Scores of the trees so far, and the probabilities from these. For costs, there is one score: that of
+        the logged action.
+    gradient, sorted : float64[ROWS, SKETCH + 1], float64[ROWS, SKETCH + 1]
+        Random sums of the gradients of outputs, or the weighted residual, and then the second derivative; and
+        these sorted by group.
+    node, order, next : int64[ROWS], int64[ROWS], int64[ROWS]
+        The node of each row, the rows sorted by group, and memory to sort them.
+    begin : int64[LEAVES * K + 1]
+        Where each group begins in this order.
+    """
+
+    x: NDArray[np.float32]
+    score: NDArray[np.float32]
+    chance: NDArray[np.float32]
+    gradient: NDArray[np.float64]
+    sorted: NDArray[np.float64]
+    node: NDArray[np.int64]
+    order: NDArray[np.int64]
+    next: NDArray[np.int64]
+    begin: NDArray[np.int64]
+
+
+class Fit(NamedTuple):
+    """Memory for a fit.
+
+    Attributes
+    ----------
+    prepared : int64[2]
+        The number of events of the fit for which it is filled, and whether `FitColumns.present` is used.
+    histogram : float64[max(BINS, COLUMNS) * (SKETCH + 1)]
+        Sums of gradients of a group, by bin or by column.
+    total, left : float64[LEAVES // 2 * K, SKETCH + 1], float64[SKETCH + 1, BINS]
+        The sums of gradients of each group, and of the rows of a group that are below each cut.
+    gain, gain_of : float64[BINS], float64[COLUMNS]
+        What the cuts of a column gain, and what the cut of each column of one cut gains.
+    sums : float64[2, LEAVES, K]
+        Sums of gradients and of second derivatives in leaves.
+    """
+
+    prepared: NDArray[np.int64]
+    columns: FitColumns
+    rows: FitRows
+    histogram: NDArray[np.float64]
+    total: NDArray[np.float64]
+    left: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    gain_of: NDArray[np.float64]
+    sums: NDArray[np.float64]
