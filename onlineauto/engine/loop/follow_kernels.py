@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import ensemble_column, predicts
+from onlineauto.engine.ensemble.evidence_kernels import ensemble_column, predicts
 from onlineauto.engine.event.outcome_kernels import explore, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.loop import Actions, Cursor, Label, LoopSignal

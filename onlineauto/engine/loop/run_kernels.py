@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import ensemble_column, predicts
+from onlineauto.engine.ensemble.evidence_kernels import ensemble_column, predicts
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.keep_kernels import keep_weight, weigh
 from onlineauto.engine.event.origin_kernels import finds_origin

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.engine.ensemble.combiner_kernels import count_event_left_out
+from onlineauto.engine.ensemble.evidence_kernels import count_event_left_out
 from onlineauto.engine.event.live_config_kernels import (
     compares_rewards,
     count_left_out,
