@@ -76,7 +76,7 @@ def test_who_rests_is_saved(tmp_path: Path) -> None:
 
 
 def test_all_may_rest_and_the_ensemble_goes_on() -> None:
-    workspace = Workspace(**{**OPTIONS, "member_budget": 0.01}).fit(odd(300, numbers=2))
+    workspace = Workspace(**{**OPTIONS, "member_budget": 0.01}).fit(odd(700, numbers=2))
     ensemble = workspace.searching.live_configs.arrays.ensemble
     assert all(rests(workspace))
     constant = constant_of(ensemble)
@@ -94,6 +94,7 @@ NAMES = (
     "layer",
     "baseline",
     "ridge",
+    "trees",
 )
 
 

@@ -17,7 +17,7 @@ from onlineauto.interop.explanation import explain
 from tests.engine.ensemble_streams import odd
 
 LINEAR = "features,ridge"
-ALL = "features,waves,crosses,layer,baseline,ridge"
+ALL = "features,waves,crosses,layer,baseline,ridge,trees"
 USERS = ("ann", "tom", "eve")
 
 

@@ -1,4 +1,4 @@
-"""Boosted trees of the costs of logged actions beside their reference implementation, in files, and merged."""
+"""Boosted trees of the costs of logged actions: beside their reference, in files, and merged."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ SCORES = (
     *("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer"),
     "baseline",
     "ridge",
+    "trees",
 )
 
 
@@ -69,7 +70,7 @@ def error_of(workspace: Workspace) -> float:
     return float(np.mean(costs))
 
 
-@pytest.mark.parametrize("name", ["features", "waves", "crosses", "layer", "baseline", "ridge"])
+@pytest.mark.parametrize("name", ["features", "waves", "crosses", "layer", "baseline", "ridge", "trees"])
 def test_a_member_of_an_unknown_version_starts_cold_and_all_else_is_kept(name: str) -> None:
     def change(ensemble: dict[str, Any]) -> None:
         ensemble["members"][name] = {"version": 7, "something": "else"}
@@ -95,7 +96,7 @@ def test_inputs_of_an_unknown_version_let_all_members_start_cold() -> None:
     def change(ensemble: dict[str, Any]) -> None:
         ensemble["inputs"]["version"] = 2
 
-    with pytest.warns(UserWarning, match="features, waves, crosses, layer, baseline, ridge"):
+    with pytest.warns(UserWarning, match="features, waves, crosses, layer, baseline, ridge, trees"):
         found = Workspace.load(changed(change))
     assert [weights_of(found)[score] or 0.0 for score in SCORES] == [0.0] * len(SCORES)
     found.fit(text())

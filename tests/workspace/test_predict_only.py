@@ -123,7 +123,7 @@ def test_it_predicts_as_the_whole_model_does(
 def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> None:
     workspace = learnt().fork()
     ensemble = ensemble_of(workspace)
-    names = "features", "waves", "", "crosses in pairs", "", "", "", ""
+    names = "features", "waves", "", "crosses in pairs", "", "", "", "", ""
     ensemble.members.rests[:] = [name in resting for name in names]
     ensemble.weights[[1, ensemble.n_levels + 2]] = 0.0  # so live config 1 and its level have no say
     model = small(workspace)
