@@ -41,6 +41,7 @@ from onlineauto.learners.tree_records import (
     FAR,
     LEAVES,
     MIX,
+    MOST_OF_COSTS,
     NONE,
     PENALTY,
     RATE,
@@ -410,5 +411,7 @@ def learn_trees(trees: Trees, fit: Fit, row: TreeRow, k: int, logged: Logged) ->
     tally[Grown.TREES] += 1
     if tally[Grown.TREES] == trees.split.shape[1]:
         tally[Grown.MODEL], tally[Grown.TREES] = 1 - tally[Grown.MODEL], -1
-        more = tally[Grown.FIT] if len(trees.cost) > 0 else tally[Grown.FIT] // 2
-        tally[Grown.FIT] += min(more, ROWS)
+        if len(trees.cost) > 0:
+            tally[Grown.FIT] += min(tally[Grown.FIT], MOST_OF_COSTS)
+        else:
+            tally[Grown.FIT] += min(tally[Grown.FIT] // 2, ROWS)

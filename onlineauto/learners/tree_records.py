@@ -16,9 +16,9 @@ COLUMNS, BINS = 64, 64
 ROUNDS, ROUNDS_OF_COSTS, DEPTH = 64, 32, 6
 LEAVES = 1 << DEPTH
 SKETCH = 4
-FIRST, FIRST_OF_COSTS = 256, 512
+FIRST, FIRST_OF_COSTS, MOST_OF_COSTS = 256, 512, 2 * ROWS
 """Learnt events before the first fit: of classes, and of costs. The next fit follows after half as many again
-for classes, and as many again for costs, but at most `ROWS`."""
+for classes, at most `ROWS`, and as many again for costs, at most `MOST_OF_COSTS`."""
 RATE, PENALTY = 0.2, 1.0
 SAMPLE = 1024
 """Maximum number of rows whose values determine the bins of a column."""

@@ -13,6 +13,7 @@ from onlineauto.learners.tree_records import (
     FIRST,
     FIRST_OF_COSTS,
     LEAVES,
+    MOST_OF_COSTS,
     ROUNDS,
     ROUNDS_OF_COSTS,
     ROWS,
@@ -304,7 +305,11 @@ def restore_trees(stored: Stored, trees: Trees, *, n_inputs: int, outputs: int) 
             raise stored["next"].fail(f"1 to {rounds - 1} trees")
     tally[Grown.TREES] = grown
     fit = int(tally[Grown.FIT])
-    is_valid = fit == int(tally[Grown.BEGIN]) if grown >= 0 else events < fit <= events + ROWS
+    is_valid = (
+        fit == int(tally[Grown.BEGIN])
+        if grown >= 0
+        else events < fit <= events + (MOST_OF_COSTS if len(trees.cost) else ROWS)
+    )
     if not is_valid:
         raise stored["fit"].fail("the number of events of the fit that grows, or of the next fit")
 

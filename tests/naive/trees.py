@@ -246,7 +246,7 @@ class CostTrees:
             self.pending = n + ROUNDS_OF_COSTS - 1, self._fit(k)
         if self.pending is not None and n == self.pending[0]:
             self.model, self.pending = self.pending[1], None
-            self.fit_at += min(self.fit_at, ROWS)
+            self.fit_at += min(self.fit_at, 2 * ROWS)
 
     def _fit(self, k: int) -> Model:
         begin, rows = len(self.rows), self.rows[-ROWS:]
