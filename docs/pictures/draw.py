@@ -362,11 +362,12 @@ def _cluster(*, dark: bool) -> Picture:
 
 _ROWS = {
     "features": 2.22,
-    "waves": 1.96,
-    "crosses": 1.7,
-    "layer": 1.44,
-    "baseline": 1.18,
-    "ridge": 0.92,
+    "waves": 1.98,
+    "crosses": 1.74,
+    "layer": 1.5,
+    "baseline": 1.26,
+    "ridge": 1.02,
+    "trees": 0.78,
 }
 """The extra members in the picture of the ensemble, and how high each is drawn."""
 
