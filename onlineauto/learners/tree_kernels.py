@@ -63,7 +63,7 @@ from onlineauto.learners.tree_split_kernels import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.learners.tree_records import Fit, Logged, TreeRow, Trees
+    from onlineauto.learners.tree_records import Fit, LoggedOutput, TreeRow, Trees
 
 
 @kernel
@@ -390,7 +390,7 @@ def _fill_leaves(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
 
 
 @kernel
-def learn_trees(trees: Trees, fit: Fit, row: TreeRow, k: int, logged: Logged) -> None:
+def learn_trees(trees: Trees, fit: Fit, row: TreeRow, k: int, logged: LoggedOutput) -> None:
     """Keep the row of an event with its output, and grow a tree if a model grows."""
     if len(trees.length) == 0:
         return

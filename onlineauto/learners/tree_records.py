@@ -95,7 +95,7 @@ class TreeRow(NamedTuple):
     x: NDArray[np.float32]
 
 
-class Logged(NamedTuple):
+class LoggedOutput(NamedTuple):
     """The output of a row: a class or a logged action, its weight, and the cost of an action."""
 
     code: int

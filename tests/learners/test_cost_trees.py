@@ -15,7 +15,7 @@ from onlineauto.learners.tree_records import (
     ROWS,
     WIDTH,
     Grown,
-    Logged,
+    LoggedOutput,
 )
 from onlineauto.learners.trees import (
     TreeBranch,
@@ -59,7 +59,7 @@ class Trees:
 
     def learn(self, inputs: list[tuple[int, float]], action: int, cost: float, weight: float, k: int) -> None:
         self._take(inputs)
-        learn_trees(self.trees, self.fit, self.row, k, Logged(action, weight, cost))
+        learn_trees(self.trees, self.fit, self.row, k, LoggedOutput(action, weight, cost))
 
     def learnt(self, events: list[Event], k: int = K) -> Trees:
         for event in events:

@@ -9,7 +9,7 @@ import pytest
 
 from onlineauto.features.stored import Stored
 from onlineauto.learners.tree_kernels import add_input, begin_row, learn_trees, score_trees
-from onlineauto.learners.tree_records import FIRST, ROUNDS, ROWS, Grown, Logged
+from onlineauto.learners.tree_records import FIRST, ROUNDS, ROWS, Grown, LoggedOutput
 from onlineauto.learners.trees import (
     make_fit,
     make_row,
@@ -48,7 +48,7 @@ class Trees:
 
     def learn(self, inputs: list[tuple[int, float]], code: int, weight: float, k: int) -> None:
         self._take(inputs)
-        learn_trees(self.trees, self.fit, self.row, k, Logged(code, weight, 0.0))
+        learn_trees(self.trees, self.fit, self.row, k, LoggedOutput(code, weight, 0.0))
 
     def reloaded(self, **changes: Any) -> Trees:
         outputs = self.trees.leaf.shape[-1]

@@ -20,7 +20,7 @@ import numpy as np
 
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners.tree_kernels import add_input, begin_row, learn_trees, score_trees
-from onlineauto.learners.tree_records import Fit, Grown, Logged, TreeRow, Trees
+from onlineauto.learners.tree_records import Fit, Grown, LoggedOutput, TreeRow, Trees
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -469,7 +469,7 @@ def _learn(classes: Classes, scratch: ClassScratch, code: int, weight: float, k:
     before = classes.share[code]  # the first events of a class surprise every member
     _learn_mix(classes, scratch, code, weight * before / (before + _NEW), k)
     model = classes.trees.tally[Grown.MODEL]
-    learn_trees(classes.trees, scratch.fit, scratch.kept, k, Logged(code, weight, 0.0))
+    learn_trees(classes.trees, scratch.fit, scratch.kept, k, LoggedOutput(code, weight, 0.0))
     if classes.trees.tally[Grown.MODEL] != model:
         _renew_mix(classes)
     classes.share[code] += weight

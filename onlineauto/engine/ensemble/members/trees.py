@@ -28,7 +28,7 @@ from onlineauto.learners.tree_records import (
     ROUNDS_OF_COSTS,
     Fit,
     Grown,
-    Logged,
+    LoggedOutput,
 )
 from onlineauto.learners.trees import (
     TreeBranch,
@@ -117,7 +117,7 @@ def learn_trees_of_costs(
         take_inputs(run_on(context, stream), actions, -1, buffers)
     _take_row(inputs, buffers.members.taken, scratch.row)
     k = min(inputs.tally[Known.ACTIONS], MOST_ACTIONS)
-    logged = Logged(lesson.known, lesson.weight, lesson.cost)
+    logged = LoggedOutput(lesson.known, lesson.weight, lesson.cost)
     learn_trees(state.trees, state.fit, scratch.row, k, logged)
 
 
