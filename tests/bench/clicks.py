@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VARIANTS", "WITHOUT", "stream"]
 
-WITHOUT = "features,waves,crosses,layer,baseline"
+WITHOUT = "features,waves,crosses,layer,baseline,trees"
 """The default members but `ridge`."""
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WITHOUT", "earned", "stream"]
 
-WITHOUT = "features,waves,crosses,layer"
+WITHOUT = "features,waves,crosses,layer,ridge,trees"
 """The default members but `baseline`."""
 
 
