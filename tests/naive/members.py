@@ -219,14 +219,8 @@ class Members:
         several = self.joint is None and len(self.actions) > 1
         ridge = several and not self.has_too_many_features
         trees = self.joint is None and self.events >= GROWN
-        able_by_name = dict(
-            zip(
-                NAMES,
-                (not self.has_too_many_features, waves, *self.crosses.works, layer, baseline, ridge, trees),
-                strict=True,
-            )
-        )
-        able = [able_by_name[name] for name in self.names]
+        scored = not self.has_too_many_features, waves, *self.crosses.works, layer, baseline, ridge, trees
+        able = [each for name, each in zip(NAMES, scored, strict=True) if name in self.names]
         begun = bool(self.actions) or self.joint is not None
         return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
 
