@@ -55,6 +55,9 @@ class Pool(Protocol):
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
         """Return the ends of chunks that were learnt from the coordinator's next base."""
 
+    def resize(self, n: int) -> None:
+        """Have `n` workers from the next round on."""
+
     def close(self) -> None:
         """End the workers."""
 
@@ -73,6 +76,9 @@ class InlinePool:
             base = coordinator.full_base()
         self._worker.adopt(base)
         return [self._worker.learn(chunk.block, chunk.seed) for chunk in chunks]
+
+    def resize(self, n: int) -> None:
+        """Do nothing: `PartitionedRun.resize` takes another pool."""
 
     def close(self) -> None:
         """Do nothing."""

@@ -72,11 +72,14 @@ class PartitionedRun(Run):
     workspace, source, stored
         As for `Run`.
     workers : int
-        Number of worker processes; 1 learns all partitions in this process.
+        Number of workers; with processes, 1 learns all partitions in this process.
     partitions : int
         Number of chunks of a round.
     schedule : Schedule, optional
         The lengths of rounds.
+    backend : {"processes", "ray"}
+        What workers are: processes of this machine, or actors of the Ray cluster to which this process is
+        connected, or that of RAY_ADDRESS.
     """
 
     def __init__(
@@ -88,18 +91,35 @@ class PartitionedRun(Run):
         workers: int = 1,
         partitions: int = PARTITIONS,
         schedule: Schedule | None = None,
+        backend: str = "processes",
     ) -> None:
         check_partitioned(workspace.configuration)
         super().__init__(workspace, source, stored=stored)
         self._coordinator = Coordinator(workspace, partitions, schedule)
-        command = workspace.configuration.command(kept=True)
-        workers = min(workers, partitions)
-        self.pool: Pool = InlinePool() if workers == 1 else ProcessPool(workers, command)
+        self._backend = backend
+        self.pool: Pool = self._pool_of(workers)
         self._blocks: Iterator[Block] | None = None
         self._left: list[Block] = []
         self._ready: deque[tuple[Block, Outcomes]] = deque()
         self._error: InputError | None = None
         self._ended = False
+
+    def _pool_of(self, workers: int) -> Pool:
+        command = self.workspace.configuration.command(kept=True)
+        workers = min(workers, self._coordinator.partitions)
+        if self._backend == "ray":
+            from onlineauto.cluster.partitions.on_ray import RayPool
+
+            return RayPool(workers, command)
+        return InlinePool() if workers == 1 else ProcessPool(workers, command)
+
+    def resize(self, workers: int) -> None:
+        """Have another number of workers from the next round on; the result does not depend on it."""
+        workers = min(workers, self._coordinator.partitions)
+        if not isinstance(self.pool, InlinePool):
+            self.pool.resize(workers)
+        elif workers > 1:
+            self.pool = self._pool_of(workers)
 
     @property
     def position(self) -> Position:
@@ -212,7 +232,9 @@ class PartitionedRun(Run):
                 self._left.insert(0, block.tail(n))
             n -= len(taken[-1])
         taken = [each for each in taken if len(each)]
-        if len({id(each.namespaces) for each in taken}) > 1:  # of separate files, whose names are numbered anew
+        if (
+            len({id(each.namespaces) for each in taken}) > 1
+        ):  # of separate files, whose names are numbered anew
             last = next(at for at, each in enumerate(taken) if each.namespaces is not taken[0].namespaces)
             self._left[:0], taken = taken[last:], taken[:last]
         return join_blocks(taken) if taken else None
