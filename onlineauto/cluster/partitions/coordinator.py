@@ -10,11 +10,12 @@ which chunk, or how often.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.cluster.partitions.cutting import cut_block
+from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import Chunk
 from onlineauto.cluster.partitions.state import State, TrackedTables, dense_arrays, take_rows
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace
+
+
+_LOADED = 1
+"""Version of the model with which a run begins; no worker has it, because 0 is a new model."""
 
 
 class Schedule(NamedTuple):
@@ -72,17 +77,19 @@ class Coordinator:
     """
 
     def __init__(self, workspace: Workspace, partitions: int, schedule: Schedule | None = None) -> None:
-        self.workspace, self.partitions, self.version = workspace, partitions, 0
+        self.workspace, self.partitions, self.version = workspace, partitions, _LOADED
         self.schedule = schedule or Schedule()
         self._tracked = TrackedTables(workspace)
 
-    def cut(self, block: Block) -> list[Chunk]:
-        """Return the chunks of the rest of a round."""
-        self.workspace.layout.update(block)
-        ends = np.linspace(0, len(block), min(self.partitions, len(block)) + 1).round().astype(int).tolist()
+    def cut(self, blocks: Sequence[Block], begin: int = 0) -> list[Chunk]:
+        """Return the chunks of the rest of a round: of the events of blocks from event `begin` on."""
+        for block in blocks:
+            self.workspace.layout.update(block)
+        n = sum(map(len, blocks)) - begin
+        ends = (begin + np.linspace(0, n, min(self.partitions, n) + 1).round().astype(int)).tolist()
         return [
-            Chunk(cut_block(block, begin, end), number)
-            for number, (begin, end) in enumerate(zip(ends[:-1], ends[1:], strict=True))
+            Chunk(take_events(blocks, first, last), number)
+            for number, (first, last) in enumerate(itertools.pairwise(ends))
         ]
 
     def next_base(self) -> Base:
@@ -91,7 +98,7 @@ class Coordinator:
         base = self._base(self.version, changed)
         for name, part in base.state.tables.items():
             self._tracked.rebase(name, part)
-        self.version += 1
+        self.version = base.version
         return base
 
     def full_base(self) -> Base:
@@ -126,8 +133,6 @@ class Coordinator:
         outcomes = []
         for chunk, end in zip(chunks, ends, strict=True):
             n = len(chunk.block)
-            results = Results(
-                end.rows, end.action, end.score, np.zeros(0, np.uint64), np.zeros(n, np.bool_)
-            )
+            results = Results(end.rows, end.action, end.score, np.zeros(0, np.uint64), np.zeros(n, np.bool_))
             outcomes.append(make_outcomes(chunk.block, np.zeros(n, np.bool_), results, simple=simple))
         return outcomes

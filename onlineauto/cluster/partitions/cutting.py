@@ -1,4 +1,4 @@
-"""Cut a block into blocks of consecutive events that share no memory, and join blocks."""
+"""Cut a stream of blocks into blocks of a number of events, which share no memory."""
 
 from __future__ import annotations
 
@@ -11,69 +11,88 @@ from onlineauto.features.block import Block
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_OF_LINES = ("start", "cost", "tag")
-"""Fields of lines that are offsets into other arrays."""
+    from numpy.typing import NDArray
 
 
 def cut_block(block: Block, begin: int, end: int) -> Block:
     """Return a copy of the events [begin, end) of a block, with only their records."""
-    starts = block.event_start[begin : end + 1]
-    lines = block.lines[starts[0] : starts[-1] + 1].copy()
-    ends = {name: (int(lines[name][0]), int(lines[name][-1])) for name in _OF_LINES}
-    spans = block.spans[ends["start"][0] : ends["start"][1] + 1].copy()
-    first, last = int(spans["start"][0]), int(spans["start"][-1])
-    for name, (offset, _) in ends.items():
-        lines[name] -= offset
-    spans["start"] -= first
-    return Block(
-        event_start=starts - starts[0],
-        lines=lines,
-        costs=block.costs[slice(*ends["cost"])],
-        spans=spans,
-        features=block.features[first:last],
-        tag=block.tag[slice(*ends["tag"])],
-        namespaces=block.namespaces,
-        rules=block.rules,
-        objects=block.objects,
-    )
+    return join_blocks([block.head(end).tail(begin)])
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
-    """Return one block with the events of consecutive blocks of a stream."""
-    if len(blocks) == 1:
-        return blocks[0]
-    parts = [cut_block(each, 0, len(each)) for each in blocks]
-    lines = _joined([each.lines for each in parts])
-    for name, sizes in (
-        ("start", [len(each.spans) - 1 for each in parts]),
-        ("cost", [len(each.costs) for each in parts]),
-        ("tag", [len(each.tag) for each in parts]),
-    ):
-        _shift(lines, name, sizes, [each.n_lines for each in parts])
-    spans = _joined([each.spans for each in parts])
-    _shift(spans, "start", [each.n_features for each in parts], [len(each.spans) - 1 for each in parts])
-    offsets = np.cumsum([0, *(each.n_lines for each in parts)])
-    starts = [each.event_start[:-1] + offset for each, offset in zip(parts, offsets[:-1], strict=True)]
+    """Return one block with copies of the events of consecutive blocks of a stream."""
+    first = blocks[0]
+    lines, line_ends = _taken([each.lines for each in blocks], [_ends(each.event_start) for each in blocks])
+    spans, span_ends = _taken(
+        [each.spans for each in blocks], [_ends(lines_of["start"]) for lines_of in lines]
+    )
+    costs = [_ends(lines_of["cost"]) for lines_of in lines]
+    tags = [_ends(lines_of["tag"]) for lines_of in lines]
+    features = [_ends(spans_of["start"]) for spans_of in spans]
+    starts = [each.event_start for each in blocks]
+    all_lines, all_spans = _joined(lines), _joined(spans)
+    _shift(all_lines, "start", span_ends, lines)
+    _shift(all_lines, "cost", costs, lines)
+    _shift(all_lines, "tag", tags, lines)
+    _shift(all_spans, "start", features, spans)
+    offsets = _offsets(line_ends)
+    event_starts = [
+        own[:-1] - ends[0] + at for own, ends, at in zip(starts, line_ends, offsets, strict=False)
+    ]
     return Block(
-        event_start=np.append(np.concatenate(starts), offsets[-1]),
-        lines=lines,
-        costs=np.concatenate([each.costs for each in parts]),
-        spans=spans,
-        features=np.concatenate([each.features for each in parts]),
-        tag=np.concatenate([each.tag for each in parts]),
-        namespaces=blocks[0].namespaces,
-        rules=blocks[0].rules,
-        objects=blocks[0].objects,
+        event_start=np.append(np.concatenate(event_starts), offsets[-1]),
+        lines=all_lines,
+        costs=_concatenated([each.costs for each in blocks], costs),
+        spans=all_spans,
+        features=_concatenated([each.features for each in blocks], features),
+        tag=_concatenated([each.tag for each in blocks], tags),
+        namespaces=first.namespaces,
+        rules=first.rules,
+        objects=first.objects,
     )
 
 
+def take_events(blocks: Sequence[Block], begin: int, end: int) -> Block:
+    """Return a copy of the events [begin, end) of consecutive blocks."""
+    parts, at = [], 0
+    for block in blocks:
+        own = max(begin - at, 0), min(end - at, len(block))
+        if own[0] < own[1]:
+            parts.append(block.head(own[1]).tail(own[0]))
+        at += len(block)
+    return join_blocks(parts)
+
+
+def _ends(starts: Any) -> tuple[int, int]:
+    return int(starts[0]), int(starts[-1])
+
+
+def _offsets(ends: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """Return where each part begins if the parts [begin, end) are joined, and where the last one ends."""
+    return np.cumsum([0, *(end - begin for begin, end in ends)])
+
+
+def _taken(
+    records: Sequence[Any], ends: Sequence[tuple[int, int]]
+) -> tuple[list[Any], Sequence[tuple[int, int]]]:
+    """Return the records [begin, end] of each array, the sentinel included."""
+    return [each[begin : end + 1] for each, (begin, end) in zip(records, ends, strict=True)], ends
+
+
 def _joined(parts: Sequence[Any]) -> Any:
-    """Return records of several blocks, with one sentinel at the end."""
+    """Return a copy of the records of several parts, with one sentinel at the end."""
     return np.concatenate([*(each[:-1] for each in parts), parts[-1][-1:]])
 
 
-def _shift(records: Any, name: str, sizes: Sequence[int], counts: Sequence[int]) -> None:
-    """Add to the offsets of each part the sizes of the parts before; `counts` are their records."""
-    before = np.cumsum([0, *sizes])
-    records[name][:-1] += np.repeat(before[:-1], counts).astype(records[name].dtype)
-    records[name][-1] = before[-1]
+def _concatenated(arrays: Sequence[Any], ends: Sequence[tuple[int, int]]) -> Any:
+    return np.concatenate([each[begin:end] for each, (begin, end) in zip(arrays, ends, strict=True)])
+
+
+def _shift(records: Any, name: str, ends: Sequence[tuple[int, int]], parts: Sequence[Any]) -> None:
+    """Change offsets into arrays of which [begin, end) of each part was taken."""
+    offsets = _offsets(ends)
+    moves = [at - begin for at, (begin, _) in zip(offsets, ends, strict=False)]
+    counts = [len(each) - 1 for each in parts]
+    column = records[name]
+    column[:-1] += np.repeat(moves, counts).astype(column.dtype)
+    column[-1] = offsets[-1]

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -120,10 +121,9 @@ class _Process:
 
     def end(self) -> str:
         """End the process, and return how it has ended."""
-        try:
+        self.send("leave")
+        with suppress(OSError):
             self._input.close()
-        except OSError:
-            pass
         try:
             code = self._process.wait(5.0 if self.chunk < 0 else 0.1)
         except subprocess.TimeoutExpired:
@@ -271,6 +271,8 @@ def serve(folder: str, command: str) -> None:
     os.dup2(2, 1)  # nothing else may write to the pipe
     for line in sys.stdin.buffer:
         task = msgspec.json.decode(line)
+        if task == "leave":
+            return
         try:
             if task["base"]:
                 worker.adopt(base_of_tree(_read(Path(folder, task["base"]))))
@@ -283,8 +285,11 @@ def serve(folder: str, command: str) -> None:
             answer = {"end": task["end"]}
         except OnlineautoError as error:
             answer = {"error": str(error)}
-        output.write(msgspec.json.encode(answer) + b"\n")
-    shutil.rmtree(folder, ignore_errors=True)  # if the coordinator was killed, the workers clean up
+        try:
+            output.write(msgspec.json.encode(answer) + b"\n")
+        except BrokenPipeError:
+            break
+    shutil.rmtree(folder, ignore_errors=True)  # the coordinator was killed
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from onlineauto.cluster.partitions.state import (
     ENSEMBLE,
-    State,
     Table,
     dense_arrays,
     flatten,
@@ -31,17 +30,16 @@ from onlineauto.explorers.ranking_kernels import Errors
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRADIENTS,
-    GRAVITY,
     MAX_LABEL,
     MIN_LABEL,
     SCALE,
-    T,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.cluster.partitions.worker import End
+    from onlineauto.learners.gradient_kernels import Rule
     from onlineauto.workspace.workspace import Workspace
 
     Arrays = dict[str, NDArray[Any]]
@@ -78,9 +76,15 @@ def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]
         for name, table in tables.items()
     }
     parts = _merge_members(workspace, ends, rows, learnt, dense)
-    parts["model"] = _merge_weights(take_rows(tables["model"], rows["model"]), _tables_of(ends, "model", rows, tables))
+    parts["model"] = merge_weights(
+        take_rows(tables["model"], rows["model"]),
+        _tables_of(ends, "model", rows, tables),
+        workspace.learner.rule,
+    )
     if "screen" in tables:
-        parts["screen"] = _merge_screen(take_rows(tables["screen"], rows["screen"]), _tables_of(ends, "screen", rows, tables))
+        parts["screen"] = _merge_screen(
+            take_rows(tables["screen"], rows["screen"]), _tables_of(ends, "screen", rows, tables)
+        )
     load_dense(full_arrays(workspace), base, dense)
     for name, part in parts.items():
         put_rows(tables[name], part)
@@ -137,10 +141,14 @@ def _merge_dense(base: Arrays, ends: Sequence[Arrays], *, floor: bool) -> Arrays
     lanes = new["model.lanes"] = added("model.lanes")
     before = base["model.lanes"][:, CONTRACTION]
     shrunk = np.where(before > 0, before, 1.0)
-    lanes[:, CONTRACTION] = before * np.prod([each[:, CONTRACTION] / shrunk for each in of("model.lanes")], axis=0)
+    lanes[:, CONTRACTION] = before * np.prod(
+        [each[:, CONTRACTION] / shrunk for each in of("model.lanes")], axis=0
+    )
     sizes = new["model.sizes"] = base["model.sizes"].copy()
     for each in of("model.sizes"):
-        grown = (each[:, 1] > sizes[:, 1]) | ((each != base["model.sizes"]).any(axis=1) & (each[:, 1] == sizes[:, 1]))
+        grown = (each[:, 1] > sizes[:, 1]) | (
+            (each != base["model.sizes"]).any(axis=1) & (each[:, 1] == sizes[:, 1])
+        )
         sizes[grown] = each[grown]
     low, high = [each[0] for each in of("explorer.costs")], [each[1] for each in of("explorer.costs")]
     new["explorer.costs"] = np.array([min(low), max(high)], np.float32)
@@ -151,9 +159,12 @@ def _merge_dense(base: Arrays, ends: Sequence[Arrays], *, floor: bool) -> Arrays
     pairs, losses, spread = (base[f"live.{name}"].copy() for name in ("pairs", "losses", "spread"))
     for live in range(len(policies)):
         policies[live, RewardOwner.SELF] = merge_sums(
-            base["live.policies"][live, RewardOwner.SELF], [each[live, RewardOwner.SELF] for each in of("live.policies")]
+            base["live.policies"][live, RewardOwner.SELF],
+            [each[live, RewardOwner.SELF] for each in of("live.policies")],
         )
-        pairs[live] = merge_tests(base["live.pairs"][live], [each[live] for each in of("live.pairs")], floor=floor)
+        pairs[live] = merge_tests(
+            base["live.pairs"][live], [each[live] for each in of("live.pairs")], floor=floor
+        )
         losses[live], spread[live] = merge_difference_tests(
             (base["live.losses"][live], base["live.spread"][live]),
             [(end["live.losses"][live], end["live.spread"][live]) for end in ends],
@@ -165,10 +176,15 @@ def _merge_dense(base: Arrays, ends: Sequence[Arrays], *, floor: bool) -> Arrays
     reach[1] = merge_statistic(base["live.reach"][1], [each[1] for each in of("live.reach")], part)
     mix = base["live.mix"]
     used = mix > 0.0
-    growth = np.prod([np.where(used, each / np.where(used, mix, 1.0), 1.0) for each in of("live.mix")], axis=0)
+    growth = np.prod(
+        [np.where(used, each / np.where(used, mix, 1.0), 1.0) for each in of("live.mix")], axis=0
+    )
     new["live.mix"] = mix * growth / max(float((mix * growth).sum()), 1e-300)
     scale = new["live.scale"] = base["live.scale"].copy()
-    scale[LOW], scale[HIGH] = min(each[LOW] for each in of("live.scale")), max(each[HIGH] for each in of("live.scale"))
+    scale[LOW], scale[HIGH] = (
+        min(each[LOW] for each in of("live.scale")),
+        max(each[HIGH] for each in of("live.scale")),
+    )
     scale[FLOOR] = min(each[FLOOR] for each in of("live.scale"))
     for at in (OUTSIDE, BELOW):
         scale[at] += sum(each[at] - base["live.scale"][at] for each in of("live.scale"))
@@ -182,7 +198,16 @@ def _merge_dense(base: Arrays, ends: Sequence[Arrays], *, floor: bool) -> Arrays
 def _merge_errors(base: NDArray[np.float64], ends: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Return the sums over all learnt events; recent events decay in each branch."""
     new: NDArray[np.float64] = base + sum(end - base for end in ends)
-    totals = np.array([[e[Errors.EVENTS], e[Errors.EVENTS] * e[Errors.MEAN], e[Errors.SQUARES] + e[Errors.EVENTS] * e[Errors.MEAN] ** 2] for e in (base, *ends)])
+    totals = np.array(
+        [
+            [
+                e[Errors.EVENTS],
+                e[Errors.EVENTS] * e[Errors.MEAN],
+                e[Errors.SQUARES] + e[Errors.EVENTS] * e[Errors.MEAN] ** 2,
+            ]
+            for e in (base, *ends)
+        ]
+    )
     events, costs, squares = totals[0] + (totals[1:] - totals[0]).sum(axis=0)
     new[Errors.EVENTS], new[Errors.MEAN] = events, costs / max(events, 1.0)
     new[Errors.SQUARES] = max(squares - events * new[Errors.MEAN] ** 2, 0.0)
@@ -191,7 +216,9 @@ def _merge_errors(base: NDArray[np.float64], ends: Sequence[NDArray[np.float64]]
     return new
 
 
-def _merge_members(workspace: Workspace, ends: Sequence[End], rows: Rows, learnt: Sequence[int], dense: Arrays) -> dict[str, Table]:
+def _merge_members(
+    workspace: Workspace, ends: Sequence[End], rows: Rows, learnt: Sequence[int], dense: Arrays
+) -> dict[str, Table]:
     """Merge the ensemble: put its small arrays into `dense`, and return the cells of its members."""
     live = workspace.searching.live_configs.arrays
     if not live.ensemble.on:
@@ -200,9 +227,16 @@ def _merge_members(workspace: Workspace, ends: Sequence[End], rows: Rows, learnt
     own = {name: table for name, table in tables.items() if table.owners}
 
     def compact(name: str, part: Table) -> Arrays:
-        return {path: np.ascontiguousarray(values.T) if values.ndim > 1 else values for path, values in zip(own[name].paths, part.values, strict=True)}
+        return {
+            path: np.ascontiguousarray(values.T) if values.ndim > 1 else values
+            for path, values in zip(own[name].paths, part.values, strict=True)
+        }
 
-    began = reduce(lambda arrays, name: arrays | compact(name, take_rows(own[name], rows[name])), own, dict[str, NDArray[Any]]())
+    began = reduce(
+        lambda arrays, name: arrays | compact(name, take_rows(own[name], rows[name])),
+        own,
+        dict[str, NDArray[Any]](),
+    )
     base = rebuild(live.ensemble, dict(flatten(live.ensemble, ENSEMBLE)) | began, ENSEMBLE)
     cells = {name: _tables_of(ends, name, rows, tables) for name in own}
     branches = []
@@ -211,28 +245,58 @@ def _merge_members(workspace: Workspace, ends: Sequence[End], rows: Rows, learnt
         for name in own:
             arrays = arrays | compact(name, cells[name][at])
         branches.append(rebuild(live.ensemble, arrays, ENSEMBLE))
-    merged = merge_ensembles(base, branches, learnt=learnt, floor=_floor(workspace))
+    merged = merge_ensembles(base, branches, learnt=learnt, floor=_floor(workspace), ordered=True)
     paths = {path for table in own.values() for path in table.paths}
     result = dict(flatten(merged, ENSEMBLE))
     dense |= {path: array for path, array in result.items() if path not in paths}
-    return {name: Table(rows[name], tuple(result[path].T if result[path].ndim > 1 else result[path] for path in table.paths)) for name, table in own.items()}
+    return {
+        name: Table(
+            rows[name],
+            tuple(result[path].T if result[path].ndim > 1 else result[path] for path in table.paths),
+        )
+        for name, table in own.items()
+    }
 
 
-def _merge_weights(base: Table, ends: Sequence[Table]) -> Table:
-    """Return the merged weights and statistics of live configs."""
-    w0, s0 = base.values
-    a0 = s0[:, GRADIENTS]
-    scale = np.maximum.reduce([s0[:, SCALE], *(end.values[1][:, SCALE] for end in ends)])
-    grown = [np.maximum(end.values[1][:, GRADIENTS] - a0, 0.0) for end in ends]
-    total = sum(grown)
-    share_of = np.divide(1.0, total, where=total > 0, out=np.zeros_like(total))
-    weights = w0.copy()
-    for g, end in zip(grown, ends):
-        weights += (end.values[0] - w0) * (g * share_of)
-    statistics = s0.copy()
+def merge_weights(base: Table, ends: Sequence[Table], rule: Rule) -> Table:
+    """Return the merged weights and statistics of live configs.
+
+    Changes of a weight are averaged. An end counts in proportion to the squared gradients that it has added,
+    so a rare feature, which one end has seen, moves as in that end. Squared gradients add up, and scales are
+    the largest. With gradients that are not squared, all ends that have changed a weight count alike.
+    """
+    began, statistics = base.values[0], base.values[1].copy()
+    tables = [(began, base.values[1]), *(end.values for end in ends)]
+    scale = np.maximum.reduce([each[:, SCALE] for _, each in tables])
+    first, *weights = [_rescaled(each[0], each[1][:, SCALE], scale, rule) for each in tables]
+    gradients = [end.values[1][:, GRADIENTS] for end in ends]
+    grown = [np.maximum(each - statistics[:, GRADIENTS], 0.0) for each in gradients]
+    total = np.add.reduce(grown)
+    if not rule.adaptive:
+        grown = [(each != began).astype(np.float32) for each, _ in tables[1:]]
+    strength = np.maximum(np.add.reduce(grown), np.finfo(np.float32).tiny)
+    merged: NDArray[Any] = first + sum(
+        (each - first) * (own / strength) for each, own in zip(weights, grown, strict=True)
+    )
+    statistics[:, GRADIENTS] += total
     statistics[:, SCALE] = scale
-    statistics[:, GRADIENTS] = a0 + total
-    return Table(base.rows, (weights.astype(np.float32), statistics.astype(np.float32)))
+    for each, own, gradient in zip(weights, grown, gradients, strict=True):
+        alone = (own > 0.0) & (own == strength)  # taken over without rounding
+        merged[alone] = each[alone]
+        if rule.adaptive:
+            statistics[:, GRADIENTS][alone] = gradient[alone]
+    return Table(base.rows, (np.asarray(merged, np.float32), statistics))
+
+
+def _rescaled(
+    weights: NDArray[np.float32], before: NDArray[np.float32], now: NDArray[np.float32], rule: Rule
+) -> NDArray[np.float32]:
+    """Return weights of features of scale `before` as an update rescales them if the scale grows to `now`."""
+    grows = (now > before) & (before > 0.0)
+    if not rule.normalized or not grows.any():
+        return weights
+    ratio = np.where(grows, now / np.where(grows, before, 1.0), 1.0)
+    return np.asarray(weights * (ratio * ratio) ** np.float32(rule.norm_power), np.float32)
 
 
 def _merge_screen(base: Table, ends: Sequence[Table]) -> Table:

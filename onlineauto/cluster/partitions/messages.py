@@ -1,4 +1,4 @@
-"""Messages between a coordinator and its workers: a header of MessagePack, then the arrays, without pickle."""
+"""Messages between a coordinator and its workers: a header of MessagePack, then arrays; no pickle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from onlineauto.cluster.partitions.worker import Base, End
 from onlineauto.engine.records.loop import ROW
 from onlineauto.engine.search.deferred import Control, Found
 from onlineauto.features.block import Block
-from onlineauto.features.namespaces import Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics, ProblemCode
 from onlineauto.learners.gradient_kernels import SETTINGS
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from onlineauto.features.namespaces import Namespaces
 
 _RECORDS = {"ROW": ROW, "COST": COST, "FEATURE": FEATURE, "LINE": LINE, "SPAN": SPAN, "SETTINGS": SETTINGS}
 _ALIGNMENT = 64
@@ -56,7 +57,7 @@ def pack(tree: Any) -> Iterator[bytes | memoryview]:
     yield len(header).to_bytes(_HEAD, "little") + header + bytes(begin - _HEAD - len(header))
     for array in arrays:
         if array.nbytes:
-            yield memoryview(array.reshape(-1).view(np.uint8))
+            yield array.reshape(-1).view(np.uint8).data
         yield bytes(_align(array.nbytes) - array.nbytes)
 
 
@@ -87,7 +88,7 @@ def _align(n: int) -> int:
 
 def base_to_tree(base: Base) -> Any:
     """Return a base as a tree for `pack`."""
-    return base._replace(control=msgspec.msgpack.encode(base.control))
+    return [base.version, base.since, msgspec.msgpack.encode(base.control), base.gains, base.state]
 
 
 def base_of_tree(tree: Any) -> Base:
@@ -108,7 +109,7 @@ def end_to_tree(end: End) -> Any:
     kept = [
         (each.file, each.line, each.column, each.code.name, each.message, each.done) for each in problems.kept
     ]
-    return end._replace(problems=(counts, kept))
+    return [*end[:-1], (counts, kept)]
 
 
 def end_of_tree(tree: Any) -> End:

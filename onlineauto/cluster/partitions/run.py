@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.cluster.partitions.coordinator import Coordinator
-from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
+from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
@@ -17,7 +17,8 @@ from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
 from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.lines.event_source import EndlessSource, EventSource
-from onlineauto.workspace.run import Run
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.run import Run, load_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.save_load import ModelSource
     from onlineauto.workspace.workspace import Workspace
 
 PARTITIONS = 4
@@ -126,8 +128,32 @@ class PartitionedRun(Run):
         """The passes and events done so far."""
         return self._start if self._blocks is None else self.workspace.position
 
-    def _has_begun(self) -> bool:
-        return self._blocks is not None
+    @classmethod
+    def resume(  # type: ignore[override]
+        cls,
+        checkpoint: ModelSource,
+        source: Sources,
+        *,
+        workers: int = 1,
+        partitions: int = PARTITIONS,
+        schedule: Schedule | None = None,
+        **options: Any,
+    ) -> PartitionedRun:
+        """Return a run that continues over the same source where a checkpoint was written; see `Run.resume`.
+
+        It has the same result as if it had never stopped, if it has the same `partitions` and `schedule`.
+
+        Raises
+        ------
+        InputError
+            The file is not a model, or was not saved by a run.
+        OptionError
+            An option has another value and cannot change, or cannot be combined with workers.
+        """
+        workspace, stored = load_run(checkpoint, REGISTRY.from_keywords(**options))
+        return cls(
+            workspace, source, stored=stored, workers=workers, partitions=partitions, schedule=schedule
+        )
 
     def close(self) -> None:
         """End the workers."""
@@ -171,8 +197,8 @@ class PartitionedRun(Run):
             workspace.position = self._start
             self._blocks = self._open()
         head, rest = self._coordinator.schedule.plan(workspace.position.events)
-        block = self._read(head + rest)
-        if block is None:
+        blocks = self._read(head + rest)
+        if not blocks:
             self._ended = True
             if self._error is not None:
                 raise self._error
@@ -180,16 +206,18 @@ class PartitionedRun(Run):
                 workspace.end_pass()
                 workspace.position = Position(workspace.position.passes + 1, 0, workspace.position.held_out)
             return
-        n = min(head, len(block))
-        parts = [(first := cut_block(block, 0, n), workspace.learn_block(first))]
-        if len(block) > n:
-            chunks = self._coordinator.cut(cut_block(block, n, len(block)))
+        n_events = sum(map(len, blocks))
+        n = min(head, n_events)
+        first = take_events(blocks, 0, n)
+        parts = [(first, workspace.learn_block(first))]
+        if n_events > n:
+            chunks = self._coordinator.cut(blocks, n)
             ends = self.pool.learn(self._coordinator, chunks)
             outcomes = self._coordinator.merge(chunks, ends)
             parts += [(chunk.block, each) for chunk, each in zip(chunks, outcomes, strict=True)]
             for end in ends:
                 self.diagnostics.add(end.problems)
-        events = workspace.position.events + len(block)
+        events = workspace.position.events + n_events
         workspace.position = workspace.position._replace(events=events)
         for part, of_part in parts:
             locate_outliers(part, of_part, self.diagnostics)
@@ -208,8 +236,8 @@ class PartitionedRun(Run):
         events.seek(self._start.where())
         return events.blocks(self.diagnostics)
 
-    def _read(self, n: int) -> Block | None:
-        """Return a block of the next `n` events, or of those that are left; None if none is."""
+    def _read(self, n: int) -> list[Block]:
+        """Return blocks with the next `n` events, or with those that are left."""
         assert self._blocks is not None
         while sum(map(len, self._left)) < n and self._error is None:
             try:
@@ -237,7 +265,7 @@ class PartitionedRun(Run):
         ):  # of separate files, whose names are numbered anew
             last = next(at for at, each in enumerate(taken) if each.namespaces is not taken[0].namespaces)
             self._left[:0], taken = taken[last:], taken[:last]
-        return join_blocks(taken) if taken else None
+        return taken
 
     def state(self) -> State:
         """Return the state for a resumed run besides the model, after the last round."""

@@ -1,7 +1,7 @@
 """The state that learning changes, as plain arrays by name: how it is read, copied and sent.
 
-Tables are large and change in few cells, so only the changed cells are part of a `State`. All other arrays are
-small: their used part is copied in full.
+Tables are large and change in few cells, so only the changed cells are part of a `State`. All other arrays
+are small: their used part is copied in full.
 """
 
 from __future__ import annotations
@@ -123,9 +123,7 @@ def dense_arrays(workspace: Workspace) -> Arrays:
     if live.ensemble.on:
         tables = tables_of(workspace)
         taken = {id(each) for name in tables for each in tables[name].owners}
-        arrays |= {
-            path: array for path, array in flatten(live.ensemble, ENSEMBLE) if id(array) not in taken
-        }
+        arrays |= {path: array for path, array in flatten(live.ensemble, ENSEMBLE) if id(array) not in taken}
     return arrays
 
 
@@ -235,9 +233,9 @@ def _differ(pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) ->
         if new.ndim == 2 and new.strides[0] < new.strides[1]:  # a transposed table, plane by plane
             for plane, before in zip(new.T, old.T, strict=True):
                 changed |= plane.view(np.uint32) != before.view(np.uint32)
-        else:
-            differs = np.ascontiguousarray(new).view(np.uint32) != np.ascontiguousarray(old).view(np.uint32)
-            changed |= differs.reshape(len(new), -1).any(axis=1)
+            continue
+        flat, before = (np.ascontiguousarray(each).reshape(-1).view(np.uint32) for each in (new, old))
+        changed[np.flatnonzero(flat != before) // max(len(flat) // max(len(new), 1), 1)] = True
     return changed
 
 

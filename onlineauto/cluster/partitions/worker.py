@@ -102,9 +102,7 @@ class Worker:
         tables = {
             name: take_rows(table, self._changed[name]) for name, table in self._tracked.tables().items()
         }
-        dense = {
-            name: array.copy() for name, array in dense_arrays(workspace).items() if name not in _LEVELS
-        }
+        dense = {name: array.copy() for name, array in dense_arrays(workspace).items() if name not in _LEVELS}
         return End(
             State(dense, tables),
             found,

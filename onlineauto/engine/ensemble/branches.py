@@ -13,6 +13,12 @@ So the base, and all events since the base together, count as much as for a sing
 Within a branch, late events count somewhat less and early events somewhat more than that, by a factor between
 k(N) and 1 / k(N). The longer the branches, the more cᵢ falls from 1 (a sum) to nᵢ/N (a mean).
 
+Branches that are consecutive parts of one stream are *ordered*. If s retains the part k(n), then
+
+    s = s₀ + Σ cᵢ (sᵢ - s₀) with cᵢ = k(number of events of the branches after i)
+
+is exactly the statistic of a single learner: later events forget the changes of an early branch.
+
 The statistics of least squares are A = P⁻¹ and b = A w. Merging takes n³ operations for n weights and each
 state.
 """
@@ -42,6 +48,7 @@ class Branch(NamedTuple):
     seen: NDArray[
         np.int64
     ]  # [actions + 1, 2]: number of events learnt with each merged action, then the total: at the base, now
+    ordered: bool = False  # the branches are consecutive parts of one stream, in this order
 
 
 class Sums(NamedTuple):
@@ -80,9 +87,14 @@ def mean_retention(seen: NDArray[Any] | float, memory: float) -> Kept:
     return kept
 
 
-def shares(learnt: Any, kept: Kept) -> NDArray[np.float64]:
-    """Return the cᵢ of branches from the number of events that each has `learnt`: float64[branches, ...]."""
+def shares(learnt: Any, kept: Kept, *, ordered: bool = False) -> NDArray[np.float64]:
+    """Return the cᵢ of branches from the number of events that each has `learnt`: float64[branches, ...].
+
+    With `ordered`, the branches are consecutive, and the statistic forgets at the same rate at any time.
+    """
     n = np.asarray(learnt, np.float64)
+    if ordered:
+        return np.asarray(kept(n[::-1].cumsum(axis=0)[::-1] - n))
     total = n.sum(axis=0)
     new, all_new = 1.0 - kept(n), 1.0 - kept(total)
     some = (n > 0.0) & (new > 0.0)
@@ -157,6 +169,7 @@ def merge_cells(
     *,
     keeps: float,
     bounds: tuple[float, float],
+    ordered: bool = False,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return a table of weights and variances merged cell by cell, by precisions 1 / variance.
 
@@ -175,6 +188,8 @@ def merge_cells(
         The factor by which a precision is multiplied when the cell is learnt.
     bounds : (float, float)
         The smallest variance, and the variance before the first event.
+    ordered : bool
+        Whether the branches are consecutive parts of one stream.
     """
     least, initial_variance = bounds
     weights, spread = base[0].copy(), base[1].copy()
@@ -193,7 +208,7 @@ def merge_cells(
         with np.errstate(divide="ignore"):
             since = np.minimum(np.log1p(-own / limit) / math.log(keeps), float(n))
         times.append(np.where(changed[rows], since, 0.0))
-    parts = shares(times, exponential_retention(keeps))
+    parts = shares(times, exponential_retention(keeps), ordered=ordered)
     precision = np.maximum(merge_statistic(sure[0], sure[1:], parts), 1.0 / initial_variance)
     products = [one * variance[0] for one, variance in zip(sure, tables, strict=True)]
     weights[rows] = merge_statistic(products[0], products[1:], parts) / precision

@@ -25,7 +25,15 @@ from onlineauto.engine.ensemble.branches import (
     shares,
     sums_of,
 )
-from onlineauto.engine.ensemble.combiner_kernels import KEEPS, LATEST, OF_LEVEL, UNSURE
+from onlineauto.engine.ensemble.combiner_kernels import (
+    _EXPLAINED,
+    _LEAST_NOISE,
+    _SLOWEST,
+    KEEPS,
+    LATEST,
+    OF_LEVEL,
+    UNSURE,
+)
 from onlineauto.engine.ensemble.ensemble import drop_stopped
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
@@ -53,7 +61,12 @@ _MIX = 0x9E3779B97F4A7C15
 
 
 def merge_ensembles(
-    base: Ensemble, ends: Sequence[Ensemble], *, learnt: Sequence[int], floor: bool
+    base: Ensemble,
+    ends: Sequence[Ensemble],
+    *,
+    learnt: Sequence[int],
+    floor: bool,
+    ordered: bool = False,
 ) -> Ensemble:
     """Return approximately the ensemble that a single learner of all events would have.
 
@@ -67,6 +80,8 @@ def merge_ensembles(
         Number of events that each has learnt since the base.
     floor : bool
         Whether the tests know or learn the smallest propensity.
+    ordered : bool
+        Whether the ensembles have learnt consecutive parts of one stream, in this order.
 
     Raises
     ------
@@ -75,7 +90,8 @@ def merge_ensembles(
         changed whether it predicts, which members rest, or its tests.
     """
     _check(base, ends)
-    inputs, (base_branch, *branches) = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
+    inputs, all_branches = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
+    base_branch, *branches = [each._replace(ordered=ordered) for each in all_branches]
     members = states_of(base).members
     states = [
         member.merge(
@@ -92,7 +108,8 @@ def merge_ensembles(
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
     base, *ends = everyone = [_widen_range(drop_stopped(each, inputs), widest) for each in everyone]
     began, *sums = [sums_of(each.weights, each.spread) for each in everyone]
-    weights, spread = merge_squares(began, sums, shares(learnt, exponential_retention(KEEPS)), UNSURE)
+    parts = shares(learnt, exponential_retention(_retention_of(ends[-1])), ordered=ordered)
+    weights, spread = merge_squares(began, sums, parts, UNSURE)
     return base._replace(
         weights=weights,
         spread=spread,
@@ -104,6 +121,15 @@ def merge_ensembles(
             inputs=inputs, rests=base.members.rests.copy(), states=MemberStates(members, states).array
         ),
     )
+
+
+def _retention_of(ensemble: Ensemble) -> float:
+    """Return by how much the weights of an ensemble retain earlier events at each event, as of now."""
+    if not ensemble.n_levels:
+        return KEEPS
+    error, variance = float(ensemble.error[0]), float(ensemble.costs[CostSoFar.VARIANCE])
+    unexplained = min(max(error / variance, _LEAST_NOISE), 1.0) if variance > 0.0 else 1.0
+    return 1.0 - (1.0 - KEEPS) * min(max((1.0 - unexplained) / _EXPLAINED, _SLOWEST), 1.0)
 
 
 def _merge_tests(base: EnsembleTest, ends: Sequence[EnsembleTest], *, floor: bool) -> EnsembleTest:

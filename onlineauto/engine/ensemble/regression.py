@@ -154,9 +154,8 @@ def merge_regression(
             continue  # the state before the first event
         taken = [times_taken(*branch.seen[action].tolist()) for branch in branches]
         began, *ends = [_sums(each, action, n, initial_variance, keeps) for each in (base, *branches)]
-        weights, spread = merge_squares(
-            began, ends, shares(taken, exponential_retention(keeps)), initial_variance
-        )
+        parts = shares(taken, exponential_retention(keeps), ordered=base.ordered)
+        weights, spread = merge_squares(began, ends, parts, initial_variance)
         result.weights[action, :n], result.spread[action, :n, :n] = weights, spread
         result.begun[action] = n
     return result

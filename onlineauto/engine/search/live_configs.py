@@ -330,7 +330,7 @@ class LiveConfigs:
                 self.arrays.namespaces.counts[key], self.arrays.namespaces.sizes[key] = self._counts[name]
 
     def add_losses(self, losses: NDArray[np.float64], rest: float, n_rest: int) -> NDArray[np.float64]:
-        """Return mean losses of another process together with those that its `n_rest` last losses complete."""
+        """Return mean losses of another process, and a mean that its `n_rest` last losses complete."""
         statistics = self.arrays.statistics
         last, n = divmod(int(statistics.fresh[0]), GROUP)
         statistics.recent[last] += rest

@@ -279,6 +279,7 @@ class Baseline(Member):
             [(end.weights[:, None], end.spread[:, None]) for end in ends],
             learnt,
             keeps=KEEPS,
+            ordered=base.ordered,
             bounds=(SURE, _UNSURE),
         )
         parts = shares(learnt, mean_retention(float(branches[0].seen[-1, 0]), LATEST))

@@ -316,6 +316,7 @@ class CrossesMember(Member):
             [(end.weights.T, end.spread.T) for end in ends],
             learnt,
             keeps=KEEPS,
+            ordered=base.ordered,
             bounds=(SURE, SPREAD),
         )
         parts = shares(learnt, mean_retention(float(branches[0].seen[-1, 0]), LATEST))

@@ -1,0 +1,301 @@
+"""A stream learnt in partitions: the result depends on the partitions, and on no worker."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from datasets.generate import text
+from onlineauto import OptionError, Workspace
+from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
+from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
+from onlineauto.cluster.partitions.local import ProcessPool
+from onlineauto.cluster.partitions.messages import (
+    chunk_of_tree,
+    chunk_to_tree,
+    end_of_tree,
+    end_to_tree,
+    pack,
+    unpack,
+)
+from onlineauto.cluster.partitions.run import PartitionedRun
+from onlineauto.cluster.partitions.worker import Worker
+from onlineauto.engine.records.search import Tally
+from onlineauto.engine.stream.source import read_blocks
+from onlineauto.features.namespaces import Namespaces
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.cluster.partitions.worker import End
+    from onlineauto.features.block import Block
+
+OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
+SHORT = Schedule(alone=256, head=8, shortest=128, longest=512, growth=4)
+EVENTS = 1100
+BANDIT = text("planted", events=EVENTS, seed=5)
+LINES = text("regression", events=EVENTS, seed=2)
+
+
+def run_of(source: bytes = BANDIT, workers: int = 1, **options: Any) -> PartitionedRun:
+    return PartitionedRun(Workspace(**(options or OPTIONS)), source, workers=workers, schedule=SHORT)
+
+
+def checkpoint(run: PartitionedRun) -> bytes:
+    file = io.BytesIO()
+    run.checkpoint(file)
+    return file.getvalue()
+
+
+def finish(run: PartitionedRun) -> tuple[bytes, bytes]:
+    """Learn all events; return the model, and the predictions in the order of the stream."""
+    with run:
+        predictions = [outcomes.score.tobytes() + outcomes.prediction.tobytes() for _, outcomes in run]
+        return checkpoint(run), b"".join(predictions)
+
+
+def block_of(source: bytes, **options: Any) -> Block:
+    configuration = REGISTRY.from_keywords(**(options or OPTIONS))
+    return join_blocks(list(read_blocks(source, configuration, Diagnostics())))
+
+
+@pytest.mark.parametrize(
+    ("source", "options"), [(BANDIT, OPTIONS), (LINES, {"live_configs": 3, "bit_precision": 14})]
+)
+def test_the_number_of_workers_changes_no_bit(source: bytes, options: dict[str, Any]) -> None:
+    expected = finish(run_of(source, **options))
+    for workers in (2, 3):
+        assert finish(run_of(source, workers, **options)) == expected
+
+
+def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
+    expected = finish(run_of())
+    run, sizes, seen = run_of(workers=2), iter((2, 3, 1)), set[int]()
+    pool = run.pool
+    assert isinstance(pool, ProcessPool)
+    learn = pool.learn
+
+    def resize_and_learn(coordinator: Coordinator, chunks: Any) -> list[End]:
+        pool.resize(next(sizes, 2))
+        ends = learn(coordinator, chunks)
+        seen.add(len(pool.pids))
+        return ends
+
+    pool.learn = resize_and_learn  # type: ignore[method-assign]
+    assert finish(run) == expected
+    assert seen == {1, 2, 3}
+
+
+def test_killed_workers_are_replaced_and_change_no_bit() -> None:
+    """One dies while it is idle, one while it learns; no chunk is lost, and none is merged twice."""
+    expected = finish(run_of())
+    run, killed = run_of(workers=2), list[int]()
+    pool = run.pool
+    assert isinstance(pool, ProcessPool)
+    learn = pool.learn
+
+    def learn_and_kill(coordinator: Coordinator, chunks: Any) -> list[End]:
+        if pool.pids and len(killed) < 2:
+            killed.append(pool.pids[0])
+            timer = threading.Timer(0.02 * len(killed), os.kill, (killed[-1], signal.SIGKILL))
+            timer.start()
+        return learn(coordinator, chunks)
+
+    pool.learn = learn_and_kill  # type: ignore[method-assign]
+    assert finish(run) == expected
+    assert len(killed) == 2
+    assert run.workspace.searching.n_learnt == EVENTS
+
+
+def test_a_resumed_coordinator_continues_to_the_same_model() -> None:
+    model, predictions = finish(run_of())
+    first = run_of()
+    parts, saved, done = [], b"", 0
+    for block, outcomes in first:
+        parts.append(outcomes.score.tobytes() + outcomes.prediction.tobytes())
+        done += len(block)
+        if done == first.position.events and done > 500:
+            saved = checkpoint(first)
+            break
+    first.close()
+    stored = PartitionedRun.resume(saved, BANDIT, workers=2, schedule=SHORT)
+    with stored:
+        parts += [outcomes.score.tobytes() + outcomes.prediction.tobytes() for _, outcomes in stored]
+        assert b"".join(parts) == predictions
+        assert checkpoint(stored) == model
+
+
+def test_every_event_is_learnt_once_and_in_order() -> None:
+    run = run_of()
+    costs, tags = [], 0
+    for block, outcomes in run:
+        costs.append(outcomes.known_cost)
+        tags += len(block)
+    alone = Workspace(**OPTIONS)
+    expected = [outcomes.known_cost for _, outcomes in alone.stream(BANDIT)]
+    assert np.concatenate(costs).tobytes() == np.concatenate(expected).tobytes()
+    assert tags == EVENTS == run.progress.example_number
+    mine, theirs = (each.searching.live_configs.arrays for each in (run.workspace, alone))
+    for entry in (Tally.LEARNT, Tally.EVENTS, Tally.ACTIONS):
+        assert mine.tally[entry] == theirs.tally[entry]
+    assert mine.ensemble.members.inputs.seen[-1] == theirs.ensemble.members.inputs.seen[-1]
+    names = (each.searching.live_configs.counts() for each in (run.workspace, alone))
+    assert next(names) == next(names)
+
+
+def test_one_chunk_is_learnt_like_by_a_single_learner() -> None:
+    block = block_of(BANDIT)
+    coordinator = Coordinator(Workspace(**OPTIONS), 1)
+    alone = Workspace(**OPTIONS)
+    for each in (coordinator.workspace, alone):
+        each.learn_block(cut_block(block, 0, 300))
+    chunk = coordinator.cut([cut_block(block, 300, 400)])[0]
+    worker = Worker(REGISTRY.from_keywords(**OPTIONS))
+    coordinator.next_base()
+    worker.adopt(coordinator.full_base())
+    end = worker.learn(chunk.block, chunk.seed)
+    outcomes = coordinator.merge([chunk], [end])[0]
+    expected = alone.learn_block(cut_block(block, 300, 400))
+    assert outcomes.score.tobytes() == expected.score.tobytes()
+    same = slice(0, 3)  # the rate of the last update is scratch
+    assert coordinator.workspace.weights[:, same].tobytes() == alone.weights[:, same].tobytes()
+
+
+def test_a_worker_returns_to_its_base_before_each_chunk() -> None:
+    block = block_of(BANDIT)
+    coordinator = Coordinator(Workspace(**OPTIONS), 2)
+    coordinator.workspace.learn_block(cut_block(block, 0, 300))
+    one, other = coordinator.cut([block.head(600)], 300)
+    worker = Worker(REGISTRY.from_keywords(**OPTIONS))
+    coordinator.next_base()
+    worker.adopt(coordinator.full_base())
+    first = packed(worker.learn(one.block, 0))
+    worker.learn(other.block, 1)
+    assert packed(worker.learn(one.block, 0)) == first
+
+
+def packed(end: End) -> bytes:
+    dense = {
+        name: each for name, each in end.state.dense.items() if name not in ("model.settings", "live.tally")
+    }
+    return b"".join(pack(end_to_tree(end._replace(state=end.state._replace(dense=dense), rows=np.zeros(0)))))
+
+
+def test_messages_return_what_was_packed() -> None:
+    block = block_of(BANDIT)
+    coordinator = Coordinator(Workspace(**OPTIONS), 2)
+    coordinator.workspace.learn_block(cut_block(block, 0, 300))
+    chunk = coordinator.cut([cut_block(block, 300, 400)])[0]
+    read = chunk_of_tree(unpack(b"".join(pack(chunk_to_tree(chunk)))), Namespaces())
+    for name in ("event_start", "lines", "costs", "spans", "features", "tag"):
+        assert (getattr(read.block, name) == getattr(chunk.block, name)).all()
+    assert read.block.namespaces == chunk.block.namespaces
+    worker = Worker(REGISTRY.from_keywords(**OPTIONS))
+    coordinator.next_base()
+    worker.adopt(coordinator.full_base())
+    sent = worker.learn(read.block, 0)
+    received = end_of_tree(unpack(b"".join(pack(end_to_tree(sent)))))
+    assert packed(received) == packed(sent)
+    assert (received.rows == sent.rows).all()
+
+
+@pytest.mark.parametrize("cuts", [(0, 1, 2, 50), (7, 7, 30), (0, EVENTS)])
+def test_a_cut_and_joined_block_is_the_same(cuts: tuple[int, ...]) -> None:
+    block = block_of(BANDIT)
+    parts = [cut_block(block, begin, end) for begin, end in itertools.pairwise(cuts)]
+    joined, whole = join_blocks(parts), cut_block(block, cuts[0], cuts[-1])
+    for name in ("event_start", "lines", "costs", "spans", "features", "tag"):
+        assert (getattr(joined, name) == getattr(whole, name)).all()
+        assert len(getattr(joined, name)) == len(getattr(whole, name))
+
+
+def test_partitions_earn_about_as_much_as_a_single_learner() -> None:
+    events = 4000
+    source = text("planted", events=events, seed=9)
+    run = PartitionedRun(
+        Workspace(**OPTIONS), source, schedule=Schedule(alone=1024, head=16, shortest=512, growth=16)
+    )
+    losses = np.concatenate([outcomes.loss for _, outcomes in run])
+    alone = np.concatenate([outcomes.loss for _, outcomes in Workspace(**OPTIONS).stream(source)])
+    gain = alone[:1024].mean() - alone[-1500:].mean()
+    assert gain > 0.05
+    assert losses[-1500:].mean() < alone[-1500:].mean() + 0.25 * gain
+
+
+def test_no_champion_changes_where_nothing_can_be_learnt() -> None:
+    """Costs depend on neither context nor action: a change of champion is a false proof, at 5 % a stream."""
+    changes = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        lines = []
+        for action, cost, *context in rng.integers(0, [3, 2, 4, 4, 4], (700, 5)).tolist():
+            lines.append("shared |a {} |b {} |c {}".format(*context))
+            lines += [f"{f'0:{-cost}:0.3333 ' * (at == action)}|z {at}" for at in range(3)]
+            lines.append("")
+        source = "\n".join(lines).encode()
+        run = PartitionedRun(Workspace(**OPTIONS), source, schedule=SHORT)
+        assert sum(len(block) for block, _ in run) == 700
+        changes += run.workspace.searching.n_switches
+    assert changes <= 2  # with probability 0.998, if each of six streams has one with 5 %
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"cb_explore_adf": True}, "--automl"),
+        (OPTIONS | {"passes": 2}, "--passes"),
+        (OPTIONS | {"testonly": True}, "--testonly"),
+        (OPTIONS | {"strict_parse": True}, "--strict_parse"),
+        (OPTIONS | {"bag": 3}, "--bag"),
+        (OPTIONS | {"estimator": "robust"}, "--estimator robust"),
+        ({"ccb_explore_adf": True, "live_configs": 2}, "--ccb_explore_adf"),
+    ],
+)
+def test_what_cannot_be_combined_is_rejected_by_name(options: dict[str, Any], name: str) -> None:
+    with pytest.raises(OptionError, match=name):
+        PartitionedRun(Workspace(**options), BANDIT)
+
+
+def test_bad_lines_are_located_like_by_a_single_learner() -> None:
+    source = BANDIT + b"shared |a x\nbad |b y\n|b z\n\n" + BANDIT
+    run, alone = run_of(source), Workspace(**OPTIONS)
+    n = sum(len(block) for block, _ in run)
+    assert n == sum(len(block) for block, _ in alone.stream(source))
+    assert run.diagnostics.total == alone.diagnostics.total > 0
+    assert list(map(str, run.diagnostics.kept)) == list(map(str, alone.diagnostics.kept))
+
+
+def command(path: Path, model: Path, *flags: str) -> list[str]:
+    learn = [sys.executable, "-m", "onlineauto", "-d", str(path), "--cb_explore_adf", "--automl", "3"]
+    return [*learn, "-b", "14", "--workers", "2", "-f", str(model), "--quiet", *flags]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_coordinator_resumes_from_its_model(tmp_path: Path, number: signal.Signals) -> None:
+    source, killed, whole = tmp_path / "events", tmp_path / "killed.oam", tmp_path / "whole.oam"
+    source.write_bytes(text("planted", events=40_000, seed=1))
+    subprocess.run(command(source, whole), check=True)
+    flags = ("--save_every", "4000", "--resume")
+    process = subprocess.Popen(command(source, killed, *flags), start_new_session=True)
+    while not killed.exists():
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(number)
+    assert process.wait() in (-number, 128 + number)
+    subprocess.run(command(source, killed, *flags), check=True)
+    one, other = (Workspace.load(path) for path in (killed, whole))
+    assert one.weights.tobytes() == other.weights.tobytes()
+    assert one.searching.n_learnt == other.searching.n_learnt == 40_000
