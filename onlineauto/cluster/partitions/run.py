@@ -137,6 +137,7 @@ class PartitionedRun(Run):
         workers: int = 1,
         partitions: int = PARTITIONS,
         schedule: Schedule | None = None,
+        backend: str = "processes",
         **options: Any,
     ) -> PartitionedRun:
         """Return a run that continues over the same source where a checkpoint was written; see `Run.resume`.
@@ -152,7 +153,13 @@ class PartitionedRun(Run):
         """
         workspace, stored = load_run(checkpoint, REGISTRY.from_keywords(**options))
         return cls(
-            workspace, source, stored=stored, workers=workers, partitions=partitions, schedule=schedule
+            workspace,
+            source,
+            stored=stored,
+            workers=workers,
+            partitions=partitions,
+            schedule=schedule,
+            backend=backend,
         )
 
     def close(self) -> None:

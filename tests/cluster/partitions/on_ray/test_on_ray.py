@@ -80,7 +80,7 @@ def learnt(
                 rounds[0] += 1
                 return learn(*arguments)
 
-            run.pool.learn = called  # type: ignore[method-assign]
+            run.pool.learn = called  # type: ignore[method-assign, assignment]
         predictions = [outcomes.score.tobytes() for _, outcomes in run]
         file = io.BytesIO()
         run.checkpoint(file)
