@@ -104,7 +104,7 @@ class PartitionedRun(Run):
         self._left: list[Block] = []
         self._ready: deque[tuple[Block, Outcomes]] = deque()
         self._error: InputError | None = None
-        self._ended = False
+        self._ended = self._is_cut = False
 
     def _pool_of(self, workers: int) -> Pool:
         command = self.workspace.configuration.command(kept=True)
@@ -206,6 +206,8 @@ class PartitionedRun(Run):
         head, rest = self._coordinator.schedule.plan(workspace.position.events)
         blocks = self._read(head + rest)
         if not blocks:
+            if self._is_cut:  # the source has nothing yet
+                return
             self._ended = True
             if self._error is not None:
                 raise self._error
@@ -215,6 +217,8 @@ class PartitionedRun(Run):
             return
         n_events = sum(map(len, blocks))
         n = min(head, n_events)
+        if self._is_cut and n_events < self._coordinator.schedule.shortest:
+            n = n_events
         first = take_events(blocks, 0, n)
         parts = [(first, workspace.learn_block(first))]
         if n_events > n:
@@ -244,8 +248,12 @@ class PartitionedRun(Run):
         return events.blocks(self.diagnostics)
 
     def _read(self, n: int) -> list[Block]:
-        """Return blocks with the next `n` events, or with those that are left."""
+        """Return blocks with the next `n` events, or with those that are left.
+
+        An empty block of a source says that the events before it should be learnt now.
+        """
         assert self._blocks is not None
+        self._is_cut = False
         while sum(map(len, self._left)) < n and self._error is None:
             try:
                 block = next(self._blocks, None)
@@ -253,6 +261,9 @@ class PartitionedRun(Run):
                 self._error = error
                 break
             if block is None:
+                break
+            if not len(block) and isinstance(self._source, EndlessSource):
+                self._is_cut = True
                 break
             check_rules(block, self.workspace._rules)  # noqa: SLF001 - of the same kind of run
             valid, message = first_invalid_event(block, self.workspace.kind)
