@@ -254,7 +254,7 @@ def _write_all(file: Any, tree: Any) -> None:
     """Write a packed tree to an unbuffered file."""
     for part in pack(tree):
         left = memoryview(part)
-        while len(left):
+        while left:
             left = left[file.write(left) :]
 
 
@@ -283,6 +283,10 @@ def serve(folder: str, command: str) -> None:
             with path.open("xb", buffering=0) as file:
                 _write_all(file, end_to_tree(end))
             answer = {"end": task["end"]}
+        except FileNotFoundError:
+            if not os.path.exists(folder):  # noqa: PTH110 - another worker has removed it
+                return
+            raise
         except OnlineautoError as error:
             answer = {"error": str(error)}
         try:

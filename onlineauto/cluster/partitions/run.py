@@ -38,8 +38,8 @@ PARTITIONS = 4
 """Number of partitions, unless another one is chosen."""
 
 
-def check_partitioned(configuration: Configuration) -> None:
-    """Reject options that cannot be learnt in partitions.
+def check_partitioned(configuration: Configuration, flag: str = "--workers") -> None:
+    """Reject options that cannot be learnt in partitions; `flag` is the option that asks for them.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def check_partitioned(configuration: Configuration) -> None:
     """
     automl, run, get = configuration[AutomlOptions], configuration[RunOptions], configuration.get
     if automl.automl is None:
-        raise OptionError("--workers needs --automl: single models are not learnt in partitions")
+        raise OptionError(f"{flag} needs --automl: single models are not learnt in partitions")
     reasons = (
         ("--vw_exact", get("vw_exact")),
         ("--passes", run.passes > 1),
@@ -61,7 +61,7 @@ def check_partitioned(configuration: Configuration) -> None:
     )
     for name, chosen in reasons:
         if chosen:
-            raise OptionError(f"{name} cannot be combined with --workers")
+            raise OptionError(f"{name} cannot be combined with {flag}")
 
 
 class PartitionedRun(Run):
