@@ -100,7 +100,7 @@ class RunOptions:
     workers: int | None = option(
         None,
         "Learn with this many processes: each round of events is cut into partitions, learnt by workers and "
-        "merged. For --automl, from 10 million events on.",
+        "merged. Only for --automl.",
         vw=False,
         minimum=1,
         maximum=256,
