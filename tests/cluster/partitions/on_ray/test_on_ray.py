@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -124,22 +125,26 @@ def test_workers_join_and_leave_in_mid_stream(nodes: Nodes, undisturbed: tuple[b
 def test_a_node_and_an_actor_are_killed_while_they_learn(
     nodes: Nodes, undisturbed: tuple[bytes, bytes]
 ) -> None:
+    """The actor is stopped before the round, so it has a chunk when it is killed with its node, or alone."""
     killed: list[str] = []
 
     def kill(run: PartitionedRun, number: int) -> None:
-        pool = pool_of(run)
-        if number == 4:
-            nodes.mend()
-        if number in (2, 4):
-            until_up(pool)
-        if number == 2:
-            (one, _), (other, _) = _actors()
-            assert one != other
-            nodes.kill(one)
-            killed.append("node")
-        elif number == 4:
-            os.kill(_actors()[0][1], signal.SIGKILL)
-            killed.append("actor")
+        if number not in (2, 4):
+            return
+        nodes.mend()
+        until_up(pool_of(run))
+        (node, pid), (other, _) = _actors()
+        assert node != other
+        os.kill(pid, signal.SIGSTOP)
+
+        def end() -> None:
+            killed.append("node" if number == 2 else "actor")
+            if number == 2:
+                nodes.kill(node)
+            else:
+                os.kill(pid, signal.SIGKILL)
+
+        threading.Timer(1.0, end).start()
 
     assert learnt(1.0, kill) == undisturbed
     assert killed == ["node", "actor"]
