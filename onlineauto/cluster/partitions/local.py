@@ -32,7 +32,7 @@ from onlineauto.cluster.partitions.messages import (
     unpack,
 )
 from onlineauto.cluster.partitions.worker import Worker
-from onlineauto.errors import InputError, OnlineautoError
+from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.features.namespaces import Namespaces
 from onlineauto.workspace.options import REGISTRY
 
@@ -142,9 +142,16 @@ class ProcessPool:
         Number of processes; it may be changed between rounds by `resize`.
     command : str
         The options of the model, as on a command line.
+
+    Raises
+    ------
+    OptionError
+        The system cannot wait for pipes.
     """
 
     def __init__(self, n: int, command: str) -> None:
+        if os.name == "nt":
+            raise OptionError("--workers 2 and more need Linux or macOS: Windows cannot wait for pipes")
         shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
         self._folder, self._command = tempfile.mkdtemp(prefix="onlineauto-", dir=shared), command
         self._processes: list[_Process] = []
