@@ -13,7 +13,7 @@ import pytest
 from onlineauto.cluster.partitions.coordinator import Schedule
 from onlineauto.cluster.partitions.local import ProcessPool
 from onlineauto.cluster.partitions.rounds import Rounds
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.segment_log import SegmentLog
 from tests.service.traffic import CONFIGURATION, records
@@ -122,6 +122,15 @@ def test_a_killed_process_is_replaced(
     monkeypatch.setattr(ProcessPool, "learn", kill_and_learn)
     assert finished(learner_of(tmp_path / "killed", log, Rounds(2, schedule=SCHEDULE))) == whole
     assert killed
+
+
+@pytest.mark.parametrize("content", [b"0 100\nx\n", b"100 100\n", b"0 100\n50 150\n"])
+def test_a_damaged_file_of_parts_is_located(tmp_path: Path, log: SegmentLog, content: bytes) -> None:
+    folder = tmp_path / "loop"
+    folder.mkdir()
+    (folder / "rounds").write_bytes(content)
+    with pytest.raises(InputError, match=rf"rounds:{len(content.splitlines())}: a line has the begin"):
+        learner_of(folder, log, Rounds(1))
 
 
 def test_models_that_cannot_be_learnt_together_are_rejected(tmp_path: Path) -> None:

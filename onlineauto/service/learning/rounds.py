@@ -12,6 +12,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from onlineauto.engine.stream.validity import first_invalid_event
+from onlineauto.errors import InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
@@ -73,6 +74,11 @@ class PlannedRounds:
         The log.
     learners : Learners
         The workers.
+
+    Raises
+    ------
+    InputError
+        The file is damaged.
     """
 
     def __init__(self, path: Path, log: SegmentLog, learners: Learners) -> None:
@@ -81,10 +87,19 @@ class PlannedRounds:
         self._ends: list[int] = []
         content = path.read_bytes() if path.exists() else b""
         self._size = content.rfind(b"\n") + 1  # a part that was not written completely was not learnt
-        for line in content[: self._size].splitlines():
-            begin, end = map(int, line.split())
-            self._begins.append(begin)
-            self._ends.append(end)
+        try:
+            for line in content[: self._size].splitlines():
+                begin, end = map(int, line.split())
+                if not (self._ends[-1] if self._ends else 0) <= begin < end:
+                    raise ValueError
+                self._begins.append(begin)
+                self._ends.append(end)
+        except ValueError:
+            raise InputError(
+                f"{path}:{len(self._ends) + 1}: a line has the begin and the end of a part of the log. "
+                "Restore the file from a backup; or remove it, and what the snapshot does not have is learnt "
+                "in other parts"
+            ) from None
 
     def part_at(self, position: int, learnt: int) -> Part:
         """Return the part that begins or continues at a position; plan one if the learner is far behind.
