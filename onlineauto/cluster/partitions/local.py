@@ -152,8 +152,7 @@ class ProcessPool:
     def __init__(self, n: int, command: str) -> None:
         if os.name == "nt":
             raise OptionError("--workers 2 and more need Linux or macOS: Windows cannot wait for pipes")
-        shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
-        self._folder, self._command = tempfile.mkdtemp(prefix="onlineauto-", dir=shared), command
+        self._folder, self._command = "", command
         self._processes: list[_Process] = []
         self._n, self._deaths = n, 0
 
@@ -174,6 +173,9 @@ class ProcessPool:
         OnlineautoError
             Workers die again and again, or a worker reports an error.
         """
+        if not self._folder:  # a coordinator that is killed before it has workers leaves no folder
+            shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
+            self._folder = tempfile.mkdtemp(prefix="onlineauto-", dir=shared)
         while len(self._processes) > self._n:
             self._processes.pop().end()
         while len(self._processes) < self._n:
@@ -244,7 +246,9 @@ class ProcessPool:
         """End the processes, and remove their messages."""
         while self._processes:
             self._processes.pop().end()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = ""
 
     def __enter__(self) -> Self:
         """Return this pool."""
