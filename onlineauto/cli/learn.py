@@ -138,7 +138,12 @@ def _open_run(workspace: Workspace, source: Sources, stored: State, files: ExitS
 
     return files.enter_context(
         PartitionedRun(
-            workspace, source, stored=stored, workers=options.workers, partitions=options.partitions
+            workspace,
+            source,
+            stored=stored,
+            workers=options.workers,
+            partitions=options.partitions,
+            backend=options.backend,
         )
     )
 

@@ -6,6 +6,7 @@ import logging
 import shutil
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.cli.help import Page, help_text
@@ -17,6 +18,9 @@ from onlineauto.workspace.options import REGISTRY as LEARNING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from onlineauto.options import Configuration
+    from onlineauto.service.learning.rounds import Learners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,14 @@ class ServeOptions:
     keep_models: int = option(10, "Number of models in the history.", vw=False, minimum=1, metavar="N")
     keep_log: float | None = option(
         None, "Days for which the log is kept. Not supplied: all of it is.", vw=False, above=0, metavar="DAYS"
+    )
+    learners: int = option(
+        1,
+        "Number of processes that learn together while 4 MB or more of the log are not learnt. For --automl.",
+        vw=False,
+        minimum=1,
+        maximum=256,
+        metavar="N",
     )
     reward_range: str | None = option(
         None,
@@ -216,15 +228,18 @@ def run(argv: Sequence[str]) -> int:
     for name, each in (("log_topic", options.log_topic), ("ship", options.ship)):
         if each is not None and options.follow is not None:
             raise OptionError(f"--{name} is for the learner, whose log has the records of its rank servers")
+    if options.learners > 1 and options.follow is not None:
+        raise OptionError("--learners is for the learner; a rank server with --follow does not learn")
     supplied = {name: configuration.get(name) for name in configuration.supplied - names}
     try:
         from onlineauto.service.http.server import Serving, serve
     except ModuleNotFoundError as error:
         raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
     _log_as_json(quiet=output.quiet)
+    model = LEARNING.from_keywords(**supplied)
     serving = Serving(
         folder=folders[0],
-        configuration=LEARNING.from_keywords(**supplied),
+        configuration=model,
         settings=_settings(options),
         host=options.host,
         port=options.port,
@@ -236,6 +251,7 @@ def run(argv: Sequence[str]) -> int:
         keep_every=options.keep_every,
         keep_models=options.keep_models,
         keep_log=options.keep_log,
+        learners=_learners(folders[0], model, options.learners),
         max_pending=options.max_pending,
         max_actions=options.max_actions,
         max_namespaces=options.max_namespaces,
@@ -250,6 +266,23 @@ def run(argv: Sequence[str]) -> int:
     )
     serve(serving)
     return 0
+
+
+def _learners(folder: str, model: Configuration, n: int) -> Learners | None:
+    """Return the processes that learn together; with one, those parts of the log that were planned before.
+
+    Raises
+    ------
+    OptionError
+        The model cannot be learnt by several processes.
+    """
+    if n == 1 and not Path(folder, "rounds").exists():
+        return None
+    from onlineauto.cluster.partitions.rounds import Rounds
+    from onlineauto.cluster.partitions.run import check_partitioned
+
+    check_partitioned(model, "--learners")
+    return Rounds(n, plans=n > 1)
 
 
 def _settings(options: ServeOptions) -> dict[str, Any]:

@@ -70,6 +70,8 @@ class TopicOptions:
 REGISTRY: Final = Registry((TopicOptions, *LEARNING.groups))
 """The flags of this verb: those of the topic, and those of learning."""
 _SAVE_EVERY: Final = 10_000
+_PATIENCE: Final = 1.0
+"""Seconds of waiting for messages after which workers learn the events that are there."""
 _JOIN: Final = {
     "reward_wait": "reward_wait",
     "default_reward": "default_reward",
@@ -91,7 +93,7 @@ Examples:
     options=(
         *(each.name for each in options_of(TopicOptions)),
         *("final_regressor", "save_every", "json", "dsjson", "cb_explore_adf", "automl", "predictions"),
-        *("examples", "quiet"),
+        *("examples", "workers", "partitions", "quiet"),
     ),
 )
 
@@ -123,6 +125,7 @@ def run(argv: Sequence[str]) -> int:
     if configuration[ModelOptions].final_regressor is not None:
         supplied = {"resume": True, "save_every": _SAVE_EVERY} | supplied
     with _source(addresses[0], options) as source:
+        source.patience = None if configuration[RunOptions].workers is None else _PATIENCE
         code = learn(LEARNING.from_keywords(**supplied), source)
         if not output.quiet:
             _print_join(source)

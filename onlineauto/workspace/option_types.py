@@ -235,6 +235,7 @@ class Options(LearnerOptions, total=False):
     kill_cache: bool | None
     workers: int | None
     partitions: int | None
+    backend: Word | None
     seed: int | None
     random_seed: int | None
 

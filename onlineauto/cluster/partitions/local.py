@@ -56,6 +56,9 @@ class Pool(Protocol):
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
         """Return the ends of chunks that were learnt from the coordinator's next base."""
 
+    def resize(self, n: int) -> None:
+        """Have `n` workers from the next round on."""
+
     def close(self) -> None:
         """End the workers."""
 
@@ -74,6 +77,9 @@ class InlinePool:
             base = coordinator.full_base()
         self._worker.adopt(base)
         return [self._worker.learn(chunk.block, chunk.seed) for chunk in chunks]
+
+    def resize(self, n: int) -> None:
+        """Do nothing: `PartitionedRun.resize` takes another pool."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -288,6 +294,10 @@ def serve(folder: str, command: str) -> None:
             with path.open("xb", buffering=0) as file:
                 _write_all(file, end_to_tree(end))
             answer = {"end": task["end"]}
+        except FileNotFoundError:
+            if not os.path.exists(folder):  # noqa: PTH110 - another worker has removed it
+                return
+            raise
         except OnlineautoError as error:
             answer = {"error": str(error)}
         try:

@@ -38,8 +38,8 @@ PARTITIONS = 4
 """Number of partitions, unless another one is chosen."""
 
 
-def check_partitioned(configuration: Configuration) -> None:
-    """Reject options that cannot be learnt in partitions.
+def check_partitioned(configuration: Configuration, flag: str = "--workers") -> None:
+    """Reject options that cannot be learnt in partitions; `flag` is the option that asks for them.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def check_partitioned(configuration: Configuration) -> None:
     """
     automl, run, get = configuration[AutomlOptions], configuration[RunOptions], configuration.get
     if automl.automl is None:
-        raise OptionError("--workers needs --automl: single models are not learnt in partitions")
+        raise OptionError(f"{flag} needs --automl: single models are not learnt in partitions")
     reasons = (
         ("--vw_exact", get("vw_exact")),
         ("--passes", run.passes > 1),
@@ -61,7 +61,7 @@ def check_partitioned(configuration: Configuration) -> None:
     )
     for name, chosen in reasons:
         if chosen:
-            raise OptionError(f"{name} cannot be combined with --workers")
+            raise OptionError(f"{name} cannot be combined with {flag}")
 
 
 class PartitionedRun(Run):
@@ -74,11 +74,14 @@ class PartitionedRun(Run):
     workspace, source, stored
         As for `Run`.
     workers : int
-        Number of worker processes; 1 learns all partitions in this process.
+        Number of workers; with processes, 1 learns all partitions in this process.
     partitions : int
         Number of chunks of a round.
     schedule : Schedule, optional
         The lengths of rounds.
+    backend : {"processes", "ray"}
+        What workers are: processes of this machine, or actors of the Ray cluster to which this process is
+        connected, or that of RAY_ADDRESS.
     """
 
     def __init__(
@@ -90,18 +93,35 @@ class PartitionedRun(Run):
         workers: int = 1,
         partitions: int = PARTITIONS,
         schedule: Schedule | None = None,
+        backend: str = "processes",
     ) -> None:
         check_partitioned(workspace.configuration)
         super().__init__(workspace, source, stored=stored)
         self._coordinator = Coordinator(workspace, partitions, schedule)
-        command = workspace.configuration.command(kept=True)
-        workers = min(workers, partitions)
-        self.pool: Pool = InlinePool() if workers == 1 else ProcessPool(workers, command)
+        self._backend = backend
+        self.pool: Pool = self._pool_of(workers)
         self._blocks: Iterator[Block] | None = None
         self._left: list[Block] = []
         self._ready: deque[tuple[Block, Outcomes]] = deque()
         self._error: InputError | None = None
-        self._ended = False
+        self._ended = self._is_cut = False
+
+    def _pool_of(self, workers: int) -> Pool:
+        command = self.workspace.configuration.command(kept=True)
+        workers = min(workers, self._coordinator.partitions)
+        if self._backend == "ray":
+            from onlineauto.cluster.partitions.on_ray import RayPool
+
+            return RayPool(workers, command)
+        return InlinePool() if workers == 1 else ProcessPool(workers, command)
+
+    def resize(self, workers: int) -> None:
+        """Have another number of workers from the next round on; the result does not depend on it."""
+        workers = min(workers, self._coordinator.partitions)
+        if not isinstance(self.pool, InlinePool):
+            self.pool.resize(workers)
+        elif workers > 1:
+            self.pool = self._pool_of(workers)
 
     @property
     def position(self) -> Position:
@@ -117,6 +137,7 @@ class PartitionedRun(Run):
         workers: int = 1,
         partitions: int = PARTITIONS,
         schedule: Schedule | None = None,
+        backend: str = "processes",
         **options: Any,
     ) -> PartitionedRun:
         """Return a run that continues over the same source where a checkpoint was written; see `Run.resume`.
@@ -132,7 +153,13 @@ class PartitionedRun(Run):
         """
         workspace, stored = load_run(checkpoint, REGISTRY.from_keywords(**options))
         return cls(
-            workspace, source, stored=stored, workers=workers, partitions=partitions, schedule=schedule
+            workspace,
+            source,
+            stored=stored,
+            workers=workers,
+            partitions=partitions,
+            schedule=schedule,
+            backend=backend,
         )
 
     def close(self) -> None:
@@ -179,6 +206,8 @@ class PartitionedRun(Run):
         head, rest = self._coordinator.schedule.plan(workspace.position.events)
         blocks = self._read(head + rest)
         if not blocks:
+            if self._is_cut:  # the source has nothing yet
+                return
             self._ended = True
             if self._error is not None:
                 raise self._error
@@ -188,6 +217,8 @@ class PartitionedRun(Run):
             return
         n_events = sum(map(len, blocks))
         n = min(head, n_events)
+        if self._is_cut and n_events < self._coordinator.schedule.shortest:
+            n = n_events
         first = take_events(blocks, 0, n)
         parts = [(first, workspace.learn_block(first))]
         if n_events > n:
@@ -217,8 +248,12 @@ class PartitionedRun(Run):
         return events.blocks(self.diagnostics)
 
     def _read(self, n: int) -> list[Block]:
-        """Return blocks with the next `n` events, or with those that are left."""
+        """Return blocks with the next `n` events, or with those that are left.
+
+        An empty block of a source says that the events before it should be learnt now.
+        """
         assert self._blocks is not None
+        self._is_cut = False
         while sum(map(len, self._left)) < n and self._error is None:
             try:
                 block = next(self._blocks, None)
@@ -226,6 +261,9 @@ class PartitionedRun(Run):
                 self._error = error
                 break
             if block is None:
+                break
+            if not len(block) and isinstance(self._source, EndlessSource):
+                self._is_cut = True
                 break
             check_rules(block, self.workspace._rules)  # noqa: SLF001 - of the same kind of run
             valid, message = first_invalid_event(block, self.workspace.kind)

@@ -116,6 +116,13 @@ class RunOptions:
         metavar="P",
         needs=("workers",),
     )
+    backend: str = option(
+        "processes",
+        "What --workers are: processes of this machine, or actors of the Ray cluster at RAY_ADDRESS.",
+        vw=False,
+        choices=("processes", "ray"),
+        needs=("workers",),
+    )
     random_seed: int = option(
         0,
         "Seed of everything random.",
@@ -377,7 +384,7 @@ _INSTEAD: Final = {
 
 
 COMMAND_LINE: Final = (
-    *("data", "cache", "cache_file", "kill_cache", "verbose_metrics", "workers", "partitions"),
+    *("data", "cache", "cache_file", "kill_cache", "verbose_metrics", "workers", "partitions", "backend"),
     *(
         option.name
         for group in (OutputOptions, ModelOptions, InspectOptions)

@@ -29,6 +29,7 @@ from onlineauto.service.http.protocol.serving import (
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.join.decision import BYTES_PER_DECISION
+from onlineauto.service.learning.rounds import Learners
 from onlineauto.service.loop.folder_copy import FolderCopy
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
@@ -62,6 +63,7 @@ class Serving(msgspec.Struct, kw_only=True):
     keep_every: float = 3600.0
     keep_models: int = 10
     keep_log: float | None = None
+    learners: Learners | None = None
     max_pending: int | None = None
     max_actions: int = 256
     max_features: int = 1024
@@ -162,6 +164,7 @@ def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, 
         app=serving.app,
         keep=serving.keep_models,
         keep_log=None if serving.keep_log is None else serving.keep_log * 86400.0,
+        learners=serving.learners,
         deliver=waiting.deliver,
     )
     warm_up(loop.learner.workspace.configuration)

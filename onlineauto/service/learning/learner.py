@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OnlineautoError, OptionError
-from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.learners.options import CbOptions
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
 from onlineauto.service.join.replay import Skipped, replay, skipped_at
@@ -26,6 +24,7 @@ from onlineauto.service.learning.experiment import CONTROL, TREATMENT, Experimen
 from onlineauto.service.learning.journal_file import SearchJournal
 from onlineauto.service.learning.labels import LabelledDecision, is_explored, label_line
 from onlineauto.service.learning.models import PUT, Models
+from onlineauto.service.learning.rounds import ANY, PlannedRounds, valid_blocks
 from onlineauto.service.learning.segments import Segments
 from onlineauto.service.learning.values import Values
 from onlineauto.service.log.record import read_record
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
+    from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.record import LogRecord
     from onlineauto.service.log.segment_log import SegmentLog
     from onlineauto.workspace.predictor import Predictor
@@ -95,6 +95,8 @@ class LogLearner:
         How to join, until a record of the log changes it.
     keep : int
         Maximum number of models in the history.
+    learners : Learners, optional
+        Workers that learn what is not learnt yet, where that is much.
 
     Attributes
     ----------
@@ -133,11 +135,14 @@ class LogLearner:
         *,
         settings: JoinSettings | None = None,
         keep: int = 10,
+        learners: Learners | None = None,
     ) -> None:
         self.folder, self.log = Path(folder), log
         self.models = Models(self.folder / "models", keep=keep)
         self._configuration, self._settings = configuration, settings or JoinSettings()
         self._journal = SearchJournal(self.folder / "journals", configuration)
+        self._rounds = None if learners is None else PlannedRounds(self.folder / "rounds", log, learners)
+        self._part = ANY
         self._blocks: list[Block] = []
         self._explored = True  # True if the model chose the actions of the decisions that are being learnt
         self._predictor: Predictor | None = None
@@ -204,7 +209,10 @@ class LogLearner:
 
     def _step(self) -> int:
         lines: list[LabelledDecision] = []
-        taken = 0
+        taken, self._part = 0, ANY
+        if self._rounds is not None and self._single_range is None:
+            self._part = self._rounds.part_at(self.position, self.learnt)
+        most = ANY.end if self._part.together else MOST_RECORDS
         for each in replay(self.join, self.log, self.position):
             for ended in each.ended:
                 self.waited += ended.waited
@@ -216,7 +224,7 @@ class LogLearner:
                 if decided.arm == CONTROL:
                     self.held_out += 1
                     continue
-                if lines and (decided.explored != self._explored or len(lines) >= MOST_RECORDS):
+                if lines and (decided.explored != self._explored or len(lines) >= most):
                     self._learn(lines, each.mode)
                     lines = []
                 self._explored = decided.explored
@@ -230,9 +238,9 @@ class LogLearner:
             taken += 1
             if each.record is not None:
                 self._follow(each.record, each.position)
-            if taken == MOST_RECORDS or (
-                self._single_range is not None and self.position == self._single_range[0]
-            ):
+            if self.position >= self._part.end or taken == most:
+                break
+            if self._single_range is not None and self.position == self._single_range[0]:
                 break
         self._learn(lines, self.join.settings.mode)
         self._end_single_range()
@@ -297,6 +305,8 @@ class LogLearner:
                 self.snapshot()
         finally:
             self._journal.close()
+            if self._rounds is not None:
+                self._rounds.learners.close()
 
     # -- sink of the run -------------------------------------------------------------------------------
 
@@ -475,15 +485,16 @@ class LogLearner:
         single = self._single_range is not None and self.position >= self._single_range[0]
         for part in [[each] for each in decided] if single else [decided]:
             self._learning = part[0] if single else None
-            before, problems = self.learnt, Diagnostics()
-            for block in self.workspace.read(b"".join(each.line for each in part), diagnostics=problems):
-                rest = block
-                while len(rest):
-                    valid, _ = first_invalid_event(rest, self.workspace.kind)
-                    if valid:
-                        self._blocks.append(rest.head(valid))
-                        self._run.step(valid)
-                    rest = rest.tail(min(valid + 1, len(rest)))
+            before = self.learnt
+            blocks = valid_blocks(self.workspace, b"".join(each.line for each in part))
+            if self._rounds is not None and self._part.together:
+                for learnt in self._rounds.learners.learn(self.workspace, [*blocks], self.learnt):
+                    self._run.progress.update(learnt[1], emit=None)
+                    self.take(*learnt)
+            else:
+                for block in blocks:
+                    self._blocks.append(block)
+                    self._run.step(len(block))
             if self.learnt - before < len(part):
                 self._count_faulty(part)
         self._learning = None
@@ -491,11 +502,7 @@ class LogLearner:
     def _count_faulty(self, decided: list[LabelledDecision]) -> None:
         """Count the decisions whose lines have no valid event, and report their positions."""
         for each in decided:
-            valid = [
-                first_invalid_event(block, self.workspace.kind)[0]
-                for block in self.workspace.read(each.line, diagnostics=Diagnostics())
-            ]
-            if not sum(valid):
+            if not [*valid_blocks(self.workspace, each.line)]:
                 self.faulty += 1
                 self._skip(skipped_at(self.log, each.position, "it has no event that can be learnt"))
 

@@ -87,7 +87,7 @@ class FolderCopy(LogCopier):
             copy = self._open()
             models = [path.relative_to(self._from) for path in (self._from / "models").glob("*.oam")]
             end = self.log.durable
-            for name in (Path("tokens"), *models):  # before the records that name the models
+            for name in (Path("tokens"), Path("rounds"), *models):  # before the records that name the models
                 self._copy_file(name)
             self._copy_log(copy, end)
             self._copy_snapshot(copy)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.options import Configuration
+    from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.log.log_copier import LogCopier
     from onlineauto.service.log.record import LogRecord
@@ -86,6 +87,8 @@ class Loop(Front):
         Seconds for which a segment of the log is kept after its last record; by default forever.
     segment_bytes : int
         Size of a segment of the log.
+    learners : Learners, optional
+        As for `LogLearner`.
     clock : callable, optional
         Returns the time in seconds; by default a `SteadyClock`.
     deliver : callable
@@ -124,6 +127,7 @@ class Loop(Front):
         keep: int = 10,
         keep_log: float | None = None,
         segment_bytes: int = 64 << 20,
+        learners: Learners | None = None,
         clock: Callable[[], float] | None = None,
         deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
     ) -> None:
@@ -137,7 +141,7 @@ class Loop(Front):
         self._held = FolderLock(folder)
         try:
             log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True)
-            self.learner = LogLearner(folder, log, configuration, keep=keep)
+            self.learner = LogLearner(folder, log, configuration, keep=keep, learners=learners)
         except OnlineautoError:
             self._held.release()
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import zlib
 from collections import deque
 from dataclasses import replace
@@ -90,6 +91,10 @@ class TopicSource:
         The group under which offsets are committed for monitoring.
     refresh : float
         Seconds after which the number of partitions is asked for again.
+    patience : float, optional
+        If the messages that the topics had at the beginning are taken, and further ones were waited for
+        during this number of seconds since the last block without events, yield one: a sign that whoever
+        collects events should learn those that it has. None to yield none.
 
     Attributes
     ----------
@@ -120,6 +125,7 @@ class TopicSource:
         settings: Mapping[str, str] | None = None,
         group: str = "onlineauto",
         refresh: float = 30.0,
+        patience: float | None = None,
     ) -> None:
         servers, self.topic = split_address(address)
         self.name = f"{servers}/{self.topic}"
@@ -136,6 +142,7 @@ class TopicSource:
         self._brokers = Brokers(servers, settings or {}, group=group)
         self._dead_letters = None if dead_letters is None else DeadLetters(self._brokers, dead_letters)
         self.deserialise, self.until_end, self.refresh = deserialise, until_end, refresh
+        self.patience = patience
         self.stopped: Callable[[], bool] = lambda: False
         self._partitions: Partitions | None = None
         self._lock = threading.Lock()  # a block is read, or a position is made
@@ -296,6 +303,11 @@ class TopicSource:
             self._partitions.poll(_POLL)
         return True
 
+    @property
+    def caught_up(self) -> bool:
+        """True if the messages are taken that the topics had when reading began."""
+        return self._partitions is not None and self._partitions.caught_up
+
     def bury(self, origin: Origin, value: bytes | None, reason: str) -> None:
         """Send a message that cannot be used to the topic of dead letters, if there is one."""
         if self._dead_letters is not None:
@@ -395,12 +407,20 @@ class TopicReader:
 
     def blocks(self) -> Generator[Block]:
         """Yield the blocks as messages arrive, until the source ends or is stopped."""
-        more = True
+        source, waited, more = self._source, 0.0, True
+        last: Block | None = None
         while more:
-            taken, block = self._source.take(self)
+            taken, block = source.take(self)
             if block is not None:
-                yield block
-            more = (taken and not self._source.stopped()) or self._source.wait()
+                yield (last := block)
+            if taken and not source.stopped():
+                continue
+            begin = time.monotonic()
+            more = source.wait()
+            waited = waited + time.monotonic() - begin if source.caught_up else 0.0
+            if last is not None and source.patience is not None and waited >= source.patience:
+                yield last.head(0)
+                waited = 0.0
 
     def parse(self, entries: list[TopicLine]) -> tuple[Block | None, list[int]]:
         """Return the events of lines, and the index of the line of each; locate and count problems.

@@ -1,0 +1,199 @@
+"""Workers as actors of a Ray cluster: calls carry the bytes of messages, and no object of ours is pickled.
+
+An actor that dies, with its node or alone, is replaced, and its chunk is learnt again from the same base: an
+end is merged only when it is complete, and only once. Ray is imported when a pool is made.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from onlineauto.cluster.partitions.messages import (
+    base_of_tree,
+    base_to_tree,
+    chunk_of_tree,
+    chunk_to_tree,
+    end_of_tree,
+    end_to_tree,
+    pack,
+    unpack,
+)
+from onlineauto.cluster.partitions.worker import Worker
+from onlineauto.errors import InputError, OnlineautoError
+from onlineauto.features.namespaces import Namespaces
+from onlineauto.tune.workers.on_ray.connection import imported_ray, ray_connection
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.cluster.partitions.coordinator import Coordinator
+    from onlineauto.cluster.partitions.messages import Chunk
+    from onlineauto.cluster.partitions.worker import End
+
+_LOG: Final = logging.getLogger("onlineauto")
+_MOST_DEATHS: Final = 8
+"""Number of deaths of actors after which a run gives up, unless chunks are learnt in between."""
+_LONG: Final = 30.0
+"""Seconds without an actor and without a message after which a warning is logged."""
+
+
+class WorkerActor:
+    """A worker in an actor.
+
+    Parameters
+    ----------
+    command : str
+        The options of the model, as on a command line.
+    """
+
+    def __init__(self, command: str) -> None:
+        self._worker, self._namespaces = Worker(REGISTRY.parse(command)), Namespaces()
+
+    def ready(self) -> None:
+        """Do nothing: the answer says that the actor is up."""
+
+    def learn(self, base: bytes, chunk: bytes) -> bytes:
+        """Return the end of a chunk, or an error with its text; an empty `base` is that of the last call."""
+        try:
+            if base:
+                self._worker.adopt(base_of_tree(_unpacked(base)))
+            block, seed = chunk_of_tree(_unpacked(chunk), self._namespaces)
+            return _packed(end_to_tree(self._worker.learn(block, seed)))
+        except OnlineautoError as error:
+            return _packed({"error": str(error)})
+
+
+class _Actor:
+    """An actor: the base that it has, the chunk that it learns, and the answer that is awaited."""
+
+    def __init__(self, remote: Any, command: str) -> None:
+        self.version, self.chunk, self.is_up = 0, -1, False
+        self.handle = remote.remote(command)
+        self.awaited: Any = self.handle.ready.remote()
+
+
+class RayPool:
+    """Actors of a Ray cluster that learn the chunks of rounds.
+
+    Parameters
+    ----------
+    n : int
+        Number of actors; it may be changed between rounds by `resize`.
+    command : str
+        The options of the model, as on a command line.
+    address : str, optional
+        Address of the cluster, as for `ray.init`. None for the cluster to which this process is connected,
+        that of RAY_ADDRESS, or that of this machine; if there is none, a cluster is started here.
+    cpus : float
+        Number of processors that an actor reserves.
+
+    Raises
+    ------
+    OptionError
+        Ray is not installed.
+    OnlineautoError
+        No cluster answers.
+    """
+
+    def __init__(self, n: int, command: str, *, address: str | None = None, cpus: float = 1.0) -> None:
+        self._n, self._command, self._deaths = n, command, 0
+        self._ray, self._connection = imported_ray(), ExitStack()
+        self._connection.enter_context(ray_connection(address))
+        # A call is never repeated by Ray itself: the actor that it restarts has no base.
+        self._remote = self._ray.remote(num_cpus=cpus, max_restarts=0, max_task_retries=0)(WorkerActor)
+        self.actors: list[_Actor] = []
+
+    def resize(self, n: int) -> None:
+        """Have `n` actors from the next round on."""
+        self._n = n
+
+    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+        """Return the ends of chunks that were learnt from the coordinator's next base.
+
+        Raises
+        ------
+        OnlineautoError
+            Actors die again and again, or an actor reports an error.
+        """
+        while len(self.actors) > self._n:
+            self._ray.kill(self.actors.pop().handle)
+        while len(self.actors) < self._n:
+            self.actors.append(_Actor(self._remote, self._command))
+        before = coordinator.version
+        changes, full = self._put(base_to_tree(coordinator.next_base())), None
+        sent = [self._put(chunk_to_tree(chunk)) for chunk in chunks]
+        waiting = deque(range(len(chunks)))
+        ends: dict[int, End] = {}
+        while len(ends) < len(chunks):
+            for actor in [each for each in self.actors if each.is_up and each.chunk < 0]:
+                if not waiting:
+                    break
+                fits = actor.version in (before, coordinator.version)
+                if not fits and full is None:
+                    full = self._put(base_to_tree(coordinator.full_base()))
+                base = b"" if actor.version == coordinator.version else changes if fits else full
+                actor.chunk, actor.version = waiting.popleft(), coordinator.version
+                actor.awaited = actor.handle.learn.remote(base, sent[actor.chunk])
+            self._receive(ends, waiting)
+        return [ends[number] for number in range(len(chunks))]
+
+    def _receive(self, ends: dict[int, End], waiting: deque[int]) -> None:
+        """Wait for an answer, and take it: an actor is up, has learnt its chunk, or has died."""
+        by_reference = {each.awaited: each for each in self.actors if each.awaited is not None}
+        ready, _ = self._ray.wait([*by_reference], num_returns=1, timeout=_LONG)
+        if not ready and not any(each.is_up for each in self.actors):
+            _LOG.warning("no actor of Ray is up; the cluster has free: %s", self._ray.available_resources())
+        for actor in map(by_reference.__getitem__, ready):
+            try:
+                answer = self._ray.get(actor.awaited)
+            except self._ray.exceptions.RayTaskError:
+                raise  # an error of our own code
+            except self._ray.exceptions.RayError as error:
+                self._replace(actor, waiting, error)
+                continue
+            actor.awaited = None
+            if not actor.is_up:
+                actor.is_up = True
+                continue
+            tree = _unpacked(answer)
+            if isinstance(tree, dict):
+                raise InputError(tree["error"])
+            ends[actor.chunk], actor.chunk = end_of_tree(tree), -1
+            self._deaths = 0
+
+    def _replace(self, actor: _Actor, waiting: deque[int], error: Exception) -> None:
+        """Start a new actor for one that has died, and let its chunk wait again."""
+        if actor.chunk >= 0:
+            waiting.appendleft(actor.chunk)
+        self._deaths += 1
+        if self._deaths > _MOST_DEATHS:
+            raise OnlineautoError(
+                f"actors have died {self._deaths} times in a row; the last message of Ray: {error}"
+            )
+        self._ray.kill(actor.handle)  # one whose answer was lost with a node may live
+        self.actors[self.actors.index(actor)] = _Actor(self._remote, self._command)
+
+    def _put(self, tree: Any) -> Any:
+        """Return a reference to the bytes of a tree, which is sent once to each node."""
+        return self._ray.put(_packed(tree))
+
+    def close(self) -> None:
+        """End the actors, and disconnect if the pool has connected."""
+        while self.actors:
+            self._ray.kill(self.actors.pop().handle)
+        self._connection.close()
+
+
+def _packed(tree: Any) -> bytes:
+    return b"".join(pack(tree))
+
+
+def _unpacked(message: bytes) -> Any:
+    """Return the tree of a message, whose arrays can be written to."""
+    return unpack(np.frombuffer(message, np.uint8).copy())

@@ -1,0 +1,92 @@
+"""Rounds of blocks that are there already, for a service that is far behind its log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
+from onlineauto.cluster.partitions.cutting import take_events
+from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
+from onlineauto.cluster.partitions.run import PARTITIONS
+from onlineauto.engine.outliers.located import locate_outliers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from onlineauto.cluster.partitions.local import Pool
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.features.block import Block
+    from onlineauto.workspace.workspace import Workspace
+
+
+class Rounds:
+    """Workers that learn blocks of a workspace in rounds.
+
+    Parameters
+    ----------
+    workers : int
+        Number of worker processes; 1 learns all partitions in this process, with the same result.
+    plans : bool
+        Whether a service plans further parts for the workers, or learns only those that it has planned.
+    schedule : Schedule, optional
+        The lengths of rounds.
+    """
+
+    def __init__(self, workers: int, *, plans: bool = True, schedule: Schedule | None = None) -> None:
+        self.plans, self._workers = plans, min(workers, PARTITIONS)
+        self._schedule = schedule or Schedule()
+        self.alone = self._schedule.alone
+        self._coordinator: Coordinator | None = None
+        self._pool: Pool | None = None
+
+    def learn(
+        self, workspace: Workspace, blocks: Sequence[Block], done: int
+    ) -> Iterator[tuple[Block, Outcomes]]:
+        """Learn blocks with a workspace that has learnt `done` events; yield all events with outcomes.
+
+        The result depends on the blocks together and on `done`, and not on the number of workers.
+
+        Raises
+        ------
+        OnlineautoError
+            Workers die again and again, or an event cannot be learnt; the workspace is not usable any more.
+        """
+        coordinator, pool = self._begin(workspace)
+        begin, n = 0, sum(map(len, blocks))
+        while begin < n:
+            head, rest = self._schedule.plan(done + begin)
+            if n - begin < self._schedule.shortest:
+                head, rest = n - begin, 0
+            first = take_events(blocks, begin, min(begin + head, n))
+            end = min(begin + head + rest, n)
+            yield self._located(workspace, first, workspace.learn_block(first))
+            begin += len(first)
+            if begin < end:
+                chunks = coordinator.cut([take_events(blocks, begin, end)])
+                ends = pool.learn(coordinator, chunks)
+                outcomes = coordinator.merge(chunks, ends)
+                for each in ends:
+                    workspace.diagnostics.add(each.problems)
+                for chunk, of_chunk in zip(chunks, outcomes, strict=True):
+                    yield self._located(workspace, chunk.block, of_chunk)
+            begin = end
+
+    def _begin(self, workspace: Workspace) -> tuple[Coordinator, Pool]:
+        """Return the coordinator of a workspace, and workers that have learnt from no other one."""
+        if self._coordinator is None or self._coordinator.workspace is not workspace or self._pool is None:
+            self.close()
+            self._coordinator = Coordinator(workspace, PARTITIONS, self._schedule)
+            command = workspace.configuration.command(kept=True)
+            self._pool = InlinePool() if self._workers == 1 else ProcessPool(self._workers, command)
+        return self._coordinator, self._pool
+
+    @staticmethod
+    def _located(workspace: Workspace, block: Block, outcomes: Outcomes) -> tuple[Block, Outcomes]:
+        locate_outliers(block, outcomes, workspace.diagnostics)
+        return block, outcomes
+
+    def close(self) -> None:
+        """End the workers; the next call of `learn` starts others."""
+        if self._pool is not None:
+            self._pool.close()
+        self._pool = self._coordinator = None

@@ -1,0 +1,146 @@
+"""``PlannedRounds``: the parts of a log that several workers learn together, in a file beside the snapshot.
+
+Workers learn a part from a common state, so the model depends on where a part begins and ends. Parts are
+planned only while the learner is far behind, which depends on the clock. Each part is therefore written to
+the file before it is learnt, and a learner that starts again learns the same parts.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from onlineauto.engine.stream.validity import first_invalid_event
+from onlineauto.errors import InputError
+from onlineauto.formats.lines.diagnostics import Diagnostics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.features.block import Block
+    from onlineauto.service.log.segment_log import SegmentLog
+    from onlineauto.workspace.workspace import Workspace
+
+LEAST_BYTES: Final = 4 << 20
+"""Number of bytes of the log from which on workers learn what is not learnt yet."""
+MOST_BYTES: Final = 16 << 20
+"""Maximum number of bytes of the log in a part."""
+
+
+class Learners(Protocol):
+    """Workers that learn blocks together.
+
+    Attributes
+    ----------
+    alone : int
+        Number of decisions that are learnt before the first part.
+    plans : bool
+        Whether to plan further parts; False to learn only those that are planned.
+    """
+
+    alone: int
+    plans: bool
+
+    def learn(
+        self, workspace: Workspace, blocks: Sequence[Block], done: int
+    ) -> Iterator[tuple[Block, Outcomes]]:
+        """Learn blocks with a workspace that has learnt `done` events; yield all events with outcomes."""
+
+    def close(self) -> None:
+        """End the workers."""
+
+
+class Part(NamedTuple):
+    """The records of the log from the current position up to the first one at or behind `end`."""
+
+    end: int
+    together: bool
+
+
+ANY: Final = Part(1 << 63, False)
+
+
+class PlannedRounds:
+    """The planned parts of a log.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is created with the first part.
+    log : SegmentLog
+        The log.
+    learners : Learners
+        The workers.
+
+    Raises
+    ------
+    InputError
+        The file is damaged.
+    """
+
+    def __init__(self, path: Path, log: SegmentLog, learners: Learners) -> None:
+        self.learners, self._path, self._log = learners, path, log
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+        content = path.read_bytes() if path.exists() else b""
+        self._size = content.rfind(b"\n") + 1  # a part that was not written completely was not learnt
+        try:
+            for line in content[: self._size].splitlines():
+                begin, end = map(int, line.split())
+                if not (self._ends[-1] if self._ends else 0) <= begin < end:
+                    raise ValueError
+                self._begins.append(begin)
+                self._ends.append(end)
+        except ValueError:
+            raise InputError(
+                f"{path}:{len(self._ends) + 1}: a line has the begin and the end of a part of the log. "
+                "Restore the file from a backup; or remove it, and what the snapshot does not have is learnt "
+                "in other parts"
+            ) from None
+
+    def part_at(self, position: int, learnt: int) -> Part:
+        """Return the part that begins or continues at a position; plan one if the learner is far behind.
+
+        Raises
+        ------
+        OSError
+            The part cannot be written; it is not learnt.
+        """
+        at = bisect_right(self._begins, position)
+        if at and position < self._ends[at - 1]:
+            return Part(self._ends[at - 1], True)
+        if at < len(self._begins):
+            return Part(self._begins[at], False)
+        missing = self._log.durable - position
+        if not self.learners.plans or learnt < self.learners.alone or missing < LEAST_BYTES:
+            return ANY
+        end = position + min(missing, MOST_BYTES)
+        self._write(position, end)
+        return Part(end, True)
+
+    def _write(self, begin: int, end: int) -> None:
+        line = b"%d %d\n" % (begin, end)
+        file = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o666)
+        try:
+            os.ftruncate(file, self._size)
+            os.pwrite(file, line, self._size)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        self._size += len(line)
+        self._begins.append(begin)
+        self._ends.append(end)
+
+
+def valid_blocks(workspace: Workspace, lines: bytes) -> Iterator[Block]:
+    """Yield the events of lines as a workspace reads them, without those that cannot be learnt."""
+    for block in workspace.read(lines, diagnostics=Diagnostics()):
+        rest = block
+        while len(rest):
+            valid, _ = first_invalid_event(rest, workspace.kind)
+            if valid:
+                yield rest.head(valid)
+            rest = rest.tail(min(valid + 1, len(rest)))

@@ -1,0 +1,7 @@
+"""The Ray cluster of two nodes on which studies are tested."""
+
+from __future__ import annotations
+
+from tests.tune.on_ray.conftest import cluster, nodes
+
+__all__ = ["cluster", "nodes"]

@@ -1,0 +1,142 @@
+"""Several processes learn a long backlog together; a kill at any instant changes no bit."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.local import ProcessPool
+from onlineauto.cluster.partitions.rounds import Rounds
+from onlineauto.errors import InputError, OptionError
+from onlineauto.service.learning.learner import LogLearner
+from onlineauto.service.log.segment_log import SegmentLog
+from tests.service.traffic import CONFIGURATION, records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from onlineauto.service.learning.rounds import Learners
+
+DECISIONS = 2000
+SCHEDULE = Schedule(alone=200, head=8, shortest=64, longest=256, growth=8)
+
+
+@pytest.fixture(autouse=True)
+def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onlineauto.service.learning.rounds.LEAST_BYTES", 60_000)
+    monkeypatch.setattr("onlineauto.service.learning.rounds.MOST_BYTES", 120_000)
+    monkeypatch.setattr("onlineauto.service.learning.learner.MOST_RECORDS", 100)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[SegmentLog]:
+    log = SegmentLog(tmp_path / "log")
+    log.append([*records(DECISIONS)])
+    log.sync()
+    yield log
+    log.close()
+
+
+def learner_of(folder: Path, log: SegmentLog, learners: Learners | None) -> LogLearner:
+    folder.mkdir(exist_ok=True)
+    return LogLearner(folder, log, CONFIGURATION, learners=learners)
+
+
+def finished(learner: LogLearner) -> bytes:
+    """Learn all records, and return the model."""
+    while learner.step():
+        pass
+    assert learner.learnt == DECISIONS
+    file = io.BytesIO()
+    learner.workspace.save(file)
+    learner.close(snapshot=False)
+    return file.getvalue()
+
+
+def parts_of(folder: Path) -> list[list[int]]:
+    return [[*map(int, line.split())] for line in (folder / "rounds").read_text().splitlines()]
+
+
+def test_a_killed_learner_learns_the_same_parts_again(tmp_path: Path, log: SegmentLog) -> None:
+    whole = finished(learner_of(tmp_path / "whole", log, Rounds(1, schedule=SCHEDULE)))
+    planned = parts_of(tmp_path / "whole")
+    assert len(planned) > 3
+    assert all(end - begin <= 120_000 for begin, end in planned)
+    draw, folder = Random(3), tmp_path / "killed"
+    learner = learner_of(folder, log, Rounds(2, schedule=SCHEDULE))
+    for number in range(8):
+        learner.step()
+        if number % 3 == 1:
+            learner.snapshot()
+        if draw.random() < 0.5 or number == 5:
+            learner.close(snapshot=False)  # what was learnt since the snapshot is lost
+            if number == 5:
+                with (folder / "rounds").open("ab") as file:
+                    file.write(b"123 4")  # the line of a part that was not begun
+            learner = learner_of(folder, log, Rounds(1 + number % 2, schedule=SCHEDULE))
+    assert finished(learner) == whole
+    assert parts_of(folder) == planned
+
+
+def test_parts_are_not_planned_again_by_a_learner_that_is_not_far_behind(
+    tmp_path: Path, log: SegmentLog
+) -> None:
+    """The model of a learner that once was far behind, learnt again without a snapshot, record by record."""
+    folder = tmp_path / "loop"
+    expected = finished(learner_of(folder, log, Rounds(1, schedule=SCHEDULE)))
+    again = learner_of(folder, log, Rounds(1, plans=False, schedule=SCHEDULE))
+    assert finished(again) == expected
+    alone = learner_of(tmp_path / "alone", log, None)
+    other = learner_of(tmp_path / "other", log, Rounds(1, plans=False, schedule=SCHEDULE))
+    assert finished(alone) == finished(other) != expected
+
+
+def test_little_traffic_is_learnt_like_by_one_process(
+    tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onlineauto.service.learning.rounds.LEAST_BYTES", 1 << 30)
+    learner = learner_of(tmp_path / "loop", log, Rounds(2, schedule=SCHEDULE))
+    assert finished(learner) == finished(learner_of(tmp_path / "alone", log, None))
+    assert not (tmp_path / "loop" / "rounds").exists()
+
+
+def test_a_killed_process_is_replaced(
+    tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = finished(learner_of(tmp_path / "whole", log, Rounds(1, schedule=SCHEDULE)))
+    learn, killed = ProcessPool.learn, list[int]()
+
+    def kill_and_learn(self: ProcessPool, *arguments: object) -> object:
+        if self.pids and not killed:
+            killed.append(self.pids[0])
+            os.kill(killed[0], signal.SIGKILL)
+        return learn(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ProcessPool, "learn", kill_and_learn)
+    assert finished(learner_of(tmp_path / "killed", log, Rounds(2, schedule=SCHEDULE))) == whole
+    assert killed
+
+
+@pytest.mark.parametrize("content", [b"0 100\nx\n", b"100 100\n", b"0 100\n50 150\n"])
+def test_a_damaged_file_of_parts_is_located(tmp_path: Path, log: SegmentLog, content: bytes) -> None:
+    folder = tmp_path / "loop"
+    folder.mkdir()
+    (folder / "rounds").write_bytes(content)
+    with pytest.raises(InputError, match=rf"rounds:{len(content.splitlines())}: a line has the begin"):
+        learner_of(folder, log, Rounds(1))
+
+
+def test_models_that_cannot_be_learnt_together_are_rejected(tmp_path: Path) -> None:
+    from onlineauto.cli.serve import run
+
+    with pytest.raises(OptionError, match="--learners needs --automl"):
+        run([str(tmp_path), "--cb_explore_adf", "--learners", "2"])
+    with pytest.raises(OptionError, match="--learners is for the learner"):
+        run([str(tmp_path), "--cb_explore_adf", "--learners", "2", "--follow", "http://127.0.0.1:1"])
