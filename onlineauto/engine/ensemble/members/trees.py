@@ -85,7 +85,7 @@ def _take_row(inputs: Inputs, taken: Taken, row: TreeRow) -> None:
 def score_trees_of_costs(
     context: Context, stream: Stream, actions: Actions, part: Part, state: TreesState, scratch: TreesScratch
 ) -> None:
-    """Score the actions of an event; before the first fit, as in a model of an earlier version, there is no score."""
+    """Score the actions of an event; before the first fit, as in an older model, there is no score."""
     buffers, trees = context.buffers, state.trees
     k = trees.outputs[trees.tally[Grown.MODEL]]
     if k == 0:
