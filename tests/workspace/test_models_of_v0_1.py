@@ -60,7 +60,8 @@ def test_a_model_of_v0_1_predicts_as_it_did_and_learns_on(
         before = {who: value for who, value in figures["weights"].items() if value is not None}
         assert weights.keys() >= before.keys()
         if name == "lines":
-            assert weights == {who: value and pytest.approx(value, rel=1e-5) for who, value in before.items()}
+            unchanged = {who: value and pytest.approx(value, rel=1e-5) for who, value in before.items()}
+            assert weights == unchanged | {"trees": 0.0}  # a member of later versions
     assert workspace.weights.tobytes() == again.weights.tobytes()
 
 
