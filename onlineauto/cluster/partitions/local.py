@@ -53,6 +53,10 @@ _MOST_DEATHS = 8
 class Pool(Protocol):
     """Learns the chunks of a round."""
 
+    @property
+    def size(self) -> int:
+        """Number of workers outside this process that run."""
+
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
         """Return the ends of chunks that were learnt from the coordinator's next base."""
 
@@ -65,6 +69,8 @@ class Pool(Protocol):
 
 class InlinePool:
     """A single worker in this process."""
+
+    size = 0
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
@@ -160,6 +166,11 @@ class ProcessPool:
     def pids(self) -> list[int]:
         """Numbers of the processes."""
         return [each.pid for each in self._processes]
+
+    @property
+    def size(self) -> int:
+        """Number of processes that run."""
+        return len(self._processes)
 
     def resize(self, n: int) -> None:
         """Have `n` processes from the next round on."""
