@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from onlineauto import Run, Workspace
-from onlineauto.cluster import Cluster, ShardedLearner, StreamJob
+from onlineauto.cluster import Cluster, StreamJob
 from onlineauto.tune import Float, Study
 
 EVENTS = "".join(f"{i % 7 % 2} |user u{i % 7} |item i{i % 5}\n" for i in range(12_000)).encode()
@@ -21,9 +21,8 @@ def main(folder: Path) -> None:
     study = Study({"x": Float(0, 1)}, "fifo", "random", max_resource=1, max_trials=20)
     cluster.submit(study, trainable="operator:length_hint", name="rates")
 
-    # A stream in blocks of weights has workers and servers, and the same result whoever had how many.
-    learner = ShardedLearner(parts=4, part_events=32, quadratic=["ui"])
-    cluster.submit(StreamJob(learner, EVENTS), name="sharded")
+    # A stream in partitions has up to as many workers, and the same result however many it had.
+    cluster.submit(StreamJob(Workspace(live_configs=2), EVENTS, partitions=2, events=12_000), name="parts")
 
     # A learner with all its live configs takes one worker.
     run = Run(Workspace(quadratic=["ui"]), EVENTS)

@@ -113,7 +113,6 @@ CI = (
     "cli/test_models.py",
     "cli/test_pipes.py",
     "cli/test_warmup.py",
-    "cluster/elastic",
     "cluster/test_fitting.py",
     "cluster/test_learned.py",
     "engine/test_merging.py",

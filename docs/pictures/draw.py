@@ -115,7 +115,6 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     title = "How Python calls machine code"
     yield "abi", _flow(_ABI_BOXES, _ABI_ARROWS, "program", title=title, dark=dark)
     yield "cluster", _cluster(dark=dark)
-    yield "elastic", _elastic(dark=dark)
     yield "speed", _speed(dark=dark)
     yield "regret", _regret(dark=dark)
 
@@ -545,70 +544,6 @@ def _flow(
                     "patchA": boxes[start].get_bbox_patch(), "patchB": boxes[end].get_bbox_patch(),
                 },
             )  # fmt: skip
-    return picture
-
-
-_PHASES = (("steady", 2.2), ("fence", 1.0), ("move", 1.9), ("steady, next layout", 2.9))
-_TICKS = {
-    "server 1": (0.0, 0.8, 1.5, 2.3, 3.0, 3.9, 5.35, 6.0, 6.7, 7.4),
-    "server 2": (0.0, 0.7, 1.6, 2.2, 3.1, 4.3, 5.3, 6.1, 6.8, 7.3),
-    "server 3": (5.4, 6.05, 6.75, 7.35),
-}
-"""When each server of the picture is at its next version; the third one joins."""
-_CLOCK = 5
-
-
-def _elastic(*, dark: bool) -> Picture:
-    """Draw the versions of servers while one joins."""
-    picture = Picture(9, 2.8, title="A server joins in mid-stream", dark=dark)
-    with picture.drawing() as look:
-        axes = picture.figure.subplots()
-        axes.set_axis_off()
-        axes.set_xlim(-1.1, 8.2)
-        axes.set_ylim(-0.75, 3.1)
-        begin = 0.0
-        for number, (name, long) in enumerate(_PHASES):
-            if number % 2:
-                axes.axvspan(begin, begin + long, color=look.quiet, alpha=0.15, linewidth=0)
-            axes.text(
-                begin + long / 2,
-                2.85,
-                name,
-                ha="center",
-                va="center",
-                size=9,
-                color=look.ink,
-            )
-            begin += long
-        for row, (server, times) in enumerate(_TICKS.items()):
-            y, first = 2 - row, 0 if times[0] == 0 else _CLOCK + 1
-            axes.text(-0.3, y, server, ha="right", va="center", size=9, color=look.ink)
-            axes.plot([times[0], 8.0], [y, y], color=look.quiet, linewidth=1)
-            for version, at in enumerate(times, first):
-                after = version > _CLOCK
-                shown = version if not after else version - 1
-                axes.text(
-                    at, y, str(shown), ha="center", va="center", size=8,
-                    color=look.paper if after else look.ink,
-                    bbox={
-                        "boxstyle": "circle,pad=0.3", "edgecolor": look.quiet,
-                        "facecolor": look.champion if after else look.paper,
-                    },
-                )  # fmt: skip
-        for y in (2, 1):
-            start = _TICKS["server 1" if y == 2 else "server 2"][_CLOCK]
-            axes.annotate(
-                "", xy=(5.25, 0.12), xytext=(start + 0.1, y - 0.2),
-                arrowprops={"arrowstyle": "-|>", "color": look.champion, "linewidth": 1.1},
-            )  # fmt: skip
-        axes.text(
-            4.75,
-            -0.45,
-            "blocks, as they are at version 5",
-            ha="center",
-            size=9,
-            color=look.champion,
-        )
     return picture
 
 

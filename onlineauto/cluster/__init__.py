@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from onlineauto.cluster.cluster import Cluster
-from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
 from onlineauto.cluster.history import Head, History, Record
 from onlineauto.cluster.jobs import ClusterJob, Demand, RunJob, StreamJob, StudyJob
 from onlineauto.cluster.learned import Guarded, Learned
+from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.policies import (
     POLICIES,
     ClusterPolicy,
@@ -20,6 +20,7 @@ from onlineauto.cluster.policies import (
     Tetris,
     allocate,
 )
+from onlineauto.cluster.sharded_snapshot import load_sharded_snapshot
 from onlineauto.cluster.simulator import Simulated, simulate
 
 __all__ = [
@@ -35,19 +36,18 @@ __all__ = [
     "History",
     "Learned",
     "MarginalGain",
+    "PartitionedRun",
     "Record",
     "Row",
     "RunJob",
-    "ShardedLearner",
-    "ShardedRun",
     "Simulated",
     "Situation",
-    "Snapshot",
     "Speeds",
     "Srtf",
     "StreamJob",
     "StudyJob",
     "Tetris",
     "allocate",
+    "load_sharded_snapshot",
     "simulate",
 ]

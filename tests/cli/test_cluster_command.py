@@ -175,9 +175,11 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
         ("events = 500", "events = 'many'", "jobs.toml:17: events = 'many': give a whole number, 1 or more"),
         (
             "events = 500",
-            "sharded = {part = 1}",
-            "jobs.toml:17: sharded = .*: give true, or a table of blocks",
+            "partitions = 0",
+            "jobs.toml:17: partitions = 0: give a whole number, 1 or more",
         ),
+        ("events = 500", "partitions = 2", "jobs.toml:17: partitions needs --automl"),
+        ("events = 500", "sharded = true", "jobs.toml:17: sharded is unknown here; valid are"),
         ("cluster:loss", "cluster:lost", "jobs.toml:8: trainable = .*: the module .* has no 'lost'"),
         ("events = 500", "worker = 3", "jobs.toml:17: worker = 3: give names and amounts, as {CPU = 1}"),
         ("capacity = {CPU = 3}", "capacity = 3", "jobs.toml:2: capacity = 3: give names and amounts"),

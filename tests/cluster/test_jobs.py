@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import threading
 import time
-from contextlib import contextmanager
+from hashlib import sha256
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from datasets.generate import text
 from onlineauto import Run, Workspace
-from onlineauto.cluster import Cluster, RunJob, ShardedLearner, ShardedRun, StreamJob, StudyJob
-from onlineauto.cluster.elastic.learning.feed import TickFeed
+from onlineauto.cluster import Cluster, PartitionedRun, RunJob, StreamJob, StudyJob, load_sharded_snapshot
 from onlineauto.cluster.jobs import run_job
 from onlineauto.cluster.jobs.budget import expected_budget, used_resource
+from onlineauto.cluster.partitions.coordinator import Schedule
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import SCHEDULERS, Callback, Categorical, Float, Study
 from onlineauto.tune.schedulers.pbt import Pbt
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.run import load_run
 from tests.tune.workers import trainables
 from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from onlineauto.cluster.elastic import Snapshot
     from onlineauto.tune.workers.jobs import TrialJob
 
 
@@ -160,42 +163,86 @@ def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> N
     assert records[0].before == 0
 
 
-@contextmanager
-def held_streams() -> Iterator[None]:
-    """Hold sharded streams after some ticks, so that none ends before it is paused."""
-    parts_of, go_on = TickFeed.parts_of, threading.Event()
-
-    def later(feed: TickFeed, tick: int, rank: int, n: int) -> list[bytes] | None:
-        if tick >= 40:
-            go_on.wait(PATIENCE)
-        return parts_of(feed, tick, rank, n)
-
-    with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(TickFeed, "parts_of", later)
-        try:
-            yield
-        finally:
-            go_on.set()
+STREAM = text("planted", events=1100, seed=5)
+NO_OPTIONS = REGISTRY.from_keywords()
+SHORT = Schedule(alone=256, head=8, shortest=64, longest=64, growth=4)
 
 
-def test_a_sharded_stream_is_the_same_whoever_had_what(tmp_path: Path) -> None:
-    events = "".join(f"{i % 2} |a x{i % 7} y{i % 11}\n" for i in range(10_000)).encode()
-    learner = ShardedLearner(parts=4, part_events=16, warm_up=100, blocks=4)
-    job = StreamJob(learner, events)
-    with held_streams():
-        job.resize(2, 1)
-        until(lambda: job.progress()[0] > 500)
-        job.resize(0, 0)
-        until(lambda: job.resources_in_use == (0, 0))
+def searching() -> Workspace:
+    return Workspace(cb_explore_adf=True, live_configs=3, bit_precision=14)
+
+
+def stream_job(source: Any = STREAM, **options: Any) -> StreamJob:
+    return StreamJob(searching(), source, schedule=SHORT, **options)
+
+
+def model_of(workspace: Workspace) -> bytes:
+    file = io.BytesIO()
+    workspace.save(file)
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> bytes:
+    """The model of a run with one worker."""
+    with PartitionedRun(searching(), STREAM, schedule=SHORT) as run:
+        run.step()
+        return model_of(run.workspace)
+
+
+class Rounds:
+    """Stops jobs before a round, until they may go on; notes the workers of each round."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.may, self.workers, self.pools = threading.Semaphore(0), list[int](), list[str]()
+        self._learn = PartitionedRun.learn_round
+        rounds = self
+
+        def later(run: PartitionedRun) -> bool:
+            assert rounds.may.acquire(timeout=PATIENCE)
+            is_more = rounds._learn(run)
+            rounds.workers.append(run.pool.size)
+            return is_more
+
+        patch.setattr(PartitionedRun, "learn_round", later)
+
+    def let(self, n: int) -> None:
+        """Let jobs learn `n` more rounds, and wait until they have."""
+        before = len(self.workers)
+        self.may.release(n)
+        until(lambda: len(self.workers) >= before + n)
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rounds]:
+    rounds = Rounds(monkeypatch)
+    yield rounds
+    rounds.may.release(1000)
+
+
+@pytest.mark.ci
+def test_a_stream_is_the_same_whoever_had_what(rounds: Rounds, undisturbed: bytes) -> None:
+    job = stream_job()
+    assert job.progress() == (0, 1000)
+    assert job.demand.most_workers == 4
+    assert not job.demand.server
+    for workers in (1, 3, 2, 1):
+        job.resize(workers, 0)
+        rounds.let(2)
+    assert rounds.workers[:2] == [0, 0]  # one worker is in this process
+    assert {2, 3} <= {*rounds.workers}
     done = job.progress()[0]
-    assert job.progress()[0] == done < 10_000
-    cluster = Cluster(slot=0.3, capacity={"CPU": 4})
+    job.resize(0, 0)
+    rounds.may.release()  # the round that the job has begun to wait for
+    until(lambda: job.resources_in_use == (0, 0))
+    assert done <= job.progress()[0] < 1100
+    rounds.may.release(1000)
+    cluster = Cluster("fair", slot=0.2, capacity={"CPU": 2})
     cluster.submit(job, name="stream")
     cluster.run()
     [entry] = cluster.jobs
-    assert (entry.state, entry.error, entry.done) == ("done", "", 10_000)
-    alone = learner.fit(events)
-    assert job.workspace().predict("|a x3 y5") == alone.predict("|a x3 y5")
+    assert (entry.state, entry.error, entry.done) == ("done", "", 1100)
+    assert model_of(job.workspace) == undisturbed
     assert job.resources_in_use == (0, 0)
 
 
@@ -271,59 +318,87 @@ def test_how_many_workers_there_are_is_the_clusters_word() -> None:
         StudyJob(study, trainables.Counter, **options)
 
 
-def test_a_stream_that_is_paused_while_its_progress_is_asked_for_has_not_failed(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_stream_that_cannot_be_read_twice_waits_too(
+    rounds: Rounds, undisturbed: bytes, tmp_path: Path
 ) -> None:
-    job = StreamJob(ShardedLearner(parts=2, part_events=2, warm_up=2, blocks=2), b"1 |a x\n" * 20000)
-    with held_streams():
-        job.resize(1, 1)
-        until(lambda: job.progress()[0])
-        run, before = job._run, ShardedRun.progress
-        assert run is not None
-
-        def paused(self: ShardedRun) -> tuple[int, int]:
-            found = before(self)
-            job._run = None
-            self.stop()
-            return found
-
-        monkeypatch.setattr(ShardedRun, "progress", paused)
-        done, total = job.progress()
-    assert 0 < done < total
-    assert run.ended
-    job.stop()
+    events = tmp_path / "events"
+    events.write_bytes(STREAM)
+    with events.open("rb") as file:
+        job = stream_job(file)
+        job.resize(1, 0)
+        rounds.let(2)
+        job.resize(0, 0)
+        rounds.may.release()
+        until(lambda: job.resources_in_use == (0, 0))
+        done = job.progress()[0]
+        rounds.may.release(1000)
+        time.sleep(0.1)
+        assert 0 < job.progress()[0] == done < 1100
+        job.resize(1, 0)
+        until(lambda: job.progress() == (1100, 1100))
+    assert model_of(job.workspace) == undisturbed
 
 
-def test_a_stream_that_is_stopped_while_it_is_paused_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = StreamJob(ShardedLearner(parts=2, part_events=2, warm_up=2, blocks=2), b"1 |a x\n" * 400)
-    snapshot, stopping = ShardedRun.snapshot, threading.Thread(target=job.stop)
-
-    def stopped(self: ShardedRun, *given: Any) -> Snapshot:
-        stopping.start()
-        until(lambda: self.ended)
-        return snapshot(self, *given)
-
-    with held_streams():
-        job.resize(1, 1)
-        until(lambda: job.progress()[0])
-        with monkeypatch.context() as changed:
-            changed.setattr(ShardedRun, "snapshot", stopped)
-            job.resize(0, 0)
-            until(lambda: stopping.ident is not None)
-            stopping.join(PATIENCE)
+def test_a_stream_that_is_stopped_goes_on_from_its_model(
+    rounds: Rounds, undisturbed: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "model"
+    job = stream_job(model=path, save_every=100)
+    job.resize(1, 0)
+    rounds.let(3)
+    until(path.exists)
+    shutil.copy(path, tmp_path / "crashed")  # which is all that a crash leaves
+    stopping = threading.Thread(target=job.stop)
+    stopping.start()
+    rounds.may.release()
+    stopping.join(PATIENCE)
     assert job.resources_in_use == (0, 0)
-    job.resize(1, 1)
-    until(lambda: job.progress() == (400, 400))
-    job.stop()
+    assert load_run(path, NO_OPTIONS)[1]["position"]["events"] == job.progress()[0] < 1100
+    rounds.may.release(1000)
+    for begun in (path, tmp_path / "crashed"):
+        workspace, stored = load_run(begun, NO_OPTIONS)
+        again = StreamJob(workspace, STREAM, stored=stored, schedule=SHORT, model=begun)
+        assert 256 <= again.progress()[0] < 1100
+        again.resize(1, 0)
+        until(lambda job=again: job.progress() == (1100, 1100))  # type: ignore[misc]
+        assert model_of(Workspace.load(begun)) == undisturbed
+    workspace, stored = load_run(path, NO_OPTIONS)
+    over = StreamJob(workspace, STREAM, stored=stored, schedule=SHORT)
+    assert over.progress() == (1100, 1100)  # before it has any worker
+    over.resize(2, 0)
+    assert over.resources_in_use == (0, 0)
+
+
+def test_an_error_of_a_stream_is_the_error_of_its_job() -> None:
+    cluster = Cluster("fair", slot=0.1, capacity={"CPU": 2})
+    cluster.submit(StreamJob(searching(), "there is no such file"), name="missing")
+    cluster.run()
+    [entry] = cluster.jobs
+    assert entry.state == "failed"
+    assert "no such file" in entry.error
+
+
+@pytest.mark.parametrize(
+    ("workspace", "options", "message"),
+    [
+        (Workspace(), {}, "partitions needs --automl"),
+        (Workspace(live_configs=2), {"partitions": 0}, "partitions = 0: give 1 or more"),
+        (Workspace(live_configs=2), {"save_every": 0}, "save_every = 0: give 1 or more"),
+    ],
+)
+def test_a_stream_that_cannot_be_learnt_in_partitions_is_refused(
+    workspace: Workspace, options: dict[str, int], message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        StreamJob(workspace, STREAM, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.ci
-def test_a_cluster_that_was_stopped_is_run_again(tmp_path: Path) -> None:
+def test_a_cluster_that_was_stopped_is_run_again(undisturbed: bytes) -> None:
     events = b"1 |a x\n0 |a y\n" * 1500
-    learner = ShardedLearner(parts=2, part_events=8, warm_up=2, blocks=2)
     study = Study({"rate": Float(0, 1)}, "fifo", "random", max_resource=2, max_trials=3)
     cluster = Cluster("fair", slot=0.05, capacity={"CPU": 4})
-    stream = StreamJob(learner, events)
+    stream = stream_job()
     cluster.submit(Run(Workspace(), events), name="run")
     cluster.submit(stream, name="stream")
     cluster.submit(study, trainable="tests.tune.workers.trainables:Counter", name="study")
@@ -332,28 +407,23 @@ def test_a_cluster_that_was_stopped_is_run_again(tmp_path: Path) -> None:
     cluster.run(slots=20 * int(PATIENCE))
     assert [(each.name, each.state, each.done) for each in cluster.jobs] == [
         ("run", "done", 3000),
-        ("stream", "done", 3000),
+        ("stream", "done", 1100),
         ("study", "done", 6),
     ]
-    assert (stream.workspace().weights == learner.fit(events).weights).all()
+    assert model_of(stream.workspace) == undisturbed
 
 
-def test_a_stream_that_cannot_be_read_twice_does_not_wait(tmp_path: Path) -> None:
-    events = tmp_path / "events"
-    events.write_bytes(b"1 |a x\n0 |a y\n" * 400)
-    learner = ShardedLearner(parts=2, part_events=2, warm_up=2, blocks=2)
-    with events.open("rb") as file:
-        job = StreamJob(learner, file)
-        job.resize(1, 1)
-        until(lambda: job.progress()[0])
-        job.resize(0, 0)
-
-        def is_over() -> bool:
-            done, total = job.progress()
-            assert job.resources_in_use == (1, 1) or done == 800
-            return (done, total) == (800, 800)
-
-        until(is_over)
-        weights = job.workspace().weights
-        job.stop()
-    assert (weights == learner.fit(events).weights).all()
+def test_a_snapshot_of_a_sharded_learner_is_an_ordinary_model(tmp_path: Path) -> None:
+    path = Path(__file__).parent.parent / "data" / "sharded_snapshot.npz"
+    workspace = load_sharded_snapshot(path)
+    assert sha256(workspace.weights.tobytes()).hexdigest() == (
+        "8408b1902c89d6cb22ef61d657105b90d6b23b340f2c855fbb3a89a662860250"
+    )
+    ask = "shared |u u1\n|a politics n:2.5\n|a sports\n"
+    assert workspace.predict(ask) == pytest.approx([0.025, 0.975])
+    workspace.save(tmp_path / "model")
+    assert model_of(Workspace.load(tmp_path / "model")) == model_of(workspace)
+    (tmp_path / "torn").write_bytes(path.read_bytes()[:2000])
+    for bad in (tmp_path / "torn", tmp_path / "model"):
+        with pytest.raises(InputError, match="not a snapshot of a sharded learner"):
+            load_sharded_snapshot(bad)

@@ -96,7 +96,7 @@ def use_the_rest() -> None:
     drift = Drift()
     drift.alarms(np.ones(100))
     drift.restart()
-    for use in (warmup._use_blocks, warmup._use_columns, warmup._test_and_evaluate, warmup._learn_a_part):
+    for use in (warmup._use_blocks, warmup._use_columns, warmup._test_and_evaluate):
         use()
     Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(warmup._MANY_FEATURES + warmup._MANY_NAMES)
 

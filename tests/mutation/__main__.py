@@ -31,9 +31,6 @@ SECONDS = 600
 OUTCOMES = ("killed", "timed out", "survived", "not compiled")
 
 TESTS: dict[str, tuple[str, ...]] = {
-    "cluster/elastic/learning": tuple(
-        f"cluster/elastic/test_{name}.py" for name in ("cells", "combine_kernels")
-    ),
     "estimators/adaptive_window": ("estimators/test_adaptive_window_kernels.py",),
     "estimators/robust": tuple(
         f"estimators/test_{name}.py" for name in ("robust_kernels", "lazy_kernels", "settled_kernels")

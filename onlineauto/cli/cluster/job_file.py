@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cluster import Cluster, Learned, RunJob, ShardedLearner, StreamJob, StudyJob
+from onlineauto.cluster import Cluster, Learned, RunJob, StreamJob, StudyJob
 from onlineauto.cluster.named import make_policy
 from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreError
@@ -42,23 +42,22 @@ RUNS: Final = {"rounds", "checkpoint_every", "checkpoints", "most_workers"}
 """Keys of a job that are options of `Study.run`."""
 _ANY: Final = {"name", "kind", "worker"}
 _STUDY: Final = {"study", "space", "trainable", "retries", "lease", *OF_STUDY, *RUNS}
-_STREAM: Final = {"stream", "flags", "model", "sharded"}
-_ALONE: Final = {"events", "save_every"}
-_CUT: Final = {"parts", "part_events", "warm_up", "blocks"}
+_STREAM: Final = {"stream", "flags", "model", "partitions", "events", "save_every"}
 _TEXTS: Final = {
     *("name", "kind", "study", "trainable", "stream", "flags", "model", "checkpoints"),
     *("scheduler", "searcher", "mode", "policy", "backend", "address"),
 }
 _PATHS: Final = {"history", "learned"}
-_COUNTS: Final = {"events", "save_every", "rounds", "checkpoint_every", "most_workers", "places"}
-_TABLES: Final = {"worker": "{CPU = 1}", "server": "{CPU = 0.5}", "capacity": "{CPU = 8}"}
+_COUNTS: Final = {
+    *("events", "save_every", "partitions"),
+    *("rounds", "checkpoint_every", "most_workers", "places"),
+}
+_TABLES: Final = {"worker": "{CPU = 1}", "capacity": "{CPU = 8}"}
 
 
 def keys_of(job: Mapping[str, Any]) -> set[str]:
-    """Return the keys that a job may have: those of a study, of a stream, or of a sharded stream."""
-    if "stream" not in job:
-        return _ANY | _STUDY
-    return _ANY | _STREAM | ({"server"} if job.get("sharded") else _ALONE)
+    """Return the keys that a job may have: those of a study, or of a stream."""
+    return _ANY | (_STREAM if "stream" in job else _STUDY)
 
 
 def wrong_in(table: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -85,9 +84,6 @@ def _valid_values(key: str, value: Any) -> str:
         return f"names and amounts, as {_TABLES[key]}"
     if key == "space" and not isinstance(value, str | dict):
         return "the path of a file, or a table"
-    is_cut = isinstance(value, bool) or (isinstance(value, dict) and value.keys() <= _CUT)
-    if key == "sharded" and not is_cut:
-        return f"true, or a table of {', '.join(sorted(_CUT))}"
     return ""
 
 
@@ -165,7 +161,7 @@ class JobFile:
         """
         for number, described in enumerate(self._jobs, 1):
             if "stream" in described:
-                self._check_stream(described, number, is_remote=cluster.backend == "ray")
+                self._check_stream(described, number)
             try:
                 make_job = self._stream if "stream" in described else self._study
                 job = make_job(described)
@@ -183,17 +179,15 @@ class JobFile:
         return [f"{self._path}:{self._line(number, 'stream')}: {reason}" for number in lost]
 
     def save(self, cluster: Cluster) -> list[str]:
-        """Save the models of completed sharded streams; return a line for each model."""
+        """Return a line for each model that is saved."""
         lines = []
         for each in cluster.jobs:
             path = self._models.get(id(each.job))
             if path is None:
                 continue
             if each.state == "done":
-                if isinstance(each.job, StreamJob):
-                    each.job.workspace().save(path)
                 lines.append(f"the model of {each.name} is in {path}")
-            elif Path(path).exists() and isinstance(each.job, RunJob):
+            elif Path(path).exists() and isinstance(each.job, RunJob | StreamJob):
                 lines.append(f"{each.name} continues from {path}, where it is saved")
         return lines
 
@@ -232,23 +226,19 @@ class JobFile:
         """Return a stream, from its beginning or from its checkpoint."""
         with _name_key_in_errors("flags"):
             configuration = parse_given_options(job.get("flags", ""))
-        source = self._relative_path(job["stream"])
-        sharded = job.get("sharded", False)
-        options = {key: job[key] for key in ("worker", "server") if key in job}
-        if sharded:
-            with _name_key_in_errors("sharded"):
-                learner = ShardedLearner(configuration=configuration, **_shard_options(sharded))
-            return StreamJob(learner, source, **options)
-        options |= {key: job[key] for key in ("events", "save_every") if key in job}
-        if "model" not in job:
-            return RunJob(Run(Workspace(configuration=configuration), Path(source)), **options)
-        options["model"] = model = self._relative_path(job["model"])
-        return RunJob(_run_of(model, configuration, Path(source)), **options)
+        source = Path(self._relative_path(job["stream"]))
+        options = {key: job[key] for key in ("worker", "events", "save_every") if key in job}
+        if "model" in job:
+            options["model"] = self._relative_path(job["model"])
+        workspace, stored = _stored_run(options.get("model"), configuration)
+        if "partitions" in job:
+            return StreamJob(workspace, source, stored=stored, partitions=job["partitions"], **options)
+        return RunJob(Run(workspace, source, stored=stored), **options)
 
-    def _check_stream(self, job: Mapping[str, Any], number: int, *, is_remote: bool) -> None:
+    def _check_stream(self, job: Mapping[str, Any], number: int) -> None:
         """Reject a missing stream, and a model that cannot be written or belongs to another job."""
         stream, model = job["stream"], job.get("model")
-        if not (is_remote and job.get("sharded")) and not Path(self._relative_path(stream)).exists():
+        if not Path(self._relative_path(stream)).exists():
             self._refuse("stream", f"stream = {stream!r}: there is no such file", number)
         if model is None:
             return
@@ -342,22 +332,19 @@ def _check_trainable(name: str) -> None:
         raise OptionError(f"trainable = {name!r} cannot be imported: {reason}") from error
 
 
-def _shard_options(sharded: bool | dict[str, int]) -> dict[str, int]:
-    return sharded if isinstance(sharded, dict) else {}
-
-
-def _run_of(model: str, configuration: Configuration, source: Path) -> Run:
-    """Return a run, continued from its checkpoint or new."""
-    if not Path(model).exists():
-        return Run(Workspace(configuration=configuration), source)
+def _stored_run(
+    model: str | None, configuration: Configuration
+) -> tuple[Workspace, Mapping[str, Any] | None]:
+    """Return the workspace and the state of a run, from its checkpoint if there is one."""
+    if model is None or not Path(model).exists():
+        return Workspace(configuration=configuration), None
     try:
-        workspace, stored = load_run(model, configuration)
+        return load_run(model, configuration)
     except (InputError, OptionError) as error:
         raise InputError(
             f"model = {model!r} exists already, and this stream cannot continue from it: {error}; name "
             "another file, or remove it"
         ) from None
-    return Run(workspace, source, stored=stored)
 
 
 def _first_key_in(error: OnlineautoError, keys: Iterable[str]) -> str | None:

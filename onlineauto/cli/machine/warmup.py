@@ -14,8 +14,6 @@ import numpy as np
 
 from onlineauto.api.classifier import AutoMLClassifier
 from onlineauto.cli.compiling import show_compiling
-from onlineauto.cluster.elastic.learning.model_work import ModelWork
-from onlineauto.cluster.elastic.running.recipe import Cutting, Recipe
 from onlineauto.engine.ensemble.registry import MEMBERS
 from onlineauto.engine.search.drift import Drift
 from onlineauto.errors import CompilerError
@@ -115,7 +113,6 @@ def warm_up() -> None:
     _use_blocks()
     _use_columns()
     _test_and_evaluate()
-    _learn_a_part()
 
 
 def _use_blocks() -> None:
@@ -144,18 +141,6 @@ def _use_columns() -> None:
     rows = np.zeros(1, np.int64)
     table = EventTable(row=rows, end=1, good=np.ones(1, bool), context=[texts, numbers], context_row=rows)
     table.block(0, 1, encoder)
-
-
-def _learn_a_part() -> None:
-    """Learn the part of a worker of a sharded learner, and apply it to the block of a server."""
-    recipe = Recipe("--cb_explore_adf -b 8", _EVENT, Cutting(blocks=1))
-    shards = recipe.shards()
-    blocks = {block: shards.make(block) for block in shards.sizes}
-    work = ModelWork(recipe.workspace(), recipe.feed(0), shards.shift)
-    wanted = work.needed_keys(0, 0, 1) or {}
-    updates = work.compute(0, 0, 1, {block: blocks[block].read(keys) for block, keys in wanted.items()})
-    for block, update in updates.items():
-        blocks[block].apply([update])
 
 
 def _test_and_evaluate() -> None:

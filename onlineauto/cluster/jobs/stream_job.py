@@ -1,80 +1,115 @@
-"""``StreamJob``: a stream that a sharded learner learns with changing numbers of workers and servers."""
+"""``StreamJob``: a stream that is learnt in partitions with a changing number of workers."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cluster.jobs.job import Demand, check_demand, check_stopped
-from onlineauto.engine.stream.source import can_be_read_again
-from onlineauto.errors import OnlineautoError
+from onlineauto.cluster.partitions.run import PARTITIONS, PartitionedRun, check_partitioned
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.stream.position import Position
+from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
-    from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
-    from onlineauto.formats.sources.source import Source
+    from onlineauto.cluster.partitions.coordinator import Schedule
+    from onlineauto.engine.stream.source import Sources
     from onlineauto.workspace.workspace import Workspace
+
+_AHEAD: Final = 1000
+"""Number of events that are expected at least, until the end of the stream."""
 
 
 class StreamJob:
-    """Learns a stream with the workers and servers that the cluster allocates; they do not affect the result.
+    """Learns a stream in partitions, with the workers that the cluster allocates.
 
-    Without an allocation, the job takes a snapshot, ends all nodes, and later continues from the snapshot. A
-    stream that cannot be read twice, like a pipe or an open file, retains a worker and a server to its end.
+    The result does not depend on the workers. Their number changes between rounds. Without a worker, the job
+    ends all workers, and keeps the model and its place in the stream; so any source can wait.
+
+    With a `model`, the job survives a crash: the run is saved every `save_every` events, when it waits, when
+    it is stopped, and at its end. A job with the workspace and the `stored` state of that file continues
+    after the last save. If `partitions` and `schedule` are the same, so is the result.
 
     Parameters
     ----------
-    learner : ShardedLearner
-        The model.
-    source : path, bytes or binary file
-        The stream, as for `ShardedLearner.run`.
-    worker, server : mapping, optional
-        Resources of each: by default 1 CPU for a worker and 0.5 CPU for a server.
-    backend : str
-        ``local`` or ``ray``; by default the backend of the cluster.
+    workspace : Workspace
+        The workspace that learns. While the job works, only its thread may use it, except for predictions.
+    source : Sources
+        The stream, as for `Run`.
+    stored : mapping, optional
+        The state of another run, as for `Run`.
+    partitions : int
+        Number of chunks of a round, and maximum number of workers.
+    schedule : Schedule, optional
+        The lengths of rounds.
+    events : int, optional
+        Number of events of the stream; None if unknown, in which case more events are expected until the end.
+    worker : mapping, optional
+        Resources of a worker; 1 CPU by default.
+    backend : str, optional
+        ``local`` for processes or ``ray`` for actors; by default the backend of the cluster.
     kind : str
         Streams of one kind have about the same speed.
-    **options
-        Other options of `ShardedLearner.run`: ``margin``, ``snapshot_every``.
+    model : path, optional
+        The file for the run, which is replaced atomically.
+    save_every : int
+        Number of events between two saves, while the job works.
+
+    Attributes
+    ----------
+    workspace : Workspace
+        The model.
+
+    Raises
+    ------
+    OptionError
+        A number is not positive, or the workspace cannot be learnt in partitions.
     """
 
     def __init__(
         self,
-        learner: ShardedLearner,
-        source: Source,
+        workspace: Workspace,
+        source: Sources,
         *,
+        stored: Mapping[str, Any] | None = None,
+        partitions: int = PARTITIONS,
+        schedule: Schedule | None = None,
+        events: int | None = None,
         worker: Mapping[str, float] | None = None,
-        server: Mapping[str, float] | None = None,
         backend: str | None = None,
-        kind: str = "sharded-stream",
-        **options: Any,
+        kind: str = "partitioned-stream",
+        model: str | os.PathLike[str] | None = None,
+        save_every: int = 100_000,
     ) -> None:
-        cutting = learner.cutting
-        self.kind, self.backend = kind, backend
-        self.demand = check_demand(
-            Demand(worker or {"CPU": 1.0}, server or {"CPU": 0.5}, cutting.parts, cutting.blocks)
-        )
-        self._learner, self._source, self._options = learner, source, options
-        self._can_wait = can_be_read_again(source)
+        for name, value in (("partitions", partitions), ("save_every", save_every)):
+            if value < 1:
+                raise OptionError(f"{name} = {value}: give 1 or more")
+        check_partitioned(workspace.configuration, "partitions")
+        self.workspace, self.kind, self.backend = workspace, kind, backend
+        self.demand = check_demand(Demand(worker or {"CPU": 1.0}, most_workers=partitions))
+        self._source, self._stored = source, stored
+        self._partitions, self._schedule = partitions, schedule
+        self._events, self._model, self._save_every = events, model, save_every
         self._changed = threading.Condition()
-        self._requested = (0, 0)
-        self._applied = (0, 0)
-        self._run: ShardedRun | None = None
-        self._begin: Snapshot | None = None
-        self._known: tuple[float, float] = (0.0, 1.0)
+        self._requested = self._applied = 0
+        self._run: PartitionedRun | None = None
+        start = Position(**(stored or {}).get("position", {}))
+        self._learnt = self._saved = start.events
+        self._ended = start.passes >= workspace.configuration[RunOptions].passes
+        if self._ended:
+            self._learnt = int((stored or {}).get("progress", {}).get("example_number", 0))
         self._stops = False
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
 
     @property
     def resources_in_use(self) -> tuple[int, int]:
-        """The resources in use: the larger numbers of the current and of the requested layout."""
-        run, applied = self._run, self._applied
-        if run is None or run.ended:
-            return applied
-        workers, servers = run.layout
-        return max(workers, applied[0]), max(servers, applied[1])
+        """The workers that run or are to run, and no servers."""
+        run = self._run
+        return max(self._applied, 0 if run is None else run.pool.size), 0
 
     def progress(self) -> tuple[float, float]:
         """Return the number of learned events, and the total number as far as it is known.
@@ -86,97 +121,81 @@ class StreamJob:
         """
         if self._error is not None:
             raise self._error
-        run = self._run
-        if run is not None:
-            done, total = run.progress()
-            if run.ended and run is self._run and not self._stops:  # The run ended, and was not paused.
-                run.wait(0)  # wait() raises the exception that ended the run.
-                total = done
-            else:
-                total = max(total, done + 1)  # The length of a stream is unknown until its end.
-            self._known = float(done), float(total)
-        return self._known
+        ended, done = self._ended, self._learnt
+        return (done, done) if ended else (done, max(self._events or 0, done + _AHEAD))
 
     def resize(self, workers: int, servers: int) -> None:
-        """Continue soon with this number of workers and servers; with 0, keep a snapshot and wait."""
+        """Continue with this number of workers after the current round; with 0, wait."""
+        del servers
         with self._changed:
             if workers and self._stops:  # the cluster runs again after a stop
-                self._begin_again()
-            if not (workers and servers):
-                workers, servers = (1, 1) if any(self._applied) and not self._can_wait else (0, 0)
-            self._requested = workers, servers
-            if any(self._requested) and self._thread is None:
-                self._thread = threading.Thread(target=self._direct, name="onlineauto stream", daemon=True)
+                check_stopped(self._thread)
+                self._stops, self._thread = False, None
+            self._requested = 0 if self._ended else workers
+            if self._requested and self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="onlineauto stream", daemon=True)
                 self._thread.start()
             self._changed.notify()
 
     def stop(self) -> None:
-        """End all nodes at once."""
+        """End all workers after the current round."""
         with self._changed:
             self._stops = True
             self._changed.notify()
-        run = self._run  # A pause in the other thread may set self._run to None.
-        if run is not None:
-            run.stop()
         if self._thread is not None:
             self._thread.join(60)
-        if self._run is not None:
-            self._run.stop()  # The other thread may have begun another run before it ended.
-        self._applied = 0, 0
 
-    def _begin_again(self) -> None:
-        """Drop the stopped run; a new run begins at the last snapshot, if there is one."""
-        check_stopped(self._thread)
-        self._thread = None
-        if self._run is not None and not self._can_wait:
-            raise OnlineautoError("it was stopped, and its stream cannot be read a second time")
-        self._run, self._stops = None, False
-
-    def workspace(self) -> Workspace:
-        """Wait for the end of the stream, and return the model as an ordinary workspace."""
-        assert self._run is not None
-        return self._run.workspace()
-
-    def _direct(self) -> None:
-        """Apply each change of the requested numbers to the run."""
+    def _work(self) -> None:
+        """Learn round after round, and apply each change of the number of workers in between."""
         try:
-            while True:
+            while not self._stops and not self._ended:
                 with self._changed:
-                    self._changed.wait_for(lambda: self._stops or self._requested != self._applied)
-                    requested = self._requested
-                    if self._stops:
-                        return
-                    if any(requested):
-                        self._applied = requested
-                self._resize(*requested)
+                    workers = self._applied = self._requested
+                if workers:
+                    self._learn_round(workers)
+                else:
+                    self._rest()
+                    with self._changed:
+                        self._changed.wait_for(lambda: self._stops or self._requested)
+            self._rest()
         except BaseException as error:
-            if not self._stops:  # stop() itself makes the run raise an error
-                self._error = error
+            self._error = error
+            if self._run is not None:
+                self._run.close()
+        finally:
+            self._applied = 0
 
-    def _resize(self, workers: int, servers: int) -> None:
-        if workers and self._run is not None:
-            self._run.resize(workers, servers)
-        elif workers:
-            backend = self.backend or "local"
-            run = self._learner.run(
+    def _learn_round(self, workers: int) -> None:
+        if self._run is None:
+            self._run = PartitionedRun(
+                self.workspace,
                 self._source,
+                stored=self._stored,
                 workers=workers,
-                servers=servers,
-                backend=backend,
+                partitions=self._partitions,
+                schedule=self._schedule,
+                backend="ray" if self.backend == "ray" else "processes",
                 worker=self.demand.worker,
-                server=self.demand.server,
-                begin=self._begin,
-                **self._options,
             )
-            self._run = run.start()
-        elif self._run is not None:
-            self._pause(self._run)
-            self._applied = 0, 0
+        self._run.resize(workers)
+        is_more = self._run.learn_round()
+        self._learnt = self._run.progress.example_number
+        if not is_more:
+            self._run.rest()
+            self._save()  # before progress() says that the job is done
+            self._ended = True
+        elif self._learnt - self._saved >= self._save_every:
+            self._save()
 
-    def _pause(self, run: ShardedRun) -> None:
-        """Take a snapshot and end all nodes; a run that has ended is unchanged."""
-        self._begin = run.snapshot()
-        if not run.ended:
-            self._known = run.progress()
-            self._run = None
-            run.stop()
+    def _rest(self) -> None:
+        """End the workers, and save the run if it has learned more events since the last save."""
+        if self._run is not None:
+            self._run.rest()
+            if self._learnt != self._saved:
+                self._save()
+
+    def _save(self) -> None:
+        """Save the run if it has a file."""
+        if self._model is not None and self._run is not None:
+            self._run.checkpoint(self._model)
+        self._saved = self._learnt

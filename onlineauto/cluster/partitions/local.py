@@ -1,6 +1,6 @@
 """Workers as processes of this machine: messages are files in shared memory, pipes carry their names.
 
-A worker process runs this module. It exits when its pipe is closed, so it does not outlive its coordinator.
+A worker process runs `process`. It exits when its pipe is closed, so it does not outlive its coordinator.
 A process that dies is replaced, and its chunk is learnt again from the same base: an end is merged only when
 it is complete, and only once.
 """
@@ -22,19 +22,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from onlineauto.cluster.partitions.messages import (
-    base_of_tree,
     base_to_tree,
-    chunk_of_tree,
     chunk_to_tree,
     end_of_tree,
-    end_to_tree,
     pack,
     unpack,
 )
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.errors import InputError, OnlineautoError, OptionError
-from onlineauto.features.namespaces import Namespaces
-from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,12 +41,18 @@ if TYPE_CHECKING:
     from onlineauto.cluster.partitions.worker import End
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a new directory is made in it
+_WORKER = "onlineauto.cluster.partitions.process"
+"""The module of a worker process, which nothing imports, because Python runs it."""
 _MOST_DEATHS = 8
 """Number of deaths of workers after which a run gives up, unless chunks are learnt in between."""
 
 
 class Pool(Protocol):
     """Learns the chunks of a round."""
+
+    @property
+    def size(self) -> int:
+        """Number of workers outside this process that run."""
 
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
         """Return the ends of chunks that were learnt from the coordinator's next base."""
@@ -65,6 +66,8 @@ class Pool(Protocol):
 
 class InlinePool:
     """A single worker in this process."""
+
+    size = 0
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
@@ -90,8 +93,8 @@ class _Process:
 
     def __init__(self, folder: str, command: str) -> None:
         self.version, self.chunk = 0, -1
-        self._process = subprocess.Popen(  # noqa: S603 - this module
-            [sys.executable, "-m", __name__, folder, command],
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", _WORKER, folder, command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the coordinator, which ends its workers
@@ -160,6 +163,11 @@ class ProcessPool:
     def pids(self) -> list[int]:
         """Numbers of the processes."""
         return [each.pid for each in self._processes]
+
+    @property
+    def size(self) -> int:
+        """Number of processes that run."""
+        return len(self._processes)
 
     def resize(self, n: int) -> None:
         """Have `n` processes from the next round on."""
@@ -237,10 +245,10 @@ class ProcessPool:
         path = Path(self._folder, name)
         path.unlink(missing_ok=True)
         with path.open("xb", buffering=0) as file:
-            _write_all(file, tree)
+            write_all(file, tree)
 
     def _read(self, name: str) -> Any:
-        return _read(Path(self._folder, name))
+        return read_message(Path(self._folder, name))
 
     def close(self) -> None:
         """End the processes, and remove their messages."""
@@ -261,7 +269,7 @@ class ProcessPool:
         self.close()
 
 
-def _write_all(file: Any, tree: Any) -> None:
+def write_all(file: Any, tree: Any) -> None:
     """Write a packed tree to an unbuffered file."""
     for part in pack(tree):
         left = memoryview(part)
@@ -269,43 +277,7 @@ def _write_all(file: Any, tree: Any) -> None:
             left = left[file.write(left) :]
 
 
-def _read(path: Path) -> Any:
+def read_message(path: Path) -> Any:
     """Return the tree of a message, whose arrays are private views of the file."""
     with path.open("rb") as file:
         return unpack(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-
-
-def serve(folder: str, command: str) -> None:
-    """Learn the chunks that are named on standard input, until it ends."""
-    worker, namespaces = Worker(REGISTRY.parse(command)), Namespaces()
-    output = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # nothing else may write to the pipe
-    for line in sys.stdin.buffer:
-        task = msgspec.json.decode(line)
-        if task == "leave":
-            return
-        try:
-            if task["base"]:
-                worker.adopt(base_of_tree(_read(Path(folder, task["base"]))))
-            chunk = chunk_of_tree(_read(Path(folder, task["chunk"])), namespaces)
-            end = worker.learn(chunk.block, chunk.seed)
-            path = Path(folder, task["end"])
-            path.unlink(missing_ok=True)
-            with path.open("xb", buffering=0) as file:
-                _write_all(file, end_to_tree(end))
-            answer = {"end": task["end"]}
-        except FileNotFoundError:
-            if not os.path.exists(folder):  # noqa: PTH110 - another worker has removed it
-                return
-            raise
-        except OnlineautoError as error:
-            answer = {"error": str(error)}
-        try:
-            output.write(msgspec.json.encode(answer) + b"\n")
-        except BrokenPipeError:
-            break
-    shutil.rmtree(folder, ignore_errors=True)  # the coordinator was killed
-
-
-if __name__ == "__main__":
-    serve(*sys.argv[1:])

@@ -26,11 +26,12 @@ from onlineauto.cluster.partitions.messages import (
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.errors import InputError, OnlineautoError
 from onlineauto.features.namespaces import Namespaces
+from onlineauto.tune.workers.on_ray.actors import resource_options
 from onlineauto.tune.workers.on_ray.connection import imported_ray, ray_connection
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from onlineauto.cluster.partitions.coordinator import Coordinator
     from onlineauto.cluster.partitions.messages import Chunk
@@ -90,8 +91,8 @@ class RayPool:
     address : str, optional
         Address of the cluster, as for `ray.init`. None for the cluster to which this process is connected,
         that of RAY_ADDRESS, or that of this machine; if there is none, a cluster is started here.
-    cpus : float
-        Number of processors that an actor reserves.
+    needs : mapping, optional
+        Resources that an actor reserves; 1 CPU by default.
 
     Raises
     ------
@@ -101,13 +102,26 @@ class RayPool:
         No cluster answers.
     """
 
-    def __init__(self, n: int, command: str, *, address: str | None = None, cpus: float = 1.0) -> None:
+    def __init__(
+        self,
+        n: int,
+        command: str,
+        *,
+        address: str | None = None,
+        needs: Mapping[str, float] | None = None,
+    ) -> None:
         self._n, self._command, self._deaths = n, command, 0
         self._ray, self._connection = imported_ray(), ExitStack()
         self._connection.enter_context(ray_connection(address))
         # A call is never repeated by Ray itself: the actor that it restarts has no base.
-        self._remote = self._ray.remote(num_cpus=cpus, max_restarts=0, max_task_retries=0)(WorkerActor)
+        resources = resource_options({"CPU": 0.0, **(needs or {"CPU": 1.0})})
+        self._remote = self._ray.remote(max_restarts=0, max_task_retries=0, **resources)(WorkerActor)
         self.actors: list[_Actor] = []
+
+    @property
+    def size(self) -> int:
+        """Number of actors that run or start."""
+        return len(self.actors)
 
     def resize(self, n: int) -> None:
         """Have `n` actors from the next round on."""

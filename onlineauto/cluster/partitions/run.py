@@ -82,6 +82,8 @@ class PartitionedRun(Run):
     backend : {"processes", "ray"}
         What workers are: processes of this machine, or actors of the Ray cluster to which this process is
         connected, or that of RAY_ADDRESS.
+    worker : mapping, optional
+        Resources that an actor of Ray reserves; 1 CPU by default.
     """
 
     def __init__(
@@ -94,11 +96,12 @@ class PartitionedRun(Run):
         partitions: int = PARTITIONS,
         schedule: Schedule | None = None,
         backend: str = "processes",
+        worker: Mapping[str, float] | None = None,
     ) -> None:
         check_partitioned(workspace.configuration)
         super().__init__(workspace, source, stored=stored)
         self._coordinator = Coordinator(workspace, partitions, schedule)
-        self._backend = backend
+        self._backend, self._worker = backend, worker
         self.pool: Pool = self._pool_of(workers)
         self._blocks: Iterator[Block] | None = None
         self._left: list[Block] = []
@@ -112,7 +115,7 @@ class PartitionedRun(Run):
         if self._backend == "ray":
             from onlineauto.cluster.partitions.on_ray import RayPool
 
-            return RayPool(workers, command)
+            return RayPool(workers, command, needs=self._worker)
         return InlinePool() if workers == 1 else ProcessPool(workers, command)
 
     def resize(self, workers: int) -> None:
@@ -120,7 +123,7 @@ class PartitionedRun(Run):
         workers = min(workers, self._coordinator.partitions)
         if not isinstance(self.pool, InlinePool):
             self.pool.resize(workers)
-        elif workers > 1:
+        elif workers > 1 or self._backend == "ray":
             self.pool = self._pool_of(workers)
 
     @property
@@ -166,6 +169,11 @@ class PartitionedRun(Run):
         """End the workers."""
         self.pool.close()
 
+    def rest(self) -> None:
+        """End the workers; `resize` has others from the next round on."""
+        self.pool.close()
+        self.pool = InlinePool()
+
     def __enter__(self) -> Self:
         """Return this run."""
         return self
@@ -196,6 +204,18 @@ class PartitionedRun(Run):
             self._learn_round()
         self.count_passes()
         return self._ready.popleft() if self._ready else None
+
+    def learn_round(self) -> bool:
+        """Learn the rest of this round, or the next one; return False at the end of the stream.
+
+        Raises
+        ------
+        InputError
+            As for `Workspace.stream`; all events before are learnt and passed to the sinks.
+        """
+        is_more = self._next() is not None
+        self._ready.clear()
+        return is_more
 
     def _learn_round(self) -> None:
         """Learn a round, or raise the error that has ended the stream."""

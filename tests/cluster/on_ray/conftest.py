@@ -1,4 +1,4 @@
-"""The Ray cluster of two nodes on which studies are tested, for the cluster and the sharded learner too."""
+"""The Ray cluster of two nodes on which studies are tested, for the cluster too."""
 
 from __future__ import annotations
 

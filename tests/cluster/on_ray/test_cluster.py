@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from onlineauto.cluster import Cluster, ClusterPolicy, ShardedLearner, StreamJob
+from datasets.generate import text
+from onlineauto import Workspace
+from onlineauto.cluster import Cluster, ClusterPolicy, PartitionedRun, StreamJob
+from onlineauto.cluster.partitions.coordinator import Schedule
 from onlineauto.cluster.policies.actions import NEVER, scores
 from onlineauto.tune import Categorical, Float, Study
-from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, same
 from tests.tune.on_ray.trainables_on_ray import Placed, noted
 
 if TYPE_CHECKING:
@@ -39,8 +42,9 @@ def test_two_studies_share_the_nodes(nodes: Nodes, tmp_path: Path) -> None:
         assert sum(each.workers for each in history.records if each.slot == slot) <= 2
 
 
-SIZES = ((2, 2), (1, 1), (2, 1))
-"""Workers and servers that the policy gives, one after the other."""
+SIZES = (2, 1, 3)
+"""Workers that the policy gives, one after the other."""
+SHORT = Schedule(alone=256, head=8, shortest=64, longest=64, growth=4)
 
 
 class Steps(ClusterPolicy):
@@ -49,33 +53,39 @@ class Steps(ClusterPolicy):
     name = "steps"
 
     def __init__(self, job: StreamJob) -> None:
-        self._job, self._at = job, 0
+        self._job, self._at, self.learnt = job, 0, 0.0
 
     def score(self, situation: Situation) -> Floats:
-        workers, servers = SIZES[self._at]
-        both = np.where((situation.workers < workers) & (situation.servers < servers), 2.0, NEVER)
-        worker = np.where(situation.workers < workers, 1.0, NEVER)
-        return scores(worker, np.full_like(worker, NEVER), both)
+        worker = np.where(situation.workers < SIZES[self._at], 1.0, NEVER)
+        never = np.full_like(worker, NEVER)
+        return scores(worker, never, never)
 
     def observe(self, records: Sequence[Record]) -> None:
-        run = self._job._run
-        is_in_force = run is not None and run.layout == SIZES[self._at] and records[-1].done > 0
-        self._at = min(self._at + is_in_force, len(SIZES) - 1)
+        done = records[-1].done
+        is_in_force = self._job.resources_in_use[0] == SIZES[self._at] and done > max(self.learnt, 256)
+        if is_in_force and self._at + 1 < len(SIZES):
+            self._at, self.learnt = self._at + 1, done
 
 
-def test_a_sharded_stream_is_resized_by_the_policy_and_learns_the_same(nodes: Nodes, tmp_path: Path) -> None:
-    events = tmp_path / "events.txt"  # each worker reads it by itself
-    events.write_bytes(BANDIT * 40)
-    learner = ShardedLearner(**FINE, **EXPLORING)
-    job = StreamJob(learner, events, worker={"CPU": 0.3}, server={"CPU": 0.2})
+def test_a_stream_is_resized_by_the_policy_and_learns_the_same(nodes: Nodes, tmp_path: Path) -> None:
+    def searching() -> Workspace:
+        return Workspace(cb_explore_adf=True, live_configs=3, bit_precision=14)
+
+    events = text("planted", events=8000, seed=5)
+    job = StreamJob(searching(), events, schedule=SHORT, worker={"CPU": 0.3})
     cluster = Cluster(Steps(job), slot=0.5, backend="ray", history=tmp_path / "history.jsonl")
     cluster.submit(job, name="stream")
     cluster.run()
     [entry] = cluster.jobs
-    assert (entry.state, entry.error, entry.done) == ("done", "", 40 * 900)
-    run = job._run
-    assert run is not None
-    assert tuple(dict.fromkeys((each.workers, each.servers) for each in run.changes)) == SIZES
-    given = {(each.workers, each.servers) for each in cluster.history().records}
-    assert given >= {*SIZES}
-    assert same(run.snapshot(), learner.run(events).wait().snapshot())
+    assert (entry.state, entry.error, entry.done) == ("done", "", 8000)
+    given = [each.workers for each in cluster.history().records]
+    assert [size for size in dict.fromkeys(given) if size] == [*SIZES]
+    with PartitionedRun(searching(), events, schedule=SHORT) as run:
+        run.step()
+        assert model_of(job.workspace) == model_of(run.workspace)
+
+
+def model_of(workspace: Workspace) -> bytes:
+    file = io.BytesIO()
+    workspace.save(file)
+    return file.getvalue()

@@ -57,7 +57,7 @@ class Actor:
         self._ray = ray
         self._group = None
         self._is_killed = False
-        options: dict[str, Any] = _resource_options(dict(bundles[0]))
+        options: dict[str, Any] = resource_options(dict(bundles[0]))
         if len(bundles) > 1:
             from ray.util.placement_group import placement_group
             from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -217,7 +217,7 @@ class Actors:
                 _LOG.warning("no node of this Ray cluster has %s; trials wait for one", dict(needs))
 
 
-def _resource_options(needs: dict[str, float]) -> dict[str, Any]:
+def resource_options(needs: dict[str, float]) -> dict[str, Any]:
     """Return the resources of an actor as options of `ray.remote`."""
     options: dict[str, Any] = {"num_cpus": needs.pop("CPU")}
     if "GPU" in needs:

@@ -71,7 +71,7 @@ def learnt(
     run, ids, rounds = PartitionedRun(workspace, STREAM, schedule=SHORT), Ids(), [0]
     run.sinks.append(ids)
     if cpus is not None:
-        run.pool = RayPool(2, workspace.configuration.command(kept=True), cpus=cpus)
+        run.pool = RayPool(2, workspace.configuration.command(kept=True), needs={"CPU": cpus})
     with run:
         if before_round is not None:
             learn = run.pool.learn
