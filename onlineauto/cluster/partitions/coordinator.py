@@ -11,9 +11,11 @@ which chunk, or how often.
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import merge_round
@@ -39,6 +41,12 @@ if TYPE_CHECKING:
 
 _LOADED = 1
 """Version of the model with which a run begins; no worker has it, because 0 is a new model."""
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return what limits the threads of the library for linear algebra."""
+    return ThreadpoolController()
 
 
 class Schedule(NamedTuple):
@@ -126,7 +134,8 @@ class Coordinator:
         workspace = self.workspace
         before = workspace.searching.live_configs.arrays.tally[Tally.LEARNT]
         learnt = [int(end.state.dense["live.tally"][Tally.LEARNT] - before) for end in ends]
-        merge_round(workspace, ends, learnt)
+        with _blas().limit(limits=1, user_api="blas"):  # the bits depend on the number of its threads
+            merge_round(workspace, ends, learnt)
         n_events = sum(len(chunk.block) for chunk in chunks)
         workspace.searching.adopt([end.found for end in ends], n_events)
         simple = workspace.learner.task.shape == Shape.SIMPLE

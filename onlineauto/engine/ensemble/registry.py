@@ -42,7 +42,7 @@ _MEMBERS = {
     ),
     "baseline": Entry("the cost of a context whatever the action, and what each action adds"),
     "ridge": Entry("strongly regularised least squares on features, for rare or noisy rewards"),
-    "trees": Entry("boosted trees of numbers and words, fitted again as events double"),
+    "trees": Entry("boosted trees of numbers and words, fitted again as events double, later every 16,384"),
 }
 
 MEMBERS: Mapping[str, Entry] = MappingProxyType(_MEMBERS)

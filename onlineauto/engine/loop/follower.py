@@ -160,6 +160,7 @@ class Follower:
                     due = at + _events_to_stop(live)
                 events = max(min(2 * events, (due - at) // 2, _MOST), _LEAST)
         finally:
+            self._jobs.put(cursor.item(event_of))  # also what an interrupt has left
             self._jobs.put(_CAUGHT_UP)
             error = self._done.get()
         if error is not None:
@@ -249,8 +250,9 @@ class Follower:
     def _start(self) -> None:
         """Start the thread unless it runs."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="onlineauto-ensemble", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="onlineauto-ensemble", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def _work(self) -> None:
         """Follow the live configs, from one event to the next that they have reached."""

@@ -92,9 +92,8 @@ class TopicSource:
     refresh : float
         Seconds after which the number of partitions is asked for again.
     patience : float, optional
-        If the messages that the topics had at the beginning are taken, and further ones were waited for
-        during this number of seconds since the last block without events, yield one: a sign that whoever
-        collects events should learn those that it has. None to yield none.
+        Once the messages that the topics had at the start are taken: after this many seconds of waiting in
+        total, yield a block without events. It tells the reader to learn what it has collected. None: never.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Trees: boosted trees of the costs of actions, fitted again after 512, 1,024, 2,048 and so on events.
+"""Trees: boosted trees of the costs of actions, fitted again as events double, later every 16,384 events.
 
 The columns are the numbers of the context as they are, and its words. All actions share the tests of a tree,
 and each has a value in each leaf. A fit takes the last 8,192 events, and grows one tree an event, so that no
