@@ -61,7 +61,7 @@ class Steps(ClusterPolicy):
         return scores(worker, never, never)
 
     def observe(self, records: Sequence[Record]) -> None:
-        done = records[-1].done
+        done = records[-1].done if records else 0.0
         is_in_force = self._job.resources_in_use[0] == SIZES[self._at] and done > max(self.learnt, 256)
         if is_in_force and self._at + 1 < len(SIZES):
             self._at, self.learnt = self._at + 1, done
