@@ -26,7 +26,7 @@ from onlineauto.cli.hints import no_events_error
 from onlineauto.cli.report import RunReport
 from onlineauto.cli.saving import MODEL_FILES, Saving, open_workspace
 from onlineauto.cli.showing import Showing
-from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions, PartitionOptions, RunOptions
 from onlineauto.engine.report.predictions import STDOUT
 from onlineauto.engine.stream.source import event_rules
 from onlineauto.errors import InputError, OptionError
@@ -131,7 +131,7 @@ def _open_run(workspace: Workspace, source: Sources, stored: State, files: ExitS
     OptionError
         If an option cannot be combined with ``--workers``.
     """
-    options = workspace.configuration[RunOptions]
+    options = workspace.configuration[PartitionOptions]
     if options.workers is None:
         return Run(workspace, source, stored=stored, every=workspace.configuration[ModelOptions].save_every)
     from onlineauto.cluster.partitions.run import PartitionedRun

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.cli.help import Page, help_text
-from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions, PartitionOptions, RunOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry, option, options_of
@@ -125,7 +125,7 @@ def run(argv: Sequence[str]) -> int:
     if configuration[ModelOptions].final_regressor is not None:
         supplied = {"resume": True, "save_every": _SAVE_EVERY} | supplied
     with _source(addresses[0], options) as source:
-        source.patience = None if configuration[RunOptions].workers is None else _PATIENCE
+        source.patience = None if configuration[PartitionOptions].workers is None else _PATIENCE
         code = learn(LEARNING.from_keywords(**supplied), source)
         if not output.quiet:
             _print_join(source)

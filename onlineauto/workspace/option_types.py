@@ -233,11 +233,13 @@ class Options(LearnerOptions, total=False):
     cache: bool | None
     cache_file: Word | None
     kill_cache: bool | None
+    seed: int | None
+    random_seed: int | None
+
+    # Several processes
     workers: int | None
     partitions: int | None
     backend: Word | None
-    seed: int | None
-    random_seed: int | None
 
     # Features
     hash_bits: int | None

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from onlineauto.engine.options.registry import PartitionOptions
 from onlineauto.options import Registry, option
 from onlineauto.tune.live.live_learner import MISSED
 from onlineauto.tune.schedulers import SCHEDULERS
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.workers.running import EXECUTORS
-from onlineauto.workspace.options import REGISTRY as LEARNERS
+from onlineauto.workspace.options import REGISTRY as OF_MODELS
 
 __all__ = ["LEARNERS", "OWN", "REGISTRY", "FunctionOptions", "StreamOptions", "TuneOptions"]
 
@@ -133,5 +134,7 @@ class FunctionOptions:
 
 OWN: Final = (TuneOptions, StreamOptions, FunctionOptions)
 """The options of this verb only."""
+LEARNERS: Final = Registry([group for group in OF_MODELS.groups if group is not PartitionOptions])
+"""The options of the models that are tuned; a trial is learnt by one process."""
 REGISTRY: Final = Registry((*OWN, *LEARNERS.groups))
 """The flags of this verb: its options, and those of learners."""

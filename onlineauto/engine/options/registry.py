@@ -34,6 +34,7 @@ __all__ = [
     "InspectOptions",
     "ModelOptions",
     "OutputOptions",
+    "PartitionOptions",
     "RunOptions",
     "refuse_command_line",
 ]
@@ -97,6 +98,23 @@ class RunOptions:
         maximum=3,
         metavar="N",
     )
+    random_seed: int = option(
+        0,
+        "Seed of everything random.",
+        minimum=0,
+        maximum=2**64 - 1,
+        metavar="SEED",
+        keep=True,
+        keyword="seed",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionOptions:
+    """Several processes that learn one model."""
+
+    title: ClassVar[str] = "Several processes"
+
     workers: int | None = option(
         None,
         "Learn with this many processes: each round of events is cut into partitions, learnt by workers and "
@@ -122,15 +140,6 @@ class RunOptions:
         vw=False,
         choices=("processes", "ray"),
         needs=("workers",),
-    )
-    random_seed: int = option(
-        0,
-        "Seed of everything random.",
-        minimum=0,
-        maximum=2**64 - 1,
-        metavar="SEED",
-        keep=True,
-        keyword="seed",
     )
 
 
@@ -182,6 +191,7 @@ GROUPS: Final = (
     ModelOptions,
     InspectOptions,
     RunOptions,
+    PartitionOptions,
     FeatureOptions,
     UpdateOptions,
     LossOptions,
