@@ -65,6 +65,7 @@ class WorkerActor:
             if base:
                 self._worker.adopt(base_of_tree(_unpacked(base)))
             block, seed = chunk_of_tree(_unpacked(chunk), self._namespaces)
+            self._namespaces = block.namespaces
             return _packed(end_to_tree(self._worker.learn(block, seed)))
         except OnlineautoError as error:
             return _packed({"error": str(error)})

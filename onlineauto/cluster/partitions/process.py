@@ -30,6 +30,7 @@ def serve(folder: str, command: str) -> None:
             if task["base"]:
                 worker.adopt(base_of_tree(read_message(Path(folder, task["base"]))))
             chunk = chunk_of_tree(read_message(Path(folder, task["chunk"])), namespaces)
+            namespaces = chunk.block.namespaces
             end = worker.learn(chunk.block, chunk.seed)
             path = Path(folder, task["end"])
             path.unlink(missing_ok=True)
