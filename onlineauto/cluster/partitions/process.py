@@ -37,12 +37,12 @@ def serve(folder: str, command: str) -> None:
             with path.open("xb", buffering=0) as file:
                 write_all(file, end_to_tree(end))
             answer = {"end": task["end"]}
-        except FileNotFoundError:
-            if not os.path.exists(folder):  # noqa: PTH110 - another worker has removed it
-                return
-            raise
         except OnlineautoError as error:
             answer = {"error": str(error)}
+        except OSError as error:  # such as a full disk
+            if not os.path.exists(folder):  # noqa: PTH110 - another worker has removed it
+                return
+            answer = {"failed": str(error)}
         try:
             output.write(msgspec.json.encode(answer) + b"\n")
         except BrokenPipeError:
