@@ -8,6 +8,7 @@
   + OutputError        a file that cannot be written; also an OSError
   + PackageError       a package that is not installed; also a ModuleNotFoundError
   + CompilerError      machine code is missing, and cannot be compiled
+  + WorkersError       workers have died again and again; also an OSError, so a later attempt may succeed
   + StoreError         the store of a study is damaged, of a later version, or not a store
     - UnreachableError no server answers, or the file is locked; a later attempt may succeed
 """
@@ -25,6 +26,7 @@ __all__ = [
     "ParseError",
     "StoreError",
     "UnreachableError",
+    "WorkersError",
     "install_hint",
     "kind_of",
     "short_repr",
@@ -112,6 +114,10 @@ class ParseError(InputError):
         super().__init__(message)
         self.line = line
         self.column = column
+
+
+class WorkersError(OnlineautoError, OSError):
+    """Workers have died again and again, or had no memory or disk; a later attempt may succeed."""
 
 
 class StoreError(OnlineautoError):

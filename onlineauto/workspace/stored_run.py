@@ -51,6 +51,8 @@ def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
         if not position["held_out"].is_none():
             run["position"]["held_out"] = held_out = position["held_out"].convert(_Counts)
             Holdout(configuration[RunOptions]).recount(held_out)
+    if "rest_of_round" in stored:
+        run["rest_of_round"] = stored["rest_of_round"].count()
     if "progress" in stored:
         run["progress"] = stored["progress"].convert(_Counts)
         ProgressTable(configuration, kind=kind).recount(run["progress"])

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.cluster.partitions.coordinator import Schedule
-from onlineauto.cluster.partitions.local import ProcessPool
+from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
 from onlineauto.cluster.partitions.rounds import Rounds
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError, OptionError, WorkersError
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.segment_log import SegmentLog
 from tests.service.traffic import CONFIGURATION, records
@@ -122,6 +122,28 @@ def test_a_killed_process_is_replaced(
     monkeypatch.setattr(ProcessPool, "learn", kill_and_learn)
     assert finished(learner_of(tmp_path / "killed", log, Rounds(2, schedule=SCHEDULE))) == whole
     assert killed
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_workers_that_fail_are_tried_again_and_no_decision_is_learnt_alone(
+    tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    whole = finished(learner_of(tmp_path / "whole", log, Rounds(1, schedule=SCHEDULE)))
+    learn, calls = InlinePool.learn, iter(range(1000))
+
+    def fail_once(self: InlinePool, *arguments: object) -> object:
+        if next(calls) == number:
+            raise WorkersError("workers have died 9 times in a row")
+        return learn(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(InlinePool, "learn", fail_once)
+    learner = learner_of(tmp_path / "failed", log, Rounds(1, schedule=SCHEDULE))
+    with pytest.raises(WorkersError, match="9 times"):
+        finished(learner)
+    assert finished(learner) == whole
+    assert learner.faulty == learner.skipped == 0
+    assert next(calls) > number + 1
+    assert parts_of(tmp_path / "failed") == parts_of(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("content", [b"0 100\nx\n", b"100 100\n", b"0 100\n50 150\n"])

@@ -63,6 +63,16 @@ def take_events(blocks: Sequence[Block], begin: int, end: int) -> Block:
     return join_blocks(parts)
 
 
+def events_after(blocks: Sequence[Block], n: int) -> list[Block]:
+    """Return consecutive blocks without their first `n` events, over the same records."""
+    after = []
+    for block in blocks:
+        if n < len(block):
+            after.append(block.tail(n))
+        n = max(n - len(block), 0)
+    return after
+
+
 def _ends(starts: Any) -> tuple[int, int]:
     return int(starts[0]), int(starts[-1])
 

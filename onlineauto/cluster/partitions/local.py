@@ -29,7 +29,7 @@ from onlineauto.cluster.partitions.messages import (
     unpack,
 )
 from onlineauto.cluster.partitions.worker import Worker
-from onlineauto.errors import InputError, OnlineautoError, OptionError
+from onlineauto.errors import InputError, OptionError, WorkersError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from onlineauto.cluster.partitions.worker import End
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a new directory is made in it
+_LEAST_FREE = 1 << 30
+"""Free bytes of shared memory without which messages are files in the directory for temporary files."""
 _WORKER = "onlineauto.cluster.partitions.process"
 """The module of a worker process, which nothing imports, because Python runs it."""
 _MOST_DEATHS = 8
@@ -75,11 +77,13 @@ class InlinePool:
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
         """Return the ends of chunks that were learnt from the coordinator's next base."""
         base = coordinator.next_base()
-        if self._worker is None:
-            self._worker = Worker(coordinator.workspace.configuration)
-            base = coordinator.full_base()
-        self._worker.adopt(base)
-        return [self._worker.learn(chunk.block, chunk.seed) for chunk in chunks]
+        worker, self._worker = self._worker, None  # an error leaves no worker
+        if worker is None or worker.version != base.since:
+            worker, base = Worker(coordinator.workspace.configuration), coordinator.full_base()
+        worker.adopt(base)
+        ends = [worker.learn(chunk.block, chunk.seed) for chunk in chunks]
+        self._worker = worker
+        return ends
 
     def resize(self, n: int) -> None:
         """Do nothing: `PartitionedRun.resize` takes another pool."""
@@ -113,7 +117,7 @@ class _Process:
         try:
             self._input.write(msgspec.json.encode(message) + b"\n")
             self._input.flush()
-        except OSError:
+        except (OSError, ValueError):  # it has died, or was ended
             return False
         return True
 
@@ -123,7 +127,7 @@ class _Process:
         return msgspec.json.decode(line) if line.endswith(b"\n") else None
 
     def end(self) -> str:
-        """End the process, and return how it has ended."""
+        """End the process, unless it has ended, and return how it has ended."""
         self.send("leave")
         with suppress(OSError):
             self._input.close()
@@ -178,12 +182,20 @@ class ProcessPool:
 
         Raises
         ------
-        OnlineautoError
-            Workers die again and again, or a worker reports an error.
+        WorkersError
+            Workers die again and again, or a worker has no memory or disk.
+        InputError
+            An event cannot be learnt.
         """
+        try:
+            return self._learn(coordinator, chunks)
+        except BaseException:
+            self.close()  # no worker may answer later; the next call starts others
+            raise
+
+    def _learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
         if not self._folder:  # a coordinator that is killed before it has workers leaves no folder
-            shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
-            self._folder = tempfile.mkdtemp(prefix="onlineauto-", dir=shared)
+            self._folder = new_folder()
         while len(self._processes) > self._n:
             self._processes.pop().end()
         while len(self._processes) < self._n:
@@ -219,6 +231,8 @@ class ProcessPool:
                     if answer is None:
                         idle.append(self._replace(process, waiting))
                         continue
+                    if "failed" in answer:
+                        raise WorkersError(f"a worker cannot read or write its messages: {answer['failed']}")
                     if "error" in answer:
                         raise InputError(answer["error"])
                     paths[process.chunk], process.chunk = answer["end"], -1
@@ -232,7 +246,7 @@ class ProcessPool:
         how = process.end()
         self._deaths += 1
         if self._deaths > _MOST_DEATHS:
-            raise OnlineautoError(
+            raise WorkersError(
                 f"workers have died {self._deaths} times in a row; the last one was {how}. Messages of the "
                 "processes are on standard error"
             )
@@ -252,11 +266,14 @@ class ProcessPool:
 
     def close(self) -> None:
         """End the processes, and remove their messages."""
-        while self._processes:
-            self._processes.pop().end()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = ""
+        try:
+            while self._processes:
+                self._processes.pop().end()
+        finally:
+            if self._folder:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = ""
+            self._deaths = 0
 
     def __enter__(self) -> Self:
         """Return this pool."""
@@ -267,6 +284,42 @@ class ProcessPool:
     ) -> None:
         """End the processes."""
         self.close()
+
+
+def new_folder() -> str:
+    """Return a new folder for messages; folders of this user's processes that were killed are removed.
+
+    It is in shared memory, unless little of that is free: containers often have 64 MB.
+    """
+    prefix = f"onlineauto-{_pid_space()}-"
+    parents = [Path(tempfile.gettempdir())]
+    if os.access(_SHARED_MEMORY, os.W_OK):
+        parents.append(_SHARED_MEMORY)
+    for parent in parents:
+        for path in parent.glob(f"{prefix}*-*"):
+            with suppress(OSError, ValueError):
+                pid = int(path.name.removeprefix(prefix).split("-")[0])
+                if path.lstat().st_uid == os.getuid() and not _is_alive(pid):
+                    shutil.rmtree(path, ignore_errors=True)
+    is_shared = len(parents) > 1 and shutil.disk_usage(_SHARED_MEMORY).free >= _LEAST_FREE
+    return tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parents[is_shared])
+
+
+def _pid_space() -> int:
+    """Return what tells containers apart that share memory, but not numbers of processes; 0 if unknown."""
+    with suppress(OSError):
+        return os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - not a file
+    return 0
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # of another user
+        return True
+    return True
 
 
 def write_all(file: Any, tree: Any) -> None:

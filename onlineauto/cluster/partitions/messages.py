@@ -12,6 +12,7 @@ from onlineauto.cluster.partitions.worker import Base, End
 from onlineauto.engine.records.loop import ROW
 from onlineauto.engine.search.deferred import Control, Found
 from onlineauto.features.block import Block
+from onlineauto.features.namespaces import Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics, ProblemCode
 from onlineauto.learners.gradient_kernels import SETTINGS
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
-
-    from onlineauto.features.namespaces import Namespaces
 
 _RECORDS = {"ROW": ROW, "COST": COST, "FEATURE": FEATURE, "LINE": LINE, "SPAN": SPAN, "SETTINGS": SETTINGS}
 _ALIGNMENT = 64
@@ -131,14 +130,22 @@ def chunk_to_tree(chunk: Chunk) -> Any:
     """Return a chunk as a tree for `pack`."""
     block = chunk.block
     arrays = (block.event_start, block.lines, block.costs, block.spans, block.features, block.tag)
-    names = (block.namespaces.names, block.namespaces.hashes)
+    hashes = block.namespaces.hashes[:]  # copied first: a reading thread may add names, then their hashes
+    names = (block.namespaces.names[: len(hashes)], hashes)
     return [arrays, names, list(block.rules.items()), block.objects, chunk.seed]
 
 
 def chunk_of_tree(tree: Any, namespaces: Namespaces) -> Chunk:
-    """Return the chunk of a tree; new names are added to `namespaces`, those of all chunks before."""
+    """Return the chunk of a tree; its block has `namespaces`, those of the last chunk, if they still hold.
+
+    They hold if the chunk's names begin with them; further names are added. Otherwise the names were numbered
+    anew, as each file does, and the block has namespaces of its own.
+    """
     (event_start, lines, costs, spans, features, tag), (names, hashes), rules, objects, seed = tree
-    for name, hash_ in list(zip(names, hashes, strict=True))[len(namespaces) :]:
+    known = len(namespaces)
+    if names[:known] != namespaces.names or hashes[:known] != namespaces.hashes:
+        namespaces, known = Namespaces(), 0
+    for name, hash_ in zip(names[known:], hashes[known:], strict=True):
         namespaces.add(name, hash_)
     block = Block(
         event_start=event_start,

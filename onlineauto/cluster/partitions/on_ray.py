@@ -24,7 +24,7 @@ from onlineauto.cluster.partitions.messages import (
     unpack,
 )
 from onlineauto.cluster.partitions.worker import Worker
-from onlineauto.errors import InputError, OnlineautoError
+from onlineauto.errors import InputError, OnlineautoError, WorkersError
 from onlineauto.features.namespaces import Namespaces
 from onlineauto.tune.workers.on_ray.actors import resource_options
 from onlineauto.tune.workers.on_ray.connection import imported_ray, ray_connection
@@ -65,6 +65,7 @@ class WorkerActor:
             if base:
                 self._worker.adopt(base_of_tree(_unpacked(base)))
             block, seed = chunk_of_tree(_unpacked(chunk), self._namespaces)
+            self._namespaces = block.namespaces
             return _packed(end_to_tree(self._worker.learn(block, seed)))
         except OnlineautoError as error:
             return _packed({"error": str(error)})
@@ -132,9 +133,18 @@ class RayPool:
 
         Raises
         ------
-        OnlineautoError
-            Actors die again and again, or an actor reports an error.
+        WorkersError
+            Actors die again and again.
+        InputError
+            An event cannot be learnt.
         """
+        try:
+            return self._learn(coordinator, chunks)
+        except BaseException:
+            self._end()  # no actor may answer later; the next call starts others
+            raise
+
+    def _learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
         while len(self.actors) > self._n:
             self._ray.kill(self.actors.pop().handle)
         while len(self.actors) < self._n:
@@ -187,7 +197,7 @@ class RayPool:
             waiting.appendleft(actor.chunk)
         self._deaths += 1
         if self._deaths > _MOST_DEATHS:
-            raise OnlineautoError(
+            raise WorkersError(
                 f"actors have died {self._deaths} times in a row; the last message of Ray: {error}"
             )
         self._ray.kill(actor.handle)  # one whose answer was lost with a node may live
@@ -199,9 +209,15 @@ class RayPool:
 
     def close(self) -> None:
         """End the actors, and disconnect if the pool has connected."""
+        try:
+            self._end()
+        finally:
+            self._connection.close()
+
+    def _end(self) -> None:
         while self.actors:
             self._ray.kill(self.actors.pop().handle)
-        self._connection.close()
+        self._deaths = 0
 
 
 def _packed(tree: Any) -> bytes:

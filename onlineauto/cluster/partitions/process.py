@@ -30,18 +30,19 @@ def serve(folder: str, command: str) -> None:
             if task["base"]:
                 worker.adopt(base_of_tree(read_message(Path(folder, task["base"]))))
             chunk = chunk_of_tree(read_message(Path(folder, task["chunk"])), namespaces)
+            namespaces = chunk.block.namespaces
             end = worker.learn(chunk.block, chunk.seed)
             path = Path(folder, task["end"])
             path.unlink(missing_ok=True)
             with path.open("xb", buffering=0) as file:
                 write_all(file, end_to_tree(end))
             answer = {"end": task["end"]}
-        except FileNotFoundError:
-            if not os.path.exists(folder):  # noqa: PTH110 - another worker has removed it
-                return
-            raise
         except OnlineautoError as error:
             answer = {"error": str(error)}
+        except OSError as error:  # such as a full disk
+            if not os.path.exists(folder):  # noqa: PTH110 - another worker has removed it
+                return
+            answer = {"failed": str(error)}
         try:
             output.write(msgspec.json.encode(answer) + b"\n")
         except BrokenPipeError:

@@ -48,8 +48,10 @@ class Rounds:
 
         Raises
         ------
-        OnlineautoError
-            Workers die again and again, or an event cannot be learnt; the workspace is not usable any more.
+        WorkersError
+            Workers die again and again; the workspace is not usable any more.
+        InputError
+            An event cannot be learnt; the workspace is not usable any more.
         """
         coordinator, pool = self._begin(workspace)
         begin, n = 0, sum(map(len, blocks))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.cluster.partitions.coordinator import Coordinator
-from onlineauto.cluster.partitions.cutting import take_events
+from onlineauto.cluster.partitions.cutting import events_after, take_events
 from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
@@ -105,6 +105,7 @@ class PartitionedRun(Run):
         self.pool: Pool = self._pool_of(workers)
         self._blocks: Iterator[Block] | None = None
         self._left: list[Block] = []
+        self._due = int(self.stored.get("rest_of_round", 0))  # events of a round whose head is learnt
         self._ready: deque[tuple[Block, Outcomes]] = deque()
         self._error: InputError | None = None
         self._ended = self._is_cut = False
@@ -198,7 +199,7 @@ class PartitionedRun(Run):
         """Learn the next round if no block of the last one is left; return a block, or None at the end.
 
         All blocks of a round are counted and passed to the sinks before the first is returned, so that a
-        checkpoint between two of them has the whole round.
+        checkpoint between two of them has the whole round. If the workers fail, it has the head alone.
         """
         while not self._ready and not self._ended:
             self._learn_round()
@@ -218,38 +219,56 @@ class PartitionedRun(Run):
         return is_more
 
     def _learn_round(self) -> None:
-        """Learn a round, or raise the error that has ended the stream."""
-        workspace = self.workspace
+        """Learn a round, or the rest of one whose workers failed, or raise the error that ended it all."""
+        workspace, schedule = self.workspace, self._coordinator.schedule
         if self._blocks is None:
             workspace.position = self._start
             self._blocks = self._open()
-        head, rest = self._coordinator.schedule.plan(workspace.position.events)
+        due = self._due
+        head, rest = (0, due) if due else schedule.plan(workspace.position.events)
         blocks = self._read(head + rest)
         if not blocks:
             if self._is_cut:  # the source has nothing yet
                 return
-            self._ended = True
+            self._ended, self._due = True, 0
             if self._error is not None:
                 raise self._error
             if not isinstance(self._source, EndlessSource):
                 workspace.end_pass()
                 workspace.position = Position(workspace.position.passes + 1, 0, workspace.position.held_out)
             return
+        if due:
+            self._learn_rest(blocks)
+            return
         n_events = sum(map(len, blocks))
-        n = min(head, n_events)
-        if self._is_cut and n_events < self._coordinator.schedule.shortest:
-            n = n_events
+        n = n_events if self._is_cut and n_events < schedule.shortest else min(head, n_events)
         first = take_events(blocks, 0, n)
-        parts = [(first, workspace.learn_block(first))]
-        if n_events > n:
-            chunks = self._coordinator.cut(blocks, n)
+        outcomes = workspace.learn_block(first)
+        self._left[:0] = events_after(blocks, n)
+        self._due = n_events - n
+        self._hand_out([(first, outcomes)])
+        if self._due:
+            self._learn_rest(self._read(self._due))
+
+    def _learn_rest(self, blocks: list[Block]) -> None:
+        """Learn the rest of a round with the workers; if they fail, it comes first again."""
+        try:
+            chunks = self._coordinator.cut(blocks)
             ends = self.pool.learn(self._coordinator, chunks)
-            outcomes = self._coordinator.merge(chunks, ends)
-            parts += [(chunk.block, each) for chunk, each in zip(chunks, outcomes, strict=True)]
-            for end in ends:
-                self.diagnostics.add(end.problems)
-        events = workspace.position.events + n_events
-        workspace.position = workspace.position._replace(events=events)
+        except BaseException:
+            self._left[:0] = blocks
+            raise
+        outcomes = self._coordinator.merge(chunks, ends)
+        for end in ends:
+            self.diagnostics.add(end.problems)
+        self._due = 0
+        self._hand_out([(chunk.block, each) for chunk, each in zip(chunks, outcomes, strict=True)])
+
+    def _hand_out(self, parts: list[tuple[Block, Outcomes]]) -> None:
+        """Count learnt blocks, pass them to the sinks, and have them returned next."""
+        position = self.workspace.position
+        n_events = sum(len(part) for part, _ in parts)
+        self.workspace.position = position._replace(events=position.events + n_events)
         for part, of_part in parts:
             locate_outliers(part, of_part, self.diagnostics)
             self.progress.update(of_part, emit=self.emit)
@@ -306,9 +325,25 @@ class PartitionedRun(Run):
         return taken
 
     def state(self) -> State:
-        """Return the state for a resumed run besides the model, after the last round."""
+        """Return the state for a resumed run besides the model, after the last round, or after its head.
+
+        Raises
+        ------
+        InputError
+            The workers have failed, and the source no longer knows the position of the head.
+        """
         state = super().state()
+        if self._due:
+            state["rest_of_round"] = self._due
         position = self.position
         if self._blocks is not None and position.events and isinstance(self._source, EventSource):
-            state["position"] = position._replace(at=self._source.position(position.events))._asdict()
+            try:
+                at = self._source.position(position.events)
+            except ValueError as error:  # it knows those of the last blocks only
+                if not self._due:
+                    raise
+                raise InputError(
+                    "the workers have failed in mid-round: resume from the last file that was saved"
+                ) from error
+            state["position"] = position._replace(at=at)._asdict()
         return state

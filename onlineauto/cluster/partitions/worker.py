@@ -64,6 +64,9 @@ class Worker:
     """
 
     def __init__(self, configuration: Configuration) -> None:
+        self._begin(configuration)
+
+    def _begin(self, configuration: Configuration) -> None:
         self.workspace = Workspace(configuration=configuration)
         self.version = 0
         self._deferred = Deferred(self.workspace.searching, self.workspace.layout)
@@ -80,6 +83,8 @@ class Worker:
         """
         if base.since not in (0, self.version):
             raise ValueError(f"base {base.version} changes {base.since}, and the worker has {self.version}")
+        if base.since == 0 and self.version:  # it lacks the cells that are 0 again
+            self._begin(self.workspace.configuration)
         self._base, self.version = base, base.version
         self._tracked.reset(self._changed)
         self._changed = {}

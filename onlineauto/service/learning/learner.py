@@ -180,7 +180,7 @@ class LogLearner:
         Raises
         ------
         OSError
-            A file cannot be read or written; the next call tries again.
+            A file cannot be read or written, or workers have died; the next call tries again.
         """
         self.mend()
         begin = self.position

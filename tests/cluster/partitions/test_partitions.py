@@ -28,6 +28,7 @@ from onlineauto.cluster.partitions.messages import (
     pack,
     unpack,
 )
+from onlineauto.cluster.partitions.rounds import Rounds
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.engine.records.search import Tally
@@ -78,6 +79,43 @@ def test_the_number_of_workers_changes_no_bit(source: bytes, options: dict[str, 
     expected = finish(run_of(source, **options))
     for workers in (2, 3):
         assert finish(run_of(source, workers, **options)) == expected
+
+
+def turned(source: bytes) -> bytes:
+    """Return events whose namespaces appear in another order."""
+    lines = [line.split(b"|") for line in source.splitlines()]
+    return b"\n".join(
+        b"|".join([first, *reversed([each.strip() + b" " for each in rest])]) for first, *rest in lines
+    )
+
+
+def test_files_that_number_their_names_differently_are_learnt_alike_by_any_workers(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_bytes(BANDIT)
+    second.write_bytes(turned(BANDIT) + b"\n\n")
+    names = [block_of(path.read_bytes()).namespaces.names for path in (first, second)]
+    assert sorted(names[0]) == sorted(names[1]) != names[0] != names[1]
+    ends = []
+    for workers in (1, 2):
+        run = PartitionedRun(Workspace(**OPTIONS), [first, second], workers=workers, schedule=SHORT)
+        ends.append(finish(run))
+        assert run.workspace.searching.n_learnt == 2 * EVENTS
+    assert ends[0] == ends[1]
+
+
+def test_rounds_of_blocks_whose_names_are_numbered_anew_are_learnt_alike_by_any_workers() -> None:
+    ends = []
+    for workers in (1, 2):
+        workspace, rounds, file = Workspace(**OPTIONS), Rounds(workers, schedule=SHORT), io.BytesIO()
+        done = 0
+        for source in (BANDIT, turned(BANDIT)):
+            for block, _ in rounds.learn(workspace, [block_of(source)], done):
+                done += len(block)
+        rounds.close()
+        workspace.save(file)
+        assert done == 2 * EVENTS
+        ends.append(file.getvalue())
+    assert ends[0] == ends[1]
 
 
 def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
@@ -198,10 +236,21 @@ def test_messages_return_what_was_packed() -> None:
     coordinator = Coordinator(Workspace(**OPTIONS), 2)
     coordinator.workspace.learn_block(cut_block(block, 0, 300))
     chunk = coordinator.cut([cut_block(block, 300, 400)])[0]
-    read = chunk_of_tree(unpack(b"".join(pack(chunk_to_tree(chunk)))), Namespaces())
+    message, held = unpack(b"".join(pack(chunk_to_tree(chunk)))), Namespaces()
+    read = chunk_of_tree(message, held)
     for name in ("event_start", "lines", "costs", "spans", "features", "tag"):
         assert (getattr(read.block, name) == getattr(chunk.block, name)).all()
-    assert read.block.namespaces == chunk.block.namespaces
+    assert read.block.namespaces is held
+    assert len(held) == len(held.hashes) > 3
+    assert held == chunk.block.namespaces
+    assert chunk_of_tree(message, held).block.namespaces is held
+    turned = Namespaces(held.names[::-1], held.hashes[::-1])
+    longer = Namespaces([*held.names, b"other"], [*held.hashes, 1])
+    hashed = Namespaces([*held.names], [*held.hashes[:-1], 1])
+    for other in (turned, longer, hashed):
+        before = len(other)
+        assert chunk_of_tree(message, other).block.namespaces == held
+        assert len(other) == before
     worker = Worker(REGISTRY.from_keywords(**OPTIONS))
     coordinator.next_base()
     worker.adopt(coordinator.full_base())
