@@ -44,8 +44,8 @@ def _same_predictions(one: Any, other: Any) -> bool:
         {"quadratic": "au", "cubic": "unp"},
         {"experimental_full_name_interactions": "user|article"},
         {"interactions": "uat", "l2": 1e-4},
-        {"automl": 4, "default_lease": 50},
-        {"automl": 2, "oracle_type": "one_diff", "default_lease": 50},
+        {"automl": 4, "default_lease": 50, "predict_with": "champion"},
+        {"automl": 2, "oracle_type": "one_diff", "default_lease": 50, "predict_with": "champion"},
     ],
     ids=str,
 )
