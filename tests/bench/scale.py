@@ -22,6 +22,7 @@ import numpy as np
 from datasets.generate import stream
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
+from onlineauto.cluster.partitions.local import InlinePool
 from onlineauto.cluster.partitions.messages import (
     base_of_tree,
     base_to_tree,
@@ -116,11 +117,11 @@ class _Timer:
         setattr(self._owner, self._name, self._method)
 
 
-class _Messages:
+class _Messages(InlinePool):
     """Learns chunks in this process, with the messages of processes, and notes what each part costs."""
 
     def __init__(self) -> None:
-        self._worker: Worker | None = None
+        super().__init__()
         self.chunks: list[tuple[int, float]] = []  # events and seconds of a worker
         self.bases: list[float] = []
         self.packed = self.unpacked = 0.0
@@ -149,9 +150,6 @@ class _Messages:
             self.packed, self.unpacked = self.packed + packed, self.unpacked + unpacked
             self.chunks.append((len(chunk.block), learnt))
         return ends
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def measure_costs(path: Path, *, schedule: Schedule, partitions: Sequence[int] = (2, 4)) -> Costs:
