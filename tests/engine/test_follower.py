@@ -16,7 +16,9 @@ import pytest
 from datasets import generate
 from onlineauto import Workspace
 from onlineauto.engine.loop import follower
+from onlineauto.engine.loop.follow_kernels import follow_events
 from onlineauto.engine.loop.follower import Follower
+from onlineauto.engine.records.search import Tally
 from tests.bench import threads as bench
 from tests.bench.speed_kinds.streams import KINDS
 from tests.engine.ensemble_streams import clicked, numbered, odd, others
@@ -304,3 +306,26 @@ def test_the_bench_learns_the_same_with_all_numbers_of_threads(
     monkeypatch.setitem(KINDS, "small", replace(KINDS["tiny"], events=400))
     assert bench.main() == 0
     assert capsys.readouterr().out.count("| small |") == 1
+
+
+def test_an_interrupt_leaves_the_ensemble_where_the_live_configs_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, bound = 0, Follower._bound
+
+    def interrupted(self: Follower, loop: Any, *arguments: Any) -> Any:
+        run = bound(self, loop, *arguments)
+
+        def lead(stop: int) -> None:
+            nonlocal calls
+            run(stop)
+            calls += 1
+            if calls == 9:  # the events of this call are not handed over yet
+                raise KeyboardInterrupt
+
+        return run if loop is follow_events else lead
+
+    monkeypatch.setattr(Follower, "_bound", interrupted)
+    workspace = Workspace(cb_explore_adf=True, automl=3, threads=MANY)
+    with pytest.raises(KeyboardInterrupt):
+        workspace.fit(odd(1500, numbers=2))
+    live = workspace.searching.live_configs.arrays
+    assert live.tally[Tally.LEARNT] == live.ensemble.members.inputs.seen[-1] > 0

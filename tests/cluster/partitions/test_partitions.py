@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from datasets.generate import text
 from onlineauto import OptionError, Workspace
+from onlineauto.cluster.partitions import coordinator
 from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
 from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
 from onlineauto.cluster.partitions.local import ProcessPool
+from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import (
     chunk_of_tree,
     chunk_to_tree,
@@ -348,3 +351,23 @@ def test_a_killed_coordinator_resumes_from_its_model(tmp_path: Path, number: sig
     one, other = (Workspace.load(path) for path in (killed, whole))
     assert one.weights.tobytes() == other.weights.tobytes()
     assert one.searching.n_learnt == other.searching.n_learnt == 40_000
+
+
+def test_ends_are_merged_with_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the bits would depend on the number of cores."""
+    seen, merge = list[set[int]](), merge_round
+
+    def threads() -> set[int]:
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    def noted(*arguments: Any) -> None:
+        seen.append(threads())
+        merge(*arguments)
+
+    monkeypatch.setattr(coordinator, "merge_round", noted)
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        finish(run_of())
+        assert threads() == before
+    assert len(seen) > 1
+    assert all(each <= {1} for each in seen)
