@@ -286,6 +286,11 @@ class ProcessPool:
         self.close()
 
 
+def local_pool(n: int, command: str) -> Pool:
+    """Return `n` workers on this machine for a model with the options `command`; one needs no process."""
+    return InlinePool() if n == 1 else ProcessPool(n, command)
+
+
 def new_folder() -> str:
     """Return a new folder for messages; folders of this user's processes that were killed are removed.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
 from onlineauto.cluster.partitions.cutting import take_events
-from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
+from onlineauto.cluster.partitions.local import local_pool
 from onlineauto.cluster.partitions.run import PARTITIONS
 from onlineauto.engine.outliers.located import locate_outliers
 
@@ -79,7 +79,7 @@ class Rounds:
             self.close()
             self._coordinator = Coordinator(workspace, PARTITIONS, self._schedule)
             command = workspace.configuration.command(kept=True)
-            self._pool = InlinePool() if self._workers == 1 else ProcessPool(self._workers, command)
+            self._pool = local_pool(self._workers, command)
         return self._coordinator, self._pool
 
     @staticmethod

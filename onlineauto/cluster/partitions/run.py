@@ -9,7 +9,7 @@ from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.cluster.partitions.coordinator import Coordinator
 from onlineauto.cluster.partitions.cutting import events_after, take_events
-from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
+from onlineauto.cluster.partitions.local import InlinePool, local_pool
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
 from onlineauto.engine.stream.position import Position
@@ -117,7 +117,7 @@ class PartitionedRun(Run):
             from onlineauto.cluster.partitions.on_ray import RayPool
 
             return RayPool(workers, command, needs=self._worker)
-        return InlinePool() if workers == 1 else ProcessPool(workers, command)
+        return local_pool(workers, command)
 
     def resize(self, workers: int) -> None:
         """Have another number of workers from the next round on; the result does not depend on it."""
