@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import threading
 from contextlib import closing
@@ -32,6 +33,12 @@ LINES = st.lists(
     st.sampled_from([b"1 |a x", b"0 |b y:2 z", b"one |a x", b"1 |a x:1e99", b"|c d:2020-01-01", b""]),
     max_size=60,
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def end_threads_of_other_tests() -> None:
+    """Close what an earlier test has left unread in a cycle of references."""
+    gc.collect()
 
 
 def open_text(source: Any, **options: Any) -> TextReader:

@@ -74,7 +74,9 @@ def test_killed_process_and_workers_learn_each_event_once(
         broker.send(
             topic, [(draw.randrange(partitions), at, msgspec.json.encode(each)) for at, _, each in part]
         )
+        begin = time.monotonic()
         assert started(partitions, *whole, "--workers", 2).wait() == 0
+        seconds = time.monotonic() - begin
         for number in range(kills // 2):
             process = started(partitions, *words, "--workers", 2 + number % 2)
             before = saved_at(tmp_path / "model")
@@ -82,7 +84,7 @@ def test_killed_process_and_workers_learn_each_event_once(
                 until(lambda: saved_at(tmp_path / "model") != before or process.poll() is not None)  # noqa: B023
                 time.sleep(draw.random() * 0.1)
             else:
-                time.sleep(1.0 + draw.random() * 2.0)
+                time.sleep(seconds * draw.uniform(0.4, 0.8))
             if workers := workers_of(process):
                 os.kill(draw.choice(workers), signal.SIGKILL)
                 killed_workers += 1
