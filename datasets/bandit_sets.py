@@ -14,6 +14,7 @@ from datasets.bandit_set import BanditSet, graded, number, one_best, or_na, shuf
 from datasets.development_sets import DEVELOPMENT_SETS
 from datasets.fresh_sets import FRESH_SETS
 from datasets.held_out_sets import HELD_OUT_SETS
+from datasets.table_sets import TABLE_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,5 +125,6 @@ BANDIT_SETS: dict[str, Callable[[], BanditSet]] = {
     **DEVELOPMENT_SETS,
     **HELD_OUT_SETS,
     **FRESH_SETS,
+    **TABLE_SETS,
 }
 """What makes each set, by name; ``-n`` has numbers where the set has bins made by hand."""

@@ -30,6 +30,7 @@ from datasets.fresh_sets import FRESH_SETS
 from datasets.line_sets import LINE_SETS
 from datasets.logs import Log, epsilon_greedy, uniform
 from datasets.sources import SourceMissingError
+from datasets.table_sets import TABLE_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +45,7 @@ FOLDER = Path(__file__).parent
 NAMES = (*(f"cb-{name}" for name in BANDIT_SETS), *(f"reg-{name}" for name in LINE_SETS))
 """The sets that can be made."""
 
-NOT_COMMITTED = ("reg-births", *(f"cb-{name}" for name in FRESH_SETS))
+NOT_COMMITTED = ("reg-births", *(f"cb-{name}" for name in (*FRESH_SETS, *TABLE_SETS)))
 """Sets that are made on request only: for their licence, see LICENSES.md, or for their size."""
 
 

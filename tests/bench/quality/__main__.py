@@ -9,9 +9,9 @@ is ``-q ::``, 1 the best of some fixed configs (`tests.bench.quality.runs`), eac
 is the log as committed; the others log the same events anew by the same policy.
 
 ``--ours "--automl 8" "--automl 8 --cb_type dr"`` compares variants of onlineauto. Sets go by name or by group
-(``tuned``, ``numbers``, ``development``, ``held-out``, ``fresh``, ``kept-back``). The peers are VW's search;
-LightGBM refitted every 2,000 events, one model and one model for each action; and river's random forest over
-the first events of each log. ``--peers`` names the interpreter of an environment that has
+(``tuned``, ``numbers``, ``development``, ``held-out``, ``fresh``, ``kept-back``, ``tables``). The peers are
+VW's search; LightGBM refitted every 2,000 events, one model and one model for each action; and river's
+random forest over the first events of each log. ``--peers`` names the interpreter of an environment that has
 them (``pip install lightgbm river``); what is not there is left out.
 
 ``--cache FILE`` keeps each result under the content of the log, the flags and the version, and so runs only

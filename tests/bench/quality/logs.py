@@ -14,6 +14,7 @@ from datasets import logs
 from datasets.convert import FOLDER
 from datasets.fresh_sets import KEPT_BACK
 from datasets.generate import stream
+from datasets.table_sets import TABLE_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,10 +44,11 @@ GROUPS = {
     "held-out": ("weather", "storms", "birds"),
     "fresh": ("alerts", "tuna"),
     "kept-back": KEPT_BACK,
+    "tables": tuple(TABLE_SETS),
 }
-"""The sets: those that the search was tuned on, the same with numbers for bins, those to develop with, and
-those to look at once, when all is done. `datasets.convert` makes the last two groups, which are not
-committed."""
+"""The sets: those that the search was tuned on, the same with numbers for bins, those to develop with, those
+to look at once, when all is done, and tables on which nothing was chosen. `datasets.convert` makes the last
+three groups, which are not committed."""
 
 SETS = tuple(name for names in GROUPS.values() for name in names)
 """All sets."""
