@@ -47,7 +47,7 @@ GROUPS = {
     "tables": tuple(TABLE_SETS),
 }
 """The sets: those that the search was tuned on, the same with numbers for bins, those to develop with, those
-to look at once, when all is done, and tables on which nothing was chosen. `datasets.convert` makes the last
+to look at once, when all is done, and tables (see `datasets.table_sets`). `datasets.convert` makes the last
 three groups, which are not committed."""
 
 SETS = tuple(name for names in GROUPS.values() for name in names)
