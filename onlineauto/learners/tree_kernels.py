@@ -52,11 +52,12 @@ from onlineauto.learners.tree_records import (
     Grown,
 )
 from onlineauto.learners.tree_split_kernels import (
-    copy_sorted,
     divide,
     gains_of,
     gains_of_one_cut,
     list_present,
+    note_leaves,
+    sort_by_group,
     sort_rows,
 )
 
@@ -277,6 +278,7 @@ def _prepare(trees: Trees, fit: Fit) -> None:
             for c in range(trees.outputs[model]):
                 fit.rows.score[r, c] = trees.base[model, c]
     list_present(fit, columns, n)
+    sort_by_group(trees, fit, n)
     for tree in range(trees.tally[Grown.TREES]):
         for r in range(n):
             _spread(trees, model, (begin - n + r) % n_rows, x)
@@ -355,12 +357,11 @@ def _grow_tree(trees: Trees, fit: Fit) -> None:
         trees.threshold[model, tree, level] = (
             fit.columns.cuts[best_column, best_cut] if best_cut >= 0 else -ABSENT
         )
-        divide(fit, best_column, best_cut, n_groups)
+        divide(fit, best_column, best_cut, n_groups, n_sums)
         n_groups *= 2
-        if level < DEPTH - 1:
-            copy_sorted(fit, n_groups, n, n_sums)
+    note_leaves(fit, n_groups)
     if by_cost:
-        fill_means(trees, fit, model, tree, n)
+        fill_means(trees, fit, model, tree)
     else:
         _fill_leaves(trees, fit, model, tree, n)
     _add_tree(trees, fit, model, tree, n)

@@ -75,8 +75,8 @@ def make_row() -> TreeRow:
 
 def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = ROWS) -> Fit:
     """Return memory for a fit of `n_rows`, of classes or of costs."""
-    nodes, sums = LEAVES // 2, 1 if costs else SKETCH
-    groups = nodes * outputs if costs else nodes
+    sums, firsts = 1 if costs else SKETCH, outputs if costs else 1
+    groups = LEAVES * firsts
     columns = FitColumns(
         bins=np.zeros((COLUMNS, n_rows), np.uint8),
         cuts=np.zeros((COLUMNS, BINS), np.float32),
@@ -96,10 +96,13 @@ def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = 
         chance=np.zeros((0 if costs else n_rows, outputs), np.float32),
         gradient=np.zeros((n_rows, sums + 1)),
         sorted=np.zeros((n_rows, sums + 1)),
-        node=np.zeros(n_rows, np.int64),
-        order=np.zeros(n_rows, np.int64),
-        next=np.zeros(n_rows, np.int64),
-        begin=np.zeros(2 * groups + 1, np.int64),
+        above=np.zeros((n_rows, sums + 1)),
+        node=np.zeros(n_rows, np.uint8),
+        order=np.zeros(n_rows, np.uint16),
+        order_first=np.zeros(n_rows, np.uint16),
+        next=np.zeros(n_rows, np.uint16),
+        begin=np.zeros(groups + 1, np.int64),
+        begin_first=np.zeros(firsts + 1, np.int64),
     )
     return Fit(
         prepared=np.array([-1, 0], np.int64),
@@ -110,7 +113,7 @@ def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = 
         left=np.zeros((sums + 1, BINS)),
         gain=np.zeros(BINS),
         gain_of=np.zeros(COLUMNS),
-        sums=np.zeros((2, LEAVES, outputs)),
+        sums=np.zeros((2, LEAVES, 0 if costs else outputs)),
     )
 
 
