@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 ROWS, WIDTH = 8192, 64
 """Maximum numbers of rows of a fit, and of inputs of a row: numbers first."""
 COLUMNS, BINS = 64, 64
+FEW = 8
+"""Columns of one cut are added up row by row if a row is above the cut of at most one in so many of them."""
 ROUNDS, ROUNDS_OF_COSTS, DEPTH = 64, 32, 6
 LEAVES = 1 << DEPTH
 SKETCH = 4
@@ -118,8 +120,8 @@ class FitColumns(NamedTuple):
         How much an input matters; whether it was seen, its first value, and whether there are others.
     counts, costs : float64[n_inputs + 1, K]
         The weight of rows by input and output, and the sum of their costs beyond those expected.
-    present, n_present : uint8[ROWS, COLUMNS], int64[ROWS]
-        The columns of one cut whose value is above it, of each row, and their number.
+    present, begin : uint8[ROWS * COLUMNS // FEW], int32[ROWS + 1]
+        The columns of one cut whose value is above it, row by row, and where each row begins.
     tested : int64[COLUMNS]
         The columns that a level may test.
     """
@@ -133,7 +135,7 @@ class FitColumns(NamedTuple):
     counts: NDArray[np.float64]
     costs: NDArray[np.float64]
     present: NDArray[np.uint8]
-    n_present: NDArray[np.int64]
+    begin: NDArray[np.int32]
     tested: NDArray[np.int64]
 
 

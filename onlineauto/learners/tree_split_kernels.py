@@ -9,13 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.jit import kernel, short_loop
-from onlineauto.learners.tree_records import LEAVES, PENALTY, Grown
+from onlineauto.learners.tree_records import FEW, LEAVES, PENALTY, Grown
 
 if TYPE_CHECKING:
     from onlineauto.learners.tree_records import Fit, Trees
-
-_FEW = 8
-"""Columns of one cut are added up row by row if a row is above the cut of at most one in so many of them."""
 
 
 @kernel
@@ -23,16 +20,19 @@ def list_present(fit: Fit, columns: int, n: int) -> None:
     """List the columns of one cut whose values are above it, of each row, if these are few."""
     single, total = 0, 0
     for c in range(columns):
-        single += 1 if fit.columns.n_cuts[c] == 1 else 0
-    for r in range(n):
-        listed = 0
+        if fit.columns.n_cuts[c] == 1:
+            single += 1
+            for r in range(n):
+                total += fit.columns.bins[c, r]
+    fit.prepared[1] = 1 if total < n * single // FEW else 0
+    listed = 0
+    for r in range(n if fit.prepared[1] != 0 else 0):
+        fit.columns.begin[r] = listed
         for c in range(columns):
             if fit.columns.n_cuts[c] == 1 and fit.columns.bins[c, r] == 1:
-                fit.columns.present[r, listed] = c
+                fit.columns.present[listed] = c
                 listed += 1
-        fit.columns.n_present[r] = listed
-        total += listed
-    fit.prepared[1] = 1 if total < n * single // _FEW else 0
+    fit.columns.begin[n] = listed
 
 
 @kernel
@@ -150,12 +150,19 @@ def gains_of(fit: Fit, column: int, n_groups: int, n_sums: int) -> None:
             continue
         _add_up(fit, column, begin, end, width)
         whole, of_all = fit.total[group], fit.total[group, n_sums]
-        for s in range(width):
-            short_loop()
-            sums = 0.0
+        if width == 2:
+            one, two = 0.0, 0.0
             for b in range(n_cuts):
-                sums += histogram[b * width + s]
-                left[s, b] = sums
+                one += histogram[2 * b]
+                two += histogram[2 * b + 1]
+                left[0, b], left[1, b] = one, two
+        else:
+            for s in range(width):
+                short_loop()
+                sums = 0.0
+                for b in range(n_cuts):
+                    sums += histogram[b * width + s]
+                    left[s, b] = sums
         below = left[n_sums]
         for s in range(n_sums):
             short_loop()
@@ -179,8 +186,8 @@ def gains_of_one_cut(fit: Fit, columns: int, n_tested: int, n_groups: int, n_sum
         above[: columns * width] = 0.0
         for i in range(begin, end):
             row = fit.rows.order[i]
-            for j in range(fit.columns.n_present[row]):
-                at = width * fit.columns.present[row, j]
+            for j in range(fit.columns.begin[row], fit.columns.begin[row + 1]):
+                at = width * fit.columns.present[j]
                 for s in range(width):
                     short_loop()
                     above[at + s] += fit.rows.sorted[i, s]
@@ -204,7 +211,7 @@ def divide(fit: Fit, column: int, cut: int, n_groups: int, n_sums: int) -> None:
     """
     begin, total = fit.rows.begin, fit.total
     for group in range(n_groups - 1, -1, -1):
-        first, end = begin[group], begin[group + 1]
+        end = begin[group + 1]
         left = end
         if cut < 0:
             for s in range(n_sums + 1):

@@ -10,6 +10,7 @@ from onlineauto.learners.tree_records import (
     BINS,
     COLUMNS,
     DEPTH,
+    FEW,
     FIRST,
     FIRST_OF_COSTS,
     LEAVES,
@@ -86,8 +87,8 @@ def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = 
         first=np.zeros((3, n_inputs)),
         counts=np.zeros((n_inputs + 1, outputs)),
         costs=np.zeros((n_inputs + 1 if costs else 0, outputs)),
-        present=np.zeros((n_rows, COLUMNS), np.uint8),
-        n_present=np.zeros(n_rows, np.int64),
+        present=np.zeros(n_rows * COLUMNS // FEW, np.uint8),
+        begin=np.zeros(n_rows + 1, np.int32),
         tested=np.zeros(COLUMNS, np.int64),
     )
     rows = FitRows(
