@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import mmap
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _LARGE = 1 << 20
 
