@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,7 +28,6 @@ from onlineauto.learners.gradient_kernels import (
 from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_t, make_rule
-from onlineauto.learners.untouched import untouched_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,8 +186,10 @@ def _zeros(n: int) -> NDArray[np.float32]:
 
     A large table uses small pages, since most of its cells are never touched and then take no memory.
     """
-    if n > _LARGE:
-        return untouched_zeros(n)
+    if n > _LARGE and hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory = mmap.mmap(-1, 4 * n)
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        return np.frombuffer(memory, np.float32)
     column = np.zeros(n + _LINE, np.float32)
     begin = -(column.ctypes.data // column.itemsize) % _LINE
     return column[begin : begin + n]

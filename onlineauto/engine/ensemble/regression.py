@@ -12,7 +12,6 @@ from onlineauto.engine.ensemble.least_squares_kernels import LATE, SURE_32, WAIT
 from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, Prepared, times_taken
 from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
-from onlineauto.learners.untouched import untouched_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +27,7 @@ def make_regression(actions: int, inputs: int) -> Regression:
     """Return regressions for `actions` actions and `inputs` inputs before the first event."""
     return Regression(
         weights=np.zeros((actions, inputs), np.float32),
-        spread=untouched_zeros(actions, inputs, inputs),
+        spread=np.zeros((actions, inputs, inputs), np.float32),
         late=np.zeros((actions, LATE, inputs), np.float32),
         n_late=np.zeros(actions, np.int64),
         scale=np.ones(actions),
