@@ -147,15 +147,39 @@ class TreeBranch(NamedTuple):
     outputs: NDArray[np.int64]
 
 
-class _Row(NamedTuple):
-    """A kept row with merged indices. `late` orders rows: minus the share of its branch that is later."""
+class _Rows(NamedTuple):
+    """Kept rows with merged indices. `late` orders rows: minus the share of their branch that is later."""
 
-    late: float
-    cost: float
-    weight: float
-    code: int
-    inputs: tuple[int, ...]
-    values: tuple[float, ...]
+    late: NDArray[np.float64]
+    cost: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    code: NDArray[np.int64]
+    length: NDArray[np.int64]
+    input: NDArray[np.int64]  # [rows, WIDTH]
+    value: NDArray[np.float32]  # [rows, WIDTH]
+
+    def take(self, rows: NDArray[np.int64] | slice) -> _Rows:
+        """Return some of the rows."""
+        return _Rows(*(each[rows] for each in self))
+
+
+def _joined(parts: Sequence[_Rows]) -> _Rows:
+    return _Rows(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _in_order(rows: _Rows) -> _Rows:
+    """Return rows sorted by all that they have, whatever the order of their branches."""
+    keys = rows.late, rows.cost, rows.weight, rows.code
+    order = np.lexsort(keys[::-1])
+    alike = np.logical_and.reduce([each[order[1:]] == each[order[:-1]] for each in keys])
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], alike, [False]]).astype(np.int8)))
+    for begin, end in edges.reshape(-1, 2).tolist():  # rows that only their inputs tell apart
+        inputs, values, length = rows.input, rows.value, rows.length
+        order[begin : end + 1] = sorted(
+            order[begin : end + 1].tolist(),
+            key=lambda at: (inputs[at, : length[at]].tolist(), values[at, : length[at]].tolist()),
+        )
+    return rows.take(order)
 
 
 def merge_trees(base: TreeBranch, branches: Sequence[TreeBranch]) -> Trees:
@@ -167,14 +191,14 @@ def merge_trees(base: TreeBranch, branches: Sequence[TreeBranch]) -> Trees:
     merged = make_trees(base.trees.place.shape[1], base.trees.leaf.shape[-1], costs=True)
     began = _events(base)
     live = sorted((each for each in branches if _events(each) > began), key=_precedence)
-    new = [row for each in live for row in _mapped_rows(each, _events(each) - began)]
-    kept = (_mapped_rows(base, _KEPT) + sorted(new))[-_KEPT:]
+    parts = [_mapped_rows(base, _KEPT)]
+    if live:
+        parts.append(_in_order(_joined([_mapped_rows(each, _events(each) - began) for each in live])))
+    kept = _joined(parts).take(slice(-_KEPT, None))
     events = began + sum(_events(each) - began for each in live)
-    for event, row in zip(range(events - len(kept), events), kept, strict=True):
-        at, n = event % _KEPT, len(row.inputs)
-        merged.input[at, :n], merged.value[at, :n] = row.inputs, row.values
-        merged.length[at], merged.code[at] = n, row.code
-        merged.weight[at], merged.cost[at] = row.weight, row.cost
+    at = np.arange(events - len(kept.length), events) % _KEPT
+    merged.input[at], merged.value[at], merged.length[at] = kept.input, kept.value, kept.length
+    merged.code[at], merged.weight[at], merged.cost[at] = kept.code, kept.weight, kept.cost
     most = (live or [base])[-1]
     if most.trees.outputs[most.trees.tally[Grown.MODEL]]:
         _copy_model(most, merged)
@@ -194,27 +218,26 @@ def _precedence(branch: TreeBranch) -> tuple[int, int, bytes]:
     return _events(branch), int(branch.trees.outputs[model]), branch.trees.leaf[model].tobytes()
 
 
-def _mapped_rows(branch: TreeBranch, n: int) -> list[_Row]:
+def _mapped_rows(branch: TreeBranch, n: int) -> _Rows:
     """Return the last `n` rows, the oldest first, without inputs and outputs that have no merged index."""
     trees, rows = branch.trees, rows_of(branch.trees)[-n:]
-    outputs, found = np.append(branch.outputs, -1), []
-    for late, at in enumerate(rows[::-1].tolist()):
-        code = int(outputs[min(trees.code[at], len(outputs) - 1)])
-        inputs = branch.inputs[trees.input[at, : trees.length[at]]]
-        known = inputs >= 0
-        values = trees.value[at, : trees.length[at]][known]
-        weight = float(trees.weight[at]) if code >= 0 else 0.0
-        found.append(
-            _Row(
-                -late / n,
-                float(trees.cost[at]),
-                weight,
-                max(code, 0),
-                tuple(inputs[known].tolist()),
-                tuple(values.tolist()),
-            )
-        )
-    return found[::-1]
+    outputs, inputs = np.append(branch.outputs, -1), np.append(branch.inputs, -1)
+    code = outputs[np.minimum(trees.code[rows], len(outputs) - 1)]
+    used = np.arange(WIDTH) < trees.length[rows, None]
+    index = inputs[np.where(used, trees.input[rows], len(inputs) - 1)]
+    length = np.count_nonzero(index >= 0, axis=1)
+    place, found = np.arange(WIDTH) < length[:, None], index >= 0
+    mapped = _Rows(
+        late=-np.arange(len(rows))[::-1] / n,
+        cost=trees.cost[rows],
+        weight=np.where(code >= 0, trees.weight[rows], np.float32(0)),
+        code=np.maximum(code, 0),
+        length=length,
+        input=np.zeros(index.shape, np.int64),
+        value=np.zeros(index.shape, np.float32),
+    )
+    mapped.input[place], mapped.value[place] = index[found], trees.value[rows][found]
+    return mapped
 
 
 def _copy_model(branch: TreeBranch, merged: Trees) -> None:
