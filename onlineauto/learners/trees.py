@@ -160,11 +160,11 @@ class _Rows(NamedTuple):
 
     def take(self, rows: NDArray[np.int64] | slice) -> _Rows:
         """Return some of the rows."""
-        return _Rows(*(each[rows] for each in self))
+        return _Rows._make(each[rows] for each in self)
 
 
 def _joined(parts: Sequence[_Rows]) -> _Rows:
-    return _Rows(*map(np.concatenate, zip(*parts, strict=True)))
+    return _Rows._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _in_order(rows: _Rows) -> _Rows:
