@@ -107,7 +107,7 @@ def count_namespaces(run: LoopRun, event: int, actions: Actions) -> bool:
 def lease_is_due(live: Live) -> bool:
     """Return whether the lease of a live config has expired, or a waiting config can become live."""
     schedule = live.schedule
-    due = schedule.due[Due.FILL] != 0
+    due = bool(schedule.due[Due.FILL] != 0)
     for slot in range(live.n):
         short_loop()
         due = due or schedule.updates[slot] >= schedule.lease[slot]
