@@ -96,9 +96,10 @@ def rank_by_cost(trees: Trees, fit: Fit, model: int) -> None:
 @kernel
 def fill_residuals(trees: Trees, fit: Fit, n: int) -> float:
     """Fill the weighted residuals of the rows, and the weights; return the weighted sum of squares."""
-    begin, n_rows, squares = trees.tally[Grown.BEGIN], len(trees.length), 0.0
+    n_rows, squares = len(trees.length), 0.0
+    first = (trees.tally[Grown.BEGIN] - n) % n_rows
     for r in range(n):
-        row = (begin - n + r) % n_rows
+        row = first + r if first + r < n_rows else first + r - n_rows
         residual, weight = float(trees.cost[row]) - float(fit.rows.score[r, 0]), float(trees.weight[row])
         fit.rows.gradient[r, 0], fit.rows.gradient[r, 1] = weight * residual, weight
         squares += weight * residual * residual
@@ -108,22 +109,17 @@ def fill_residuals(trees: Trees, fit: Fit, n: int) -> float:
 @kernel
 def add_to_logged(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
     """Add the values of a tree's leaves to the scores of the logged outputs."""
-    begin, n_rows = trees.tally[Grown.BEGIN], len(trees.length)
+    n_rows = len(trees.length)
+    first, leaf = (trees.tally[Grown.BEGIN] - n) % n_rows, trees.leaf[model, tree]
     for r in range(n):
-        fit.rows.score[r, 0] += trees.leaf[
-            model, tree, fit.rows.node[r], trees.code[(begin - n + r) % n_rows]
-        ]
+        row = first + r if first + r < n_rows else first + r - n_rows
+        fit.rows.score[r, 0] += leaf[fit.rows.node[r], trees.code[row]]
 
 
 @kernel
-def fill_means(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
-    """Give each leaf a step towards the mean residual of each output."""
-    k, sums, begin, n_rows = trees.outputs[model], fit.sums, trees.tally[Grown.BEGIN], len(trees.length)
-    sums[:] = 0.0
-    for r in range(n):
-        code = trees.code[(begin - n + r) % n_rows]
-        sums[0, fit.rows.node[r], code] += fit.rows.gradient[r, 0]
-        sums[1, fit.rows.node[r], code] += fit.rows.gradient[r, 1]
-    for leaf in range(LEAVES):
-        for c in range(k):
-            trees.leaf[model, tree, leaf, c] = _RATE * sums[0, leaf, c] / (sums[1, leaf, c] + PENALTY)
+def fill_means(trees: Trees, fit: Fit, model: int, tree: int) -> None:
+    """Give each leaf a step towards the mean residual of each output, from the sums of their groups."""
+    for c in range(trees.outputs[model]):
+        for leaf in range(LEAVES):
+            own, weight = fit.total[c * LEAVES + leaf, 0], fit.total[c * LEAVES + leaf, 1]
+            trees.leaf[model, tree, leaf, c] = _RATE * own / (weight + PENALTY)

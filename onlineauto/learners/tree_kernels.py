@@ -52,11 +52,12 @@ from onlineauto.learners.tree_records import (
     Grown,
 )
 from onlineauto.learners.tree_split_kernels import (
-    copy_sorted,
     divide,
     gains_of,
     gains_of_one_cut,
     list_present,
+    note_leaves,
+    sort_by_group,
     sort_rows,
 )
 
@@ -248,6 +249,21 @@ def _add_tree(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
 
 
 @kernel
+def _bin_of(cuts: NDArray[np.float32], n_cuts: int, value: float) -> int:
+    """Return the number of cuts that a value reaches; behind the last cut, `cuts` are infinite.
+
+    Groups of cuts are counted without branches, since a search would mispredict half of its steps.
+    """
+    if n_cuts == 1:
+        return 1 if cuts[0] <= value else 0
+    reached = np.int32(0)
+    for begin in range(0, n_cuts, 16):
+        for i in range(16):
+            reached += np.int32(1) if cuts[begin + i] <= value else np.int32(0)
+    return int(reached)
+
+
+@kernel
 def _prepare(trees: Trees, fit: Fit) -> None:
     """Fill the memory for the fit that has begun: bins of all rows, and their scores by the trees so far."""
     model, begin, x = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.BEGIN], fit.rows.x
@@ -260,23 +276,19 @@ def _prepare(trees: Trees, fit: Fit) -> None:
     for c in range(columns):
         _sort(fit.columns.sample[c], n_sample)
         fit.columns.n_cuts[c] = _cut(fit.columns.sample[c], n_sample, n_bins, fit.columns.cuts[c])
+    for c in range(columns):
+        fit.columns.cuts[c, fit.columns.n_cuts[c] :] = np.inf
     for r in range(n):
         _spread(trees, model, (begin - n + r) % n_rows, x)
         for c in range(columns):
-            low, high = 0, fit.columns.n_cuts[c]
-            while low < high:
-                middle = (low + high) // 2
-                if fit.columns.cuts[c, middle] <= x[c]:
-                    low = middle + 1
-                else:
-                    high = middle
-            fit.columns.bins[c, r] = low
+            fit.columns.bins[c, r] = _bin_of(fit.columns.cuts[c], fit.columns.n_cuts[c], x[c])
         if len(trees.cost) > 0:
             fit.rows.score[r, 0] = trees.base[model, trees.code[(begin - n + r) % n_rows]]
         else:
             for c in range(trees.outputs[model]):
                 fit.rows.score[r, c] = trees.base[model, c]
     list_present(fit, columns, n)
+    sort_by_group(trees, fit, n)
     for tree in range(trees.tally[Grown.TREES]):
         for r in range(n):
             _spread(trees, model, (begin - n + r) % n_rows, x)
@@ -355,12 +367,11 @@ def _grow_tree(trees: Trees, fit: Fit) -> None:
         trees.threshold[model, tree, level] = (
             fit.columns.cuts[best_column, best_cut] if best_cut >= 0 else -ABSENT
         )
-        divide(fit, best_column, best_cut, n_groups)
+        divide(fit, best_column, best_cut, n_groups, n_sums)
         n_groups *= 2
-        if level < DEPTH - 1:
-            copy_sorted(fit, n_groups, n, n_sums)
+    note_leaves(fit, n_groups)
     if by_cost:
-        fill_means(trees, fit, model, tree, n)
+        fill_means(trees, fit, model, tree)
     else:
         _fill_leaves(trees, fit, model, tree, n)
     _add_tree(trees, fit, model, tree, n)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 ROWS, WIDTH = 8192, 64
 """Maximum numbers of rows of a fit, and of inputs of a row: numbers first."""
 COLUMNS, BINS = 64, 64
+FEW = 8
+"""Columns of one cut are added up row by row if a row is above the cut of at most one in so many of them."""
 ROUNDS, ROUNDS_OF_COSTS, DEPTH = 64, 32, 6
 LEAVES = 1 << DEPTH
 SKETCH = 4
@@ -118,8 +120,8 @@ class FitColumns(NamedTuple):
         How much an input matters; whether it was seen, its first value, and whether there are others.
     counts, costs : float64[n_inputs + 1, K]
         The weight of rows by input and output, and the sum of their costs beyond those expected.
-    present, n_present : uint8[ROWS, COLUMNS], int64[ROWS]
-        The columns of one cut whose value is above it, of each row, and their number.
+    present, begin : uint8[ROWS * COLUMNS // FEW], int32[ROWS + 1]
+        The columns of one cut whose value is above it, row by row, and where each row begins.
     tested : int64[COLUMNS]
         The columns that a level may test.
     """
@@ -133,7 +135,7 @@ class FitColumns(NamedTuple):
     counts: NDArray[np.float64]
     costs: NDArray[np.float64]
     present: NDArray[np.uint8]
-    n_present: NDArray[np.int64]
+    begin: NDArray[np.int32]
     tested: NDArray[np.int64]
 
 
@@ -147,13 +149,15 @@ class FitRows(NamedTuple):
     score, chance : float32[ROWS, K], float32[ROWS, K]
         Scores of the trees so far, and the probabilities from these. For costs, there is one score: that of
         the logged action.
-    gradient, sorted : float64[ROWS, SKETCH + 1], float64[ROWS, SKETCH + 1]
-        Random sums of the gradients of outputs, or the weighted residual, and then the second derivative; and
-        these sorted by group.
-    node, order, next : int64[ROWS], int64[ROWS], int64[ROWS]
-        The node of each row, the rows sorted by group, and memory to sort them.
-    begin : int64[LEAVES * K + 1]
-        Where each group begins in this order.
+    gradient, sorted, above : float64[ROWS, SKETCH + 1], each
+        Random sums of the gradients of outputs, or the weighted residual, and then the second derivative;
+        these sorted by group; and memory to divide a group.
+    node : uint8[ROWS]
+        The leaf of each row.
+    order, order_first, next : uint16[ROWS], each
+        The rows sorted by group, the same before the first test, and memory to divide a group.
+    begin, begin_first : int64[LEAVES * K + 1], int64[K + 1]
+        Where each group begins in these two orders.
     """
 
     x: NDArray[np.float32]
@@ -161,10 +165,13 @@ class FitRows(NamedTuple):
     chance: NDArray[np.float32]
     gradient: NDArray[np.float64]
     sorted: NDArray[np.float64]
-    node: NDArray[np.int64]
-    order: NDArray[np.int64]
-    next: NDArray[np.int64]
+    above: NDArray[np.float64]
+    node: NDArray[np.uint8]
+    order: NDArray[np.uint16]
+    order_first: NDArray[np.uint16]
+    next: NDArray[np.uint16]
     begin: NDArray[np.int64]
+    begin_first: NDArray[np.int64]
 
 
 class Fit(NamedTuple):
@@ -176,12 +183,12 @@ class Fit(NamedTuple):
         The number of events of the fit for which it is filled, and whether `FitColumns.present` is used.
     histogram : float64[max(BINS, COLUMNS) * (SKETCH + 1)]
         Sums of gradients of a group, by bin or by column.
-    total, left : float64[LEAVES // 2 * K, SKETCH + 1], float64[SKETCH + 1, BINS]
+    total, left : float64[LEAVES * K, SKETCH + 1], float64[SKETCH + 1, BINS]
         The sums of gradients of each group, and of the rows of a group that are below each cut.
     gain, gain_of : float64[BINS], float64[COLUMNS]
         What the cuts of a column gain, and what the cut of each column of one cut gains.
     sums : float64[2, LEAVES, K]
-        Sums of gradients and of second derivatives in leaves.
+        Sums of gradients and of second derivatives in leaves, of classes.
     """
 
     prepared: NDArray[np.int64]

@@ -9,13 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.jit import kernel, short_loop
-from onlineauto.learners.tree_records import PENALTY, Grown
+from onlineauto.learners.tree_records import FEW, LEAVES, PENALTY, Grown
 
 if TYPE_CHECKING:
     from onlineauto.learners.tree_records import Fit, Trees
-
-_FEW = 8
-"""Columns of one cut are added up row by row if a row is above the cut of at most one in so many of them."""
 
 
 @kernel
@@ -23,55 +20,68 @@ def list_present(fit: Fit, columns: int, n: int) -> None:
     """List the columns of one cut whose values are above it, of each row, if these are few."""
     single, total = 0, 0
     for c in range(columns):
-        single += 1 if fit.columns.n_cuts[c] == 1 else 0
-    for r in range(n):
-        listed = 0
+        if fit.columns.n_cuts[c] == 1:
+            single += 1
+            for r in range(n):
+                total += fit.columns.bins[c, r]
+    fit.prepared[1] = 1 if total < n * single // FEW else 0
+    listed = 0
+    for r in range(n if fit.prepared[1] != 0 else 0):
+        fit.columns.begin[r] = listed
         for c in range(columns):
             if fit.columns.n_cuts[c] == 1 and fit.columns.bins[c, r] == 1:
-                fit.columns.present[r, listed] = c
+                fit.columns.present[listed] = c
                 listed += 1
-        fit.columns.n_present[r] = listed
-        total += listed
-    fit.prepared[1] = 1 if total < n * single // _FEW else 0
+    fit.columns.begin[n] = listed
+
+
+@kernel
+def sort_by_group(trees: Trees, fit: Fit, n: int) -> None:
+    """Sort the rows of a fit by the groups whose gradients add up: one for classes, or one an output."""
+    by_output, begin = len(trees.cost) > 0, fit.rows.begin_first
+    model, n_rows = 1 - trees.tally[Grown.MODEL], len(trees.length)
+    first = (trees.tally[Grown.BEGIN] - n) % n_rows
+    k = trees.outputs[model] if by_output else 1
+    begin[: k + 1] = 0
+    for r in range(n):
+        row = first + r if first + r < n_rows else first + r - n_rows
+        begin[(trees.code[row] if by_output else 0) + 1] += 1
+    for c in range(k):
+        begin[c + 1] += begin[c]
+    for r in range(n):  # each group begins where the one before it ends, until all rows have moved its end
+        row = first + r if first + r < n_rows else first + r - n_rows
+        code = trees.code[row] if by_output else 0
+        fit.rows.order_first[begin[code]] = r
+        begin[code] += 1
+    for c in range(k, 0, -1):
+        begin[c] = begin[c - 1]
+    begin[0] = 0
 
 
 @kernel
 def sort_rows(trees: Trees, fit: Fit, n: int, n_sums: int) -> int:
-    """Sort the rows by the groups whose gradients add up: one, or one an output; return their number."""
-    by_output, begin, order = len(trees.cost) > 0, fit.rows.begin, fit.rows.order
-    model, first, n_rows = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.BEGIN] - n, len(trees.length)
-    k = trees.outputs[model] if by_output else 1
-    begin[: k + 1] = 0
-    for r in range(n):
-        code = trees.code[(first + r) % n_rows] if by_output else 0
-        fit.rows.node[r] = code  # until the rows are sorted
-        begin[code + 1] += 1
-    for c in range(k):
-        begin[c + 1] += begin[c]
-        fit.rows.next[c] = begin[c]
-    for r in range(n):
-        code = fit.rows.node[r]
-        order[fit.rows.next[code]] = r
-        fit.rows.next[code] += 1
-        fit.rows.node[r] = 0
-    copy_sorted(fit, int(k), n, n_sums)
-    return int(k)
+    """Begin a tree with all rows in the groups of its first node; return the number of groups.
 
-
-@kernel
-def copy_sorted(fit: Fit, n_groups: int, n: int, n_sums: int) -> None:
-    """Copy the gradients in the order of rows, and add up those of each group."""
+    The gradients are copied in the order of rows, and added up by group.
+    """
+    k = trees.outputs[1 - trees.tally[Grown.MODEL]] if len(trees.cost) > 0 else 1
+    begin, order = fit.rows.begin, fit.rows.order
+    for group in range(k + 1):
+        begin[group] = fit.rows.begin_first[group]
     for i in range(n):
-        row = fit.rows.order[i]
+        row = fit.rows.order_first[i]
+        order[i] = row
         for s in range(n_sums + 1):
             short_loop()
             fit.rows.sorted[i, s] = fit.rows.gradient[row, s]
-    fit.total[:n_groups] = 0.0
-    for group in range(n_groups):
-        for i in range(fit.rows.begin[group], fit.rows.begin[group + 1]):
-            for s in range(n_sums + 1):
-                short_loop()
-                fit.total[group, s] += fit.rows.sorted[i, s]
+    for group in range(k):
+        for s in range(n_sums + 1):
+            short_loop()
+            total = 0.0
+            for i in range(begin[group], begin[group + 1]):
+                total += fit.rows.sorted[i, s]
+            fit.total[group, s] = total
+    return int(k)
 
 
 @kernel
@@ -140,12 +150,19 @@ def gains_of(fit: Fit, column: int, n_groups: int, n_sums: int) -> None:
             continue
         _add_up(fit, column, begin, end, width)
         whole, of_all = fit.total[group], fit.total[group, n_sums]
-        for s in range(width):
-            short_loop()
-            sums = 0.0
+        if width == 2:
+            one, two = 0.0, 0.0
             for b in range(n_cuts):
-                sums += histogram[b * width + s]
-                left[s, b] = sums
+                one += histogram[2 * b]
+                two += histogram[2 * b + 1]
+                left[0, b], left[1, b] = one, two
+        else:
+            for s in range(width):
+                short_loop()
+                sums = 0.0
+                for b in range(n_cuts):
+                    sums += histogram[b * width + s]
+                    left[s, b] = sums
         below = left[n_sums]
         for s in range(n_sums):
             short_loop()
@@ -169,8 +186,8 @@ def gains_of_one_cut(fit: Fit, columns: int, n_tested: int, n_groups: int, n_sum
         above[: columns * width] = 0.0
         for i in range(begin, end):
             row = fit.rows.order[i]
-            for j in range(fit.columns.n_present[row]):
-                at = width * fit.columns.present[row, j]
+            for j in range(fit.columns.begin[row], fit.columns.begin[row + 1]):
+                at = width * fit.columns.present[j]
                 for s in range(width):
                     short_loop()
                     above[at + s] += fit.rows.sorted[i, s]
@@ -187,23 +204,96 @@ def gains_of_one_cut(fit: Fit, columns: int, n_tested: int, n_groups: int, n_sum
 
 
 @kernel
-def divide(fit: Fit, column: int, cut: int, n_groups: int) -> None:
-    """Divide each group of rows, and their nodes, by a cut of a column, or by none if it is -1."""
-    order, begin, bins = fit.rows.order, fit.rows.begin, fit.columns.bins[column]
+def divide(fit: Fit, column: int, cut: int, n_groups: int, n_sums: int) -> None:
+    """Divide each group of rows, with their gradients, by a cut of a column, or by none if it is -1.
+
+    The sums of the gradients of the new groups are those of their rows in this order.
+    """
+    begin, total = fit.rows.begin, fit.total
     for group in range(n_groups - 1, -1, -1):
-        first, end = begin[group], begin[group + 1]
-        n_left, n_right = 0, 0
-        for i in range(first, end):
-            row = order[i]
-            right = cut >= 0 and bins[row] > cut
-            fit.rows.node[row] = 2 * fit.rows.node[row] + (1 if right else 0)
-            if right:
-                fit.rows.next[n_right] = row
-                n_right += 1
-            else:
-                order[first + n_left] = row
-                n_left += 1
-        for i in range(n_right):
-            order[first + n_left + i] = fit.rows.next[i]
-        begin[2 * group + 2], begin[2 * group + 1] = end, first + n_left
+        end = begin[group + 1]
+        left = end
+        if cut < 0:
+            for s in range(n_sums + 1):
+                short_loop()
+                total[2 * group, s], total[2 * group + 1, s] = total[group, s], 0.0
+        elif n_sums == 1:
+            left = _divide_pairs(fit, column, cut, group)
+        else:
+            left = _divide_group(fit, column, cut, group, n_sums)
+        begin[2 * group + 2], begin[2 * group + 1] = end, left
     begin[0] = 0
+
+
+@kernel
+def _divide_pairs(fit: Fit, column: int, cut: int, group: int) -> int:
+    """Divide a group of rows with two sums; return where the part above the cut begins.
+
+    Each row is written to both parts, and only one of them grows: a branch would be mispredicted for half of
+    the rows.
+    """
+    order, bins, pairs = fit.rows.order, fit.columns.bins[column], fit.rows.sorted
+    rows_above, above = fit.rows.next, fit.rows.above
+    first, end = fit.rows.begin[group], fit.rows.begin[group + 1]
+    left, n_above, a, b, c, d = first, 0, 0.0, 0.0, 0.0, 0.0
+    for i in range(first, end):
+        row, one, two = order[i], pairs[i, 0], pairs[i, 1]
+        right = 1 if bins[row] > cut else 0
+        order[left], pairs[left, 0], pairs[left, 1] = row, one, two
+        rows_above[n_above], above[n_above, 0], above[n_above, 1] = row, one, two
+        a += one * (1 - right)
+        b += two * (1 - right)
+        c += one * right
+        d += two * right
+        left += 1 - right
+        n_above += right
+    for i in range(n_above):
+        order[left + i] = rows_above[i]
+        pairs[left + i, 0], pairs[left + i, 1] = above[i, 0], above[i, 1]
+    total = fit.total
+    total[2 * group, 0], total[2 * group, 1] = a, b
+    total[2 * group + 1, 0], total[2 * group + 1, 1] = c, d
+    return int(left)
+
+
+@kernel
+def _divide_group(fit: Fit, column: int, cut: int, group: int, n_sums: int) -> int:
+    """Divide a group of rows with any number of sums; return where the part above the cut begins."""
+    order, bins, width = fit.rows.order, fit.columns.bins[column], n_sums + 1
+    first, end = fit.rows.begin[group], fit.rows.begin[group + 1]
+    left, n_above = first, 0
+    for i in range(first, end):
+        row = order[i]
+        right = 1 if bins[row] > cut else 0
+        for s in range(width):
+            short_loop()
+            one = fit.rows.sorted[i, s]
+            fit.rows.sorted[left, s] = one
+            fit.rows.above[n_above, s] = one
+        order[left] = row
+        fit.rows.next[n_above] = row
+        left += 1 - right
+        n_above += right
+    for i in range(n_above):
+        order[left + i] = fit.rows.next[i]
+        for s in range(width):
+            short_loop()
+            fit.rows.sorted[left + i, s] = fit.rows.above[i, s]
+    for s in range(width):
+        short_loop()
+        below, beyond = 0.0, 0.0
+        for i in range(first, left):
+            below += fit.rows.sorted[i, s]
+        for i in range(left, end):
+            beyond += fit.rows.sorted[i, s]
+        fit.total[2 * group, s], fit.total[2 * group + 1, s] = below, beyond
+    return int(left)
+
+
+@kernel
+def note_leaves(fit: Fit, n_groups: int) -> None:
+    """Note the leaf of each row; the rows are in `n_groups` groups, whose leaves repeat."""
+    for group in range(n_groups):
+        leaf = group % LEAVES
+        for i in range(fit.rows.begin[group], fit.rows.begin[group + 1]):
+            fit.rows.node[fit.rows.order[i]] = leaf

@@ -10,6 +10,7 @@ from onlineauto.learners.tree_records import (
     BINS,
     COLUMNS,
     DEPTH,
+    FEW,
     FIRST,
     FIRST_OF_COSTS,
     LEAVES,
@@ -75,8 +76,8 @@ def make_row() -> TreeRow:
 
 def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = ROWS) -> Fit:
     """Return memory for a fit of `n_rows`, of classes or of costs."""
-    nodes, sums = LEAVES // 2, 1 if costs else SKETCH
-    groups = nodes * outputs if costs else nodes
+    sums, firsts = 1 if costs else SKETCH, outputs if costs else 1
+    groups = LEAVES * firsts
     columns = FitColumns(
         bins=np.zeros((COLUMNS, n_rows), np.uint8),
         cuts=np.zeros((COLUMNS, BINS), np.float32),
@@ -86,8 +87,8 @@ def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = 
         first=np.zeros((3, n_inputs)),
         counts=np.zeros((n_inputs + 1, outputs)),
         costs=np.zeros((n_inputs + 1 if costs else 0, outputs)),
-        present=np.zeros((n_rows, COLUMNS), np.uint8),
-        n_present=np.zeros(n_rows, np.int64),
+        present=np.zeros(n_rows * COLUMNS // FEW, np.uint8),
+        begin=np.zeros(n_rows + 1, np.int32),
         tested=np.zeros(COLUMNS, np.int64),
     )
     rows = FitRows(
@@ -96,10 +97,13 @@ def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = 
         chance=np.zeros((0 if costs else n_rows, outputs), np.float32),
         gradient=np.zeros((n_rows, sums + 1)),
         sorted=np.zeros((n_rows, sums + 1)),
-        node=np.zeros(n_rows, np.int64),
-        order=np.zeros(n_rows, np.int64),
-        next=np.zeros(n_rows, np.int64),
-        begin=np.zeros(2 * groups + 1, np.int64),
+        above=np.zeros((n_rows, sums + 1)),
+        node=np.zeros(n_rows, np.uint8),
+        order=np.zeros(n_rows, np.uint16),
+        order_first=np.zeros(n_rows, np.uint16),
+        next=np.zeros(n_rows, np.uint16),
+        begin=np.zeros(groups + 1, np.int64),
+        begin_first=np.zeros(firsts + 1, np.int64),
     )
     return Fit(
         prepared=np.array([-1, 0], np.int64),
@@ -110,7 +114,7 @@ def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = 
         left=np.zeros((sums + 1, BINS)),
         gain=np.zeros(BINS),
         gain_of=np.zeros(COLUMNS),
-        sums=np.zeros((2, LEAVES, outputs)),
+        sums=np.zeros((2, LEAVES, 0 if costs else outputs)),
     )
 
 
@@ -143,15 +147,39 @@ class TreeBranch(NamedTuple):
     outputs: NDArray[np.int64]
 
 
-class _Row(NamedTuple):
-    """A kept row with merged indices. `late` orders rows: minus the share of its branch that is later."""
+class _Rows(NamedTuple):
+    """Kept rows with merged indices. `late` orders rows: minus the share of their branch that is later."""
 
-    late: float
-    cost: float
-    weight: float
-    code: int
-    inputs: tuple[int, ...]
-    values: tuple[float, ...]
+    late: NDArray[np.float64]
+    cost: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    code: NDArray[np.int64]
+    length: NDArray[np.int64]
+    input: NDArray[np.int64]  # [rows, WIDTH]
+    value: NDArray[np.float32]  # [rows, WIDTH]
+
+    def take(self, rows: NDArray[np.int64] | slice) -> _Rows:
+        """Return some of the rows."""
+        return _Rows._make(each[rows] for each in self)
+
+
+def _joined(parts: Sequence[_Rows]) -> _Rows:
+    return _Rows._make(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _in_order(rows: _Rows) -> _Rows:
+    """Return rows sorted by all that they have, whatever the order of their branches."""
+    keys = rows.late, rows.cost, rows.weight, rows.code
+    order = np.lexsort(keys[::-1])
+    alike = np.logical_and.reduce([each[order[1:]] == each[order[:-1]] for each in keys])
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], alike, [False]]).astype(np.int8)))
+    for begin, end in edges.reshape(-1, 2).tolist():  # rows that only their inputs tell apart
+        inputs, values, length = rows.input, rows.value, rows.length
+        order[begin : end + 1] = sorted(
+            order[begin : end + 1].tolist(),
+            key=lambda at: (inputs[at, : length[at]].tolist(), values[at, : length[at]].tolist()),
+        )
+    return rows.take(order)
 
 
 def merge_trees(base: TreeBranch, branches: Sequence[TreeBranch]) -> Trees:
@@ -163,14 +191,14 @@ def merge_trees(base: TreeBranch, branches: Sequence[TreeBranch]) -> Trees:
     merged = make_trees(base.trees.place.shape[1], base.trees.leaf.shape[-1], costs=True)
     began = _events(base)
     live = sorted((each for each in branches if _events(each) > began), key=_precedence)
-    new = [row for each in live for row in _mapped_rows(each, _events(each) - began)]
-    kept = (_mapped_rows(base, _KEPT) + sorted(new))[-_KEPT:]
+    parts = [_mapped_rows(base, _KEPT)]
+    if live:
+        parts.append(_in_order(_joined([_mapped_rows(each, _events(each) - began) for each in live])))
+    kept = _joined(parts).take(slice(-_KEPT, None))
     events = began + sum(_events(each) - began for each in live)
-    for event, row in zip(range(events - len(kept), events), kept, strict=True):
-        at, n = event % _KEPT, len(row.inputs)
-        merged.input[at, :n], merged.value[at, :n] = row.inputs, row.values
-        merged.length[at], merged.code[at] = n, row.code
-        merged.weight[at], merged.cost[at] = row.weight, row.cost
+    at = np.arange(events - len(kept.length), events) % _KEPT
+    merged.input[at], merged.value[at], merged.length[at] = kept.input, kept.value, kept.length
+    merged.code[at], merged.weight[at], merged.cost[at] = kept.code, kept.weight, kept.cost
     most = (live or [base])[-1]
     if most.trees.outputs[most.trees.tally[Grown.MODEL]]:
         _copy_model(most, merged)
@@ -190,27 +218,26 @@ def _precedence(branch: TreeBranch) -> tuple[int, int, bytes]:
     return _events(branch), int(branch.trees.outputs[model]), branch.trees.leaf[model].tobytes()
 
 
-def _mapped_rows(branch: TreeBranch, n: int) -> list[_Row]:
+def _mapped_rows(branch: TreeBranch, n: int) -> _Rows:
     """Return the last `n` rows, the oldest first, without inputs and outputs that have no merged index."""
     trees, rows = branch.trees, rows_of(branch.trees)[-n:]
-    outputs, found = np.append(branch.outputs, -1), []
-    for late, at in enumerate(rows[::-1].tolist()):
-        code = int(outputs[min(trees.code[at], len(outputs) - 1)])
-        inputs = branch.inputs[trees.input[at, : trees.length[at]]]
-        known = inputs >= 0
-        values = trees.value[at, : trees.length[at]][known]
-        weight = float(trees.weight[at]) if code >= 0 else 0.0
-        found.append(
-            _Row(
-                -late / n,
-                float(trees.cost[at]),
-                weight,
-                max(code, 0),
-                tuple(inputs[known].tolist()),
-                tuple(values.tolist()),
-            )
-        )
-    return found[::-1]
+    outputs, inputs = np.append(branch.outputs, -1), np.append(branch.inputs, -1)
+    code = outputs[np.minimum(trees.code[rows], len(outputs) - 1)]
+    used = np.arange(WIDTH) < trees.length[rows, None]
+    index = inputs[np.where(used, trees.input[rows], len(inputs) - 1)]
+    length = np.count_nonzero(index >= 0, axis=1)
+    place, found = np.arange(WIDTH) < length[:, None], index >= 0
+    mapped = _Rows(
+        late=-np.arange(len(rows))[::-1] / n,
+        cost=trees.cost[rows],
+        weight=np.where(code >= 0, trees.weight[rows], np.float32(0)),
+        code=np.maximum(code, 0),
+        length=length,
+        input=np.zeros(index.shape, np.int64),
+        value=np.zeros(index.shape, np.float32),
+    )
+    mapped.input[place], mapped.value[place] = index[found], trees.value[rows][found]
+    return mapped
 
 
 def _copy_model(branch: TreeBranch, merged: Trees) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from onlineauto.options.option import Option, Scalar, options_of
@@ -63,10 +64,8 @@ class Configuration:
         KeyError
             If the registry has no such option.
         """
-        for option, value in self._items():
-            if option.name == name:
-                return value
-        raise KeyError(name)
+        group, field = _places(tuple(map(type, self.groups)))[name]
+        return getattr(self.groups[group], field)
 
     def tunable(self) -> dict[str, tuple[Tunable, Scalar]]:
         """Return for every option that can be searched how it is searched, and its value."""
@@ -108,6 +107,12 @@ class Configuration:
         for values in self.groups:
             for option in options_of(type(values)):
                 yield option, getattr(values, option.field)
+
+
+@lru_cache(maxsize=8)  # a model asks for dozens of options when it is made
+def _places(groups: tuple[type, ...]) -> dict[str, tuple[int, str]]:
+    """Return the index of the group and the field of each option of these groups, by its name."""
+    return {option.name: (at, option.field) for at, kind in enumerate(groups) for option in options_of(kind)}
 
 
 def _words(option: Option, value: object) -> list[str]:

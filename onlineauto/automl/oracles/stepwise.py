@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from itertools import chain, combinations, combinations_with_replacement, product
 from typing import TYPE_CHECKING, ClassVar
 
@@ -132,8 +133,14 @@ def _steps(champion: Config, space: SearchSpace, turn: int) -> Iterator[Interact
     yield from _cross_with_actions(space)
     yield from combinations_with_replacement(actions, 2)
     many = max(int(_CONTEXTS / math.sqrt(len(actions))), 1)
-    pairs = combinations_with_replacement(_names_of_turn(contexts, space, turn, many), 2)
-    yield from (_sorted_names((*pair, name)) for pair, name in product(pairs, actions))
+    yield from _pairs_with_actions(tuple(_names_of_turn(contexts, space, turn, many)), tuple(actions))
+
+
+@lru_cache(maxsize=4)  # screening needs the same interactions at each review
+def _pairs_with_actions(contexts: tuple[bytes, ...], actions: tuple[bytes, ...]) -> tuple[Interaction, ...]:
+    """Return every pair of contexts crossed with every namespace of the action."""
+    pairs = combinations_with_replacement(contexts, 2)
+    return tuple(_sorted_names((*pair, name)) for pair, name in product(pairs, actions))
 
 
 def _names_of_turn(names: Sequence[bytes], space: SearchSpace, turn: int, count: int) -> list[bytes]:
@@ -182,11 +189,14 @@ def _cross_with_actions(space: SearchSpace) -> tuple[Interaction, ...]:
 def _first_screenable(interactions: Iterable[Interaction], space: SearchSpace) -> list[Interaction]:
     """Return the first interactions, as many as can be screened."""
     reached: list[Interaction] = []
-    terms = 0.0
+    terms, sizes, of_actions, n_actions = 0.0, space.sizes, space.of_actions, space.n_actions
+    least_actions = max(n_actions, 1.0)
     for each in interactions:
-        size = space.size(each)
-        if not space.of_actions.isdisjoint(each):
-            size /= max(space.n_actions, 1.0)
+        size = 1.0  # as `space.size`, whose calls would take most of a review
+        for name in each:
+            size *= sizes.get(name, 1.0)
+        if not of_actions.isdisjoint(each):
+            size = size * n_actions / least_actions
         if terms + size <= _SCREENED_TERMS:
             reached.append(each)
             terms += size

@@ -111,13 +111,21 @@ def _has_levels(ensemble: Ensemble) -> bool:
 
 
 @inline_kernel
-def _level(ensemble: Ensemble, score: NDArray[np.float32], n: int, column: int, origin: float) -> np.float64:
-    """Return the level of a column of the scores, less `origin`, of `n` actions, as an input."""
-    total = n * origin
+def _add_up_scores(buffers: Buffers, n: int, members: int, origin: float) -> None:
+    """Add up the scores of `n` actions in each column; those of the `members` are scores less `origin`."""
+    score, totals = buffers.score, buffers.members.totals
+    first = len(totals) - 1 - members
+    totals[:first] = 0.0
+    totals[first:] = n * origin
     for action in range(n):
-        short_loop()
-        total += score[action, column]
-    return OF_LEVEL * _scale_cost(ensemble, total / n)
+        for column in range(len(totals)):
+            totals[column] += score[action, column]
+
+
+@inline_kernel
+def _level(ensemble: Ensemble, buffers: Buffers, n: int, column: int) -> np.float64:
+    """Return the level of a column of the scores of `n` actions, from their sum, as an input."""
+    return OF_LEVEL * _scale_cost(ensemble, buffers.members.totals[column] / n)
 
 
 @inline_kernel
@@ -251,16 +259,17 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
         _score_members(context, stream, actions, begin, end)
     constant, origin = ensemble.weights[last], np.float64(_origin(run))
     if width > 0.0 and _has_levels(ensemble):
+        _add_up_scores(context.buffers, actions.n, members, origin)
         for slot in range(run.live.n):
             short_loop()
             weight = ensemble.weights[last + 1 + slot]
-            constant += weight * _level(ensemble, score, actions.n, slot, 0.0)
+            constant += weight * _level(ensemble, context.buffers, actions.n, slot)
         for at in range(members):
             short_loop()
             if context.buffers.members.scored[at]:
                 weight = ensemble.weights[2 * last + 1 - members + at]
                 score_index = column - members + at
-                constant += weight * _level(ensemble, score, actions.n, score_index, origin)
+                constant += weight * _level(ensemble, context.buffers, actions.n, score_index)
     for action in range(begin, end):
         short_loop()
         if not width > 0.0:
@@ -378,18 +387,20 @@ def _learn_weights(
     last, members = constant_of(ensemble), len(ensemble.members.rests)
     origin = np.float64(_origin(run))
     inputs[:] = 0.0
+    if levels:
+        _add_up_scores(buffers, actions.n, members, origin)
     for slot in range(run.live.n):
         short_loop()
         inputs[slot] = _scale_cost(ensemble, score[action, slot])
         if levels:
-            inputs[last + 1 + slot] = _level(ensemble, score, actions.n, slot, 0.0)
+            inputs[last + 1 + slot] = _level(ensemble, buffers, actions.n, slot)
     for at in range(members):
         short_loop()
         if buffers.members.scored[at]:
             index, score_index = last - members + at, column - members + at
             inputs[index] = _scale_cost(ensemble, origin + score[action, score_index])
             if levels:
-                inputs[last + 1 + index] = _level(ensemble, score, actions.n, score_index, origin)
+                inputs[last + 1 + index] = _level(ensemble, buffers, actions.n, score_index)
     inputs[last] = 1.0
     noise = np.float64(rank(score, action, actions.n, ranking) + 1)
     noise /= math.sqrt(fairness(label, actions.n)) * np.float64(label.weight)

@@ -127,7 +127,7 @@ def _needs_of(members: Sequence[Member]) -> NDArray[np.int64]:
 
 def names_of(ensemble: Ensemble) -> tuple[str, ...]:
     """Return the names of the scores of its members, in the order of their weights."""
-    return tuple(name for member in states_of(ensemble).members for name in member.names)
+    return states_of(ensemble).names
 
 
 def weight_of(ensemble: Ensemble, score: str) -> int:
@@ -135,16 +135,11 @@ def weight_of(ensemble: Ensemble, score: str) -> int:
     return _first_weight(ensemble) + names_of(ensemble).index(score)
 
 
-def _needs_by_name(ensemble: Ensemble) -> Iterator[tuple[str, Needs]]:
-    for member in states_of(ensemble).members:
-        yield from zip(member.names, member.needs, strict=True)
-
-
 def able_scores(ensemble: Ensemble) -> dict[str, bool]:
     """Return, by name, whether each score has all inputs that it needs; resting scores are included."""
     features, numbers, actions, widest = ensemble.members.inputs.tally.tolist()
     learnt, can_work = int(ensemble.members.inputs.seen[-1]), dict[str, bool]()
-    for name, needs in _needs_by_name(ensemble):
+    for name, needs in states_of(ensemble).needs:
         can_work[name] = (
             needs.least_actions <= actions <= needs.most_actions
             and features <= needs.most_features
@@ -249,7 +244,7 @@ def _first_weight(ensemble: Ensemble) -> int:
 
 def _add_dependents(ensemble: Ensemble, resting: Collection[str]) -> Collection[str]:
     """Return `resting` and the names of the scores that are computed from these."""
-    return {*resting, *(name for name, needs in _needs_by_name(ensemble) if needs.upon in resting)}
+    return {*resting, *(name for name, needs in states_of(ensemble).needs if needs.upon in resting)}
 
 
 def _leave_out(
@@ -289,7 +284,8 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
     indices = {name: at for at, name in enumerate(names_of(ensemble), _first_weight(ensemble))}
     for name, at in indices.items():  # the last bits depend on this order
         if name in resting:
-            _leave_out(weights, spread, new_variance(ensemble), *_indices(ensemble, at))
+            left = [each for each in _indices(ensemble, at) if np.count_nonzero(spread[each]) > 1]
+            _leave_out(weights, spread, new_variance(ensemble), *left)  # one that rests is left out already
     # The noise of bandits is in units of the variance of costs, and so is the covariance.
     can_work, error = able_scores(ensemble), float(max(ensemble.error[0], ensemble.costs[CostSoFar.VARIANCE]))
     result = {
@@ -297,7 +293,7 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
         for name, at in indices.items()
         if can_work[name] and name not in resting
     }
-    for name, needs in _needs_by_name(ensemble):
+    for name, needs in states_of(ensemble).needs:
         if name in result and needs.upon in result:
             result[needs.upon] = max(result[needs.upon], result[name])
     return result

@@ -226,23 +226,20 @@ def verdict(live: Live, simple: bool) -> int:
     tests, statistics = live.tests, live.statistics
     ensemble, by_reward, by_loss = live.ensemble, tests.by_reward, tests.by_loss
     test = ensemble.test
-    many = events_per_draw(statistics.draws)
-    level, leaning = test.level[0], level_per_draw(LEANING, many)
-    level_of_losses = level_per_draw(level * share(test.loss_spread) * (0.5 if by_reward else 1.0), many)
+    many, level = events_per_draw(statistics.draws), test.level[0]
+    level_of_losses = level * (0.5 if by_reward else 1.0)
     level_of_rewards = level_per_draw(level * (0.5 if by_loss else 1.0), many)
-    by_loss = by_loss and tell_of_actions(statistics.draws)
     if ensemble.serves:
         if by_reward and is_worse(test.pair, level_of_rewards):
             return LoopSignal.CHAMPION_EARNS
-        loses = by_loss and is_worse(test.loss, level_of_losses)
-        return (
-            LoopSignal.CHAMPION_PREDICTS
-            if loses and (simple or is_worse(test.pair, leaning))
-            else LoopSignal.BLOCK_END
-        )
+        if not (by_loss and tell_of_actions(statistics.draws)):
+            return LoopSignal.BLOCK_END
+        loses = is_worse(test.loss, level_per_draw(level_of_losses * share(test.loss_spread), many))
+        against = loses and (simple or is_worse(test.pair, level_per_draw(LEANING, many)))
+        return LoopSignal.CHAMPION_PREDICTS if against else LoopSignal.BLOCK_END
     if by_reward and is_better(test.pair, level_of_rewards):
         return LoopSignal.ENSEMBLE_EARNS
-    proved = _predicts_better(live, simple, level * (0.5 if by_reward else 1.0))
+    proved = _predicts_better(live, simple, level_of_losses)
     return LoopSignal.ENSEMBLE_PREDICTS if proved else LoopSignal.BLOCK_END
 
 

@@ -21,13 +21,21 @@ class MemberStates(SealedRecords):
     ----------
     members : tuple of Member
         The member of each state.
+    names : tuple of str
+        The names of their scores, in the order of their weights.
+    needs : tuple of (str, Needs)
+        The name and the conditions of each score.
     """
 
-    __slots__ = ("members",)
+    __slots__ = ("members", "names", "needs")
 
     def __init__(self, members: Iterable[Member], records: Iterable[Any]) -> None:
         super().__init__(records)
         self.members = tuple(members)
+        self.names = tuple(name for member in self.members for name in member.names)
+        self.needs = tuple(
+            pair for member in self.members for pair in zip(member.names, member.needs, strict=True)
+        )
 
     def state_of(self, name: str) -> Any:
         """Return the state of a member."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.loop import Cursor, LoopSignal, Step
-from onlineauto.engine.records.search import GROUP, PLACES, RewardOwner, Tally
+from onlineauto.engine.records.search import GROUP, PLACES, Due, RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.draw_kernels import events_per_draw, level_per_draw, note_draw, tell_of_actions
@@ -107,7 +107,7 @@ def count_namespaces(run: LoopRun, event: int, actions: Actions) -> bool:
 def lease_is_due(live: Live) -> bool:
     """Return whether the lease of a live config has expired, or a waiting config can become live."""
     schedule = live.schedule
-    due = schedule.fill
+    due = bool(schedule.due[Due.FILL] != 0)
     for slot in range(live.n):
         short_loop()
         due = due or schedule.updates[slot] >= schedule.lease[slot]
@@ -128,8 +128,8 @@ def signal_before_test(run: LoopRun, cursor: NDArray[np.int64]) -> int:
     """Return the signal of a decision that is due before live configs are tested on the cursor's event."""
     if cursor[Cursor.STEP] < Step.REVIEWED:
         cursor[Cursor.STEP] = Step.REVIEWED
-        schedule = run.live.schedule
-        if run.live.tally[Tally.LEARNT] >= schedule.review or run.live.statistics.fresh[0] >= schedule.look:
+        live, due = run.live, run.live.schedule.due
+        if live.tally[Tally.LEARNT] >= due[Due.REVIEW] or live.statistics.fresh[0] >= due[Due.LOOK]:
             return LoopSignal.REVIEW_DUE
     if cursor[Cursor.STEP] < Step.SCHEDULED:
         cursor[Cursor.STEP] = Step.SCHEDULED
@@ -473,7 +473,7 @@ def verdict(live: Live) -> tuple[int, int]:
             continue
         elif by_loss and is_ahead(losses, level_of_losses) and not is_behind(pair, leaning):
             signal, about = LoopSignal.LOSS_CROSSED, slot
-        elif signal == LoopSignal.BLOCK_END and live.schedule.replaceable:
+        elif signal == LoopSignal.BLOCK_END and live.schedule.due[Due.REPLACEABLE] != 0:
             behind = tests.by_reward and is_behind(pair, level)
             behind = behind or (
                 by_loss and is_behind(losses, level_of_losses) and not is_ahead(pair, leaning)

@@ -78,6 +78,7 @@ def make_buffers(
             ends=np.zeros(len(Ends), np.int64),
             keys=np.zeros((actions, MOST_KEYS + 1), np.uint64),
             n_keys=np.zeros(actions, np.int64),
+            totals=np.zeros(slots + 4 + scores),
         ),
         explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),

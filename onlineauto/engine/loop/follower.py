@@ -18,7 +18,7 @@ import numpy as np
 from onlineauto.engine.loop.buffers import NO_AHEAD
 from onlineauto.engine.loop.follow_kernels import NUMBERS, SCALE, follow_events
 from onlineauto.engine.records.loop import HANDED, Ahead, Cursor, EventMode, LoopSignal
-from onlineauto.engine.records.search import Tally
+from onlineauto.engine.records.search import Due, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.scale_kernels import SCALE_SIZE
 from onlineauto.jit import Bound, Sealed
@@ -80,7 +80,8 @@ def _events_to_stop(live: Live) -> int:
     """Return how many events must be learnt until the next review or the end of a lease."""
     schedule, n = live.schedule, live.n
     lease = int((schedule.lease[:n] - schedule.updates[:n]).min())
-    return 0 if schedule.fill else min(lease, schedule.review - int(live.tally[Tally.LEARNT]))
+    review = int(schedule.due[Due.REVIEW] - live.tally[Tally.LEARNT])
+    return 0 if schedule.due[Due.FILL] else min(lease, review)
 
 
 def is_worth_following(parts: Parts, mode: int) -> bool:

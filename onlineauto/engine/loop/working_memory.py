@@ -99,10 +99,11 @@ class WorkingMemory:
         self._context: Sealed[Context] | None = None
         self._units: Units | None = None
         self._sizes: tuple[tuple[Any, ...], EventSizes] | None = None
+        self._block: tuple[Sealed[Stream], Sealed[Results]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without addresses of arrays and of this process's code."""
-        return vars(self) | {"_context": None, "_units": None, "_sizes": None}
+        return vars(self) | {"_context": None, "_units": None, "_sizes": None, "_block": None}
 
     def open_block(self, layout: StreamLayout, block: Block) -> None:
         """Enlarge the scratch to the needs of a block's events."""
@@ -188,7 +189,10 @@ class WorkingMemory:
         the stream, it ends before the first one, as if that were `stop`.
         """
         stream, results, cursor = given
-        sealed = Sealed(stream).record, Sealed(results).record
+        block = self._block
+        if block is None or block[0].value is not stream or block[1].value is not results:
+            block = self._block = Sealed(stream), Sealed(results)
+        sealed = block[0].record, block[1].record
         while True:
             begin = int(cursor[Cursor.EVENT])
             if self.limit.stops_at(sizes, begin) and mode == EventMode.LEARN:

@@ -213,6 +213,7 @@ class MemberBuffers(NamedTuple):
     ends: NDArray[np.int64]  # [Ends]
     keys: NDArray[np.uint64]  # [actions, MOST_KEYS + 1]: by which the context is crossed with joined actions
     n_keys: NDArray[np.int64]  # [actions]: number of these keys, 0 before they are computed
+    totals: NDArray[np.float64]  # [columns of scores]: sums of the scores of all actions
 
 
 class Buffers(NamedTuple):

@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Interactions
 
 
+class Due(IntEnum):
+    """Entries of `Schedule.due`."""
+
+    FILL = 0  # 1 if a config waits, and fewer configs are live than allowed
+    REPLACEABLE = 1  # 1 if a config waits to replace a challenger that is proved worse
+    REVIEW = 2  # the loop stops once this number of events is learnt
+    LOOK = 3  # the loop stops once `LiveStatistics.recent` has this number of losses
+
+
 class Schedule(NamedTuple):
     """The leases of live configs, and the conditions under which the loop stops for the search."""
 
-    fill: bool  # a config waits, and fewer configs are live than allowed
-    replaceable: bool  # a config waits to replace a challenger that is proved worse
-    review: int  # the loop stops once this number of events is learnt
-    look: int  # the loop stops once `LiveStatistics.recent` has this number of losses
+    due: NDArray[np.int64]  # [4]: see `Due`; an array, so that the loop's context need not be packed again
     lease: NDArray[np.int64]  # [slots]
     updates: NDArray[np.int64]  # [slots]: events learnt since the config became live
 

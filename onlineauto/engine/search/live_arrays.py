@@ -104,10 +104,7 @@ def make_live(
         mix=np.eye(1, max_live)[0],
         tally=np.zeros(5, np.int64),
         schedule=Schedule(
-            fill=False,
-            replaceable=False,
-            review=NEVER,
-            look=NEVER,
+            due=np.array([0, 0, NEVER, NEVER], np.int64),
             lease=np.full(max_live, NEVER, np.int64),
             updates=np.zeros(max_live, np.int64),
         ),

@@ -20,7 +20,7 @@ from onlineauto.automl.decisions import (
 )
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensemble import ensemble as ensembles
-from onlineauto.engine.records.search import GROUP, RewardOwner, Tally
+from onlineauto.engine.records.search import GROUP, Due, RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
@@ -249,20 +249,14 @@ class LiveConfigs:
         replace a challenger that is proved worse.
         """
         self.arrays.schedule.lease[: len(leases)] = np.minimum(leases, NEVER)
-        self._schedule(fill=fill, replaceable=replaceable)
+        self.arrays.schedule.due[: Due.REVIEW] = fill, replaceable
 
     def review(self, learnt: int, *, looks: bool) -> None:
         """Set the event at which the loop stops for the next review: after `learnt` events in total.
 
         If it `looks` for drift, the loop also stops as soon as `LOOK` losses are available.
         """
-        self._schedule(review=min(learnt, NEVER), look=LOOK if looks else NEVER)
-
-    def _schedule(self, **fields: Any) -> None:
-        """Set fields of the schedule. If none changes, the loop needs no new context."""
-        before = self.arrays.schedule
-        if any(getattr(before, name) != value for name, value in fields.items()):
-            self.arrays = self.arrays._replace(schedule=before._replace(**fields))
+        self.arrays.schedule.due[Due.REVIEW :] = min(learnt, NEVER), LOOK if looks else NEVER
 
     def take_losses(self) -> NDArray[np.float64]:
         """Return the champion's mean losses since the last call, over `GROUP` events each, and clear them."""
@@ -311,7 +305,7 @@ class LiveConfigs:
         self.configs, self.namespaces = list(configs), list(namespaces)
         ensemble = self.arrays.ensemble._replace(serves=serves)
         self.arrays = self.arrays._replace(n=len(configs), ensemble=ensemble)
-        self._schedule(fill=False, replaceable=False)
+        self.arrays.schedule.due[: Due.REVIEW] = 0
         self.cross()
 
     def counts(self) -> dict[bytes, tuple[int, int]]:

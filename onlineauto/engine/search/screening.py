@@ -47,7 +47,7 @@ class Screening:
         self._gains: dict[Interaction, float] = {}
         self._pool: tuple[Interaction, ...] = ()
         self._compiled: tuple[Interaction, ...] = ()
-        self._held: Collection[Interaction] = ()
+        self._held: Collection[Interaction] = frozenset()
         self._version = -1
         nothing, _ = layout.compile(())
         self.screen = Screen(
@@ -70,7 +70,11 @@ class Screening:
         known = self.gains()
         turned = set(held) ^ set(self._held)
         self._gains = {each: _MEMORY * known.get(each, 0.0) for each in pool if each not in turned}
+        before = self._pool, self._held, self._version
         self._pool, self._held = tuple(pool), frozenset(held)
+        if before == (self._pool, self._held, self._layout.version):  # the loop's context stays
+            self.screen.gains[:] = [self._gains.get(each, 0.0) for each in self._compiled]
+            return
         if pool and len(self.screen.table) == 1:
             self.screen = self.screen._replace(table=np.zeros((self._cells, 3), np.float32))
         self._compile()

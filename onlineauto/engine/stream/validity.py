@@ -76,6 +76,8 @@ def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
     """
     if len(block.costs) <= 1 or kind not in ("cb_adf", "cb_explore_adf"):
         return len(block), ""
+    if (np.diff(block.cost_start[block.event_start]) <= 1).all():  # the usual case: at most one cost each
+        return len(block), ""
     counts = np.diff(block.cost_start)
     known = np.zeros(block.n_lines, np.int64)
     single = np.flatnonzero(counts == 1)
