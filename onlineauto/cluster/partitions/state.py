@@ -18,6 +18,7 @@ from onlineauto.engine.records.ensemble import MOST_ACTIONS
 from onlineauto.engine.search.live_arrays import arrays_of
 from onlineauto.explorers.exploration import EXPLORER_STATE
 from onlineauto.learners.gradient_kernels import GRADIENTS, SCALE
+from onlineauto.learners.tree_records import Fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -75,7 +76,7 @@ def flatten(record: Any, prefix: str) -> Iterator[tuple[str, NDArray[Any]]]:
         if isinstance(value, MemberStates | PlainStates):
             for member, state in zip(value.members, value.records, strict=True):
                 yield from flatten(state, f"{prefix}.{member.name}")
-        elif name in _NOT_SENT or isinstance(value, Basis):
+        elif name in _NOT_SENT or isinstance(value, Basis | Fit):
             continue
         elif isinstance(value, np.ndarray):
             yield f"{prefix}.{name}", value
@@ -261,8 +262,10 @@ def _regressions(state: Any, prefix: str) -> Iterator[tuple[str, Regression]]:
             yield f"{prefix}.{name}", value
 
 
-def load_dense(targets: Arrays, used: Arrays, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Copy arrays into `targets`; what was `used` beyond their shape is cleared first."""
+def load_dense(workspace: Workspace, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Copy small arrays into a workspace; what was used beyond their shape is cleared first."""
+    targets, used = full_arrays(workspace), dense_arrays(workspace)
+    _forget_fits(workspace)
     for path, array in arrays.items():
         target = targets[path]
         if target.shape == array.shape:
@@ -271,3 +274,14 @@ def load_dense(targets: Arrays, used: Arrays, arrays: Mapping[str, NDArray[Any]]
         if any(now > new for now, new in zip(used[path].shape, array.shape, strict=True)):
             used[path][...] = 1 if path.endswith(".scale") else 0
         target[tuple(map(slice, array.shape))] = array
+
+
+def _forget_fits(workspace: Workspace) -> None:
+    """Mark the memory of fits as not prepared, because the rows to fit are about to change."""
+    ensemble: Ensemble = workspace.searching.live_configs.arrays.ensemble
+    if ensemble.on:
+        states: Any = ensemble.members.states
+        for state in states.records:
+            for value in state:
+                if isinstance(value, Fit):
+                    value.prepared[0] = -1

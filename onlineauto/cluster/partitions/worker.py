@@ -8,7 +8,6 @@ from onlineauto.cluster.partitions.state import (
     State,
     TrackedTables,
     dense_arrays,
-    full_arrays,
     load_dense,
     take_rows,
 )
@@ -96,7 +95,7 @@ class Worker:
         """Learn a chunk from the last base, and return the end; `seed` makes its random draws differ."""
         workspace, base = self.workspace, self._base
         self._tracked.reset(self._changed)
-        load_dense(full_arrays(workspace), dense_arrays(workspace), base.state.dense)
+        load_dense(workspace, base.state.dense)
         self._deferred.follow(base.control, base.gains)
         random = workspace.learner.task.exploration.random
         random[0] = (int(random[0]) + seed * _GOLDEN) % 2**64
