@@ -22,19 +22,16 @@ from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import Chunk
 from onlineauto.cluster.partitions.state import State, TrackedTables, dense_arrays, take_rows
 from onlineauto.cluster.partitions.worker import Base
-from onlineauto.engine.loop.buffers import NO_AHEAD, make_outcomes
-from onlineauto.engine.records.loop import Results
 from onlineauto.engine.records.search import Tally
-from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.deferred import control_of_search
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from onlineauto.cluster.partitions.text_file import Stretch, TextFile
     from onlineauto.cluster.partitions.worker import End
-    from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace
 
@@ -82,23 +79,41 @@ class Coordinator:
     ----------
     version : int
         Number of the last base.
+    look_ahead : callable
+        Called by pools while workers learn.
     """
 
     def __init__(self, workspace: Workspace, partitions: int, schedule: Schedule | None = None) -> None:
         self.workspace, self.partitions, self.version = workspace, partitions, _LOADED
         self.schedule = schedule or Schedule()
+        self.look_ahead: Callable[[], object] = lambda: None
         self._tracked = TrackedTables(workspace)
 
     def cut(self, blocks: Sequence[Block], begin: int = 0) -> list[Chunk]:
         """Return the chunks of the rest of a round: of the events of blocks from event `begin` on."""
         for block in blocks:
             self.workspace.layout.update(block)
-        n = sum(map(len, blocks)) - begin
-        ends = (begin + np.linspace(0, n, min(self.partitions, n) + 1).round().astype(int)).tolist()
+        parts = self._parts(sum(map(len, blocks)) - begin)
         return [
-            Chunk(take_events(blocks, first, last), number)
-            for number, (first, last) in enumerate(itertools.pairwise(ends))
+            Chunk(take_events(blocks, begin + first, begin + last), number)
+            for number, (first, last) in enumerate(parts)
         ]
+
+    def chunks_of(self, file: TextFile, stretch: Stretch) -> list[Chunk]:
+        """Return the chunks of a stretch of a file that workers read; none if they do not know the names."""
+        seen = self.workspace.layout.seen(file.namespaces)
+        if seen is None:
+            return []
+        parts = self._parts(len(stretch))
+        return [
+            Chunk(file.unread(stretch, first, last, seen), number)
+            for number, (first, last) in enumerate(parts)
+        ]
+
+    def _parts(self, n: int) -> list[tuple[int, int]]:
+        """Return the first event of each chunk of `n` events, and the first one after it."""
+        ends = np.linspace(0, n, min(self.partitions, n) + 1).round().astype(int).tolist()
+        return list(itertools.pairwise(ends))
 
     def next_base(self) -> Base:
         """Return the base of the next chunks, as its changes since the last base."""
@@ -129,20 +144,11 @@ class Coordinator:
             ),
         )
 
-    def merge(self, chunks: Sequence[Chunk], ends: Sequence[End]) -> list[Outcomes]:
-        """Merge the ends of the chunks into the model; return the outcomes of each chunk."""
+    def merge(self, ends: Sequence[End]) -> None:
+        """Merge the ends of the chunks of a round into the model."""
         workspace = self.workspace
         before = workspace.searching.live_configs.arrays.tally[Tally.LEARNT]
         learnt = [int(end.state.dense["live.tally"][Tally.LEARNT] - before) for end in ends]
         with _blas().limit(limits=1, user_api="blas"):  # the bits depend on the number of its threads
             merge_round(workspace, ends, learnt)
-        n_events = sum(len(chunk.block) for chunk in chunks)
-        workspace.searching.adopt([end.found for end in ends], n_events)
-        simple = workspace.learner.task.shape == Shape.SIMPLE
-        outcomes = []
-        for chunk, end in zip(chunks, ends, strict=True):
-            n = len(chunk.block)
-            none = np.zeros(n, np.bool_)
-            results = Results(end.rows, end.action, end.score, np.zeros(0, np.uint64), none, NO_AHEAD)
-            outcomes.append(make_outcomes(chunk.block, np.zeros(n, np.bool_), results, simple=simple))
-        return outcomes
+        workspace.searching.adopt([end.found for end in ends], sum(len(end.outcomes) for end in ends))

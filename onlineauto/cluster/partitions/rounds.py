@@ -66,11 +66,11 @@ class Rounds:
             if begin < end:
                 chunks = coordinator.cut([take_events(blocks, begin, end)])
                 ends = pool.learn(coordinator, chunks)
-                outcomes = coordinator.merge(chunks, ends)
+                coordinator.merge(ends)
                 for each in ends:
                     workspace.diagnostics.add(each.problems)
-                for chunk, of_chunk in zip(chunks, outcomes, strict=True):
-                    yield self._located(workspace, chunk.block, of_chunk)
+                for chunk, each in zip(chunks, ends, strict=True):
+                    yield self._located(workspace, chunk.block, each.outcomes)
             begin = end
 
     def _begin(self, workspace: Workspace) -> tuple[Coordinator, Pool]:

@@ -139,10 +139,10 @@ def test_a_worker_whose_disk_is_full_says_so(folder: Path, monkeypatch: pytest.M
     """A file cannot be written where a directory is."""
     write = local.ProcessPool._write
 
-    def obstruct(self: local.ProcessPool, name: str, tree: Any) -> None:
-        write(self, name, tree)
+    def obstruct(self: local.ProcessPool, name: str, tree: Any) -> str:
         if name == "chunk0":
             Path(self._folder, "end0").mkdir()
+        return write(self, name, tree)
 
     monkeypatch.setattr(local.ProcessPool, "_write", obstruct)
     with run_of(workers=2) as run, pytest.raises(WorkersError, match=r"a worker cannot .*end0"):
