@@ -49,17 +49,17 @@ def _blas() -> ThreadpoolController:
 class Schedule(NamedTuple):
     """The lengths of rounds, in events."""
 
-    alone: int = 8192  # the first events, which the coordinator learns
+    alone: int = 65536  # the first events, which the coordinator learns: short rounds cost more than they gain
     head: int = 32  # the first events of each later round, which the coordinator learns
     shortest: int = 1024  # a round is at least so long,
-    longest: int = 65536  # and at most so long;
+    longest: int = 65536  # and at most so long for each partition;
     growth: int = 16  # in between, a round is this part of all events before it
 
-    def plan(self, done: int) -> tuple[int, int]:
+    def plan(self, done: int, partitions: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
         if done < self.alone:
             return self.alone - done, 0
-        length = min(max(done // self.growth, self.shortest), self.longest)
+        length = min(max(done // self.growth, self.shortest), self.longest * partitions)
         return self.head, length - self.head
 
 
@@ -88,6 +88,10 @@ class Coordinator:
         self.schedule = schedule or Schedule()
         self.look_ahead: Callable[[], object] = lambda: None
         self._tracked = TrackedTables(workspace)
+
+    def plan(self, done: int) -> tuple[int, int]:
+        """Return the lengths of the head and of the rest of the round that begins after `done` events."""
+        return self.schedule.plan(done, self.partitions)
 
     def cut(self, blocks: Sequence[Block], begin: int = 0) -> list[Chunk]:
         """Return the chunks of the rest of a round: of the events of blocks from event `begin` on."""

@@ -56,7 +56,7 @@ class Rounds:
         coordinator, pool = self._begin(workspace)
         begin, n = 0, sum(map(len, blocks))
         while begin < n:
-            head, rest = self._schedule.plan(done + begin)
+            head, rest = coordinator.plan(done + begin)
             if n - begin < self._schedule.shortest:
                 head, rest = n - begin, 0
             first = take_events(blocks, begin, min(begin + head, n))

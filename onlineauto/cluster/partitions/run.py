@@ -236,7 +236,7 @@ class PartitionedRun(Run):
         if self._blocks is None:
             workspace.position = self._start
             self._blocks = self._open()
-        head, rest = (0, self._due) if self._due else schedule.plan(workspace.position.events)
+        head, rest = (0, self._due) if self._due else self._coordinator.plan(workspace.position.events)
         if self._due:
             self._learn_rest()
             return
@@ -361,7 +361,7 @@ class PartitionedRun(Run):
         done = self.workspace.position.events + self._due
         if self._file is not None:
             with suppress(InputError):  # it is raised again where the events are taken
-                self._file.look_ahead(sum(self._coordinator.schedule.plan(done)))
+                self._file.look_ahead(sum(self._coordinator.plan(done)))
 
     def _next_blocks(self, n: int) -> list[Block]:
         """Return the next blocks of the source, of a file of text at most `n` events; none at the end."""

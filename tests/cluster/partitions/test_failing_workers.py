@@ -27,7 +27,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=512, growth=4)
+SHORT = Schedule(alone=256, head=8, shortest=128, longest=128, growth=4)
 EVENTS = 1100
 BANDIT = text("planted", events=EVENTS, seed=5)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
 OF_LINES: dict[str, Any] = {"live_configs": 3, "bit_precision": 14}
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=512, growth=4)
+SHORT = Schedule(alone=256, head=8, shortest=128, longest=128, growth=4)
 EVENTS = 1100
 BANDIT = text("planted", events=EVENTS, seed=5)
 LINES = text("regression", events=EVENTS, seed=2)
