@@ -13,6 +13,7 @@ import resource
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,6 +36,7 @@ from onlineauto.cluster.partitions.messages import (
 from onlineauto.cluster.partitions.run import PARTITIONS, PartitionedRun
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.engine.report.progress import ProgressTable
+from onlineauto.workspace.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,6 +55,7 @@ class Speed:
     wall: float
     cpu: float
     loss: float
+    later: float  # CPU seconds of an event after the first ones, which every learner learns alone
 
 
 class Costs(NamedTuple):
@@ -79,15 +82,18 @@ def measure(path: Path, workers: int) -> Speed:
     """Return the speed of learning a file, with 0 workers that of the single learner."""
     children, wall, cpu = _children(), time.perf_counter(), time.process_time()
     losses, events = 0.0, 0
-    if workers == 0:
-        for block, outcomes in Workspace(**OPTIONS).stream(path):
+    alone = 0, 0.0
+    workspace = Workspace(**OPTIONS)
+    run = PartitionedRun(workspace, path, workers=workers) if workers else Run(workspace, path)
+    with run if isinstance(run, PartitionedRun) else nullcontext():
+        for block, outcomes in run:
             events, losses = events + len(block), losses + float(outcomes.loss.sum(dtype=np.float64))
-    else:
-        with PartitionedRun(Workspace(**OPTIONS), path, workers=workers) as run:
-            for block, outcomes in run:
-                events, losses = events + len(block), losses + float(outcomes.loss.sum(dtype=np.float64))
-    seconds = time.process_time() - cpu + _children() - children
-    return Speed(events, time.perf_counter() - wall, seconds, losses / events)
+            if not alone[0] and events >= Schedule().alone:
+                alone = events, time.process_time()
+    own = time.process_time()
+    seconds = own - cpu + _children() - children
+    later = (own - alone[1]) / (events - alone[0]) if 0 < alone[0] < events else seconds / events
+    return Speed(events, time.perf_counter() - wall, seconds, losses / events, later)
 
 
 def _children() -> float:
@@ -233,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         costs = measure_costs(path, schedule=Schedule())
     print(f"\nCosts of a round, in CPU time: {costs}")
-    longest, one = Schedule().longest, single.events / single.cpu
+    longest, one = Schedule().longest, 1.0 / single.later
     print("\n| workers (simulated) | events of a round | events/s | efficiency |\n|---|---|---|---|")
     for workers in (1, 2, 4, 8, 16, 32, 64):
         length = longest * max(workers, PARTITIONS)

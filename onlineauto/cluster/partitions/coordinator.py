@@ -11,17 +11,15 @@ which chunk, or how often.
 from __future__ import annotations
 
 import itertools
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import Chunk
 from onlineauto.cluster.partitions.state import State, TrackedTables, dense_arrays, take_rows
-from onlineauto.cluster.partitions.worker import Base
+from onlineauto.cluster.partitions.worker import Base, one_blas_thread
 from onlineauto.engine.records.search import Tally
 from onlineauto.engine.search.deferred import control_of_search
 
@@ -40,19 +38,13 @@ _LOADED = 1
 """Version of the model with which a run begins; no worker has it, because 0 is a new model."""
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    """Return what limits the threads of the library for linear algebra."""
-    return ThreadpoolController()
-
-
 class Schedule(NamedTuple):
     """The lengths of rounds, in events."""
 
-    alone: int = 65536  # the first events, which the coordinator learns: short rounds cost more than they gain
+    alone: int = 65536  # the first events, which the coordinator learns, because short rounds do not pay
     head: int = 32  # the first events of each later round, which the coordinator learns
     shortest: int = 1024  # a round is at least so long,
-    longest: int = 65536  # and at most so long for each partition;
+    longest: int = 32768  # and at most so long for each partition;
     growth: int = 16  # in between, a round is this part of all events before it
 
     def plan(self, done: int, partitions: int) -> tuple[int, int]:
@@ -153,6 +145,6 @@ class Coordinator:
         workspace = self.workspace
         before = workspace.searching.live_configs.arrays.tally[Tally.LEARNT]
         learnt = [int(end.state.dense["live.tally"][Tally.LEARNT] - before) for end in ends]
-        with _blas().limit(limits=1, user_api="blas"):  # the bits depend on the number of its threads
+        with one_blas_thread():
             merge_round(workspace, ends, learnt)
         workspace.searching.adopt([end.found for end in ends], sum(len(end.outcomes) for end in ends))

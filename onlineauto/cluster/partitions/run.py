@@ -12,7 +12,12 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.cluster.partitions.coordinator import Coordinator
 from onlineauto.cluster.partitions.cutting import events_after, take_events
 from onlineauto.cluster.partitions.local import InlinePool, local_pool
-from onlineauto.cluster.partitions.text_file import TextFile, UnexpectedEventsError, text_paths
+from onlineauto.cluster.partitions.text_file import (
+    TextFile,
+    UnexpectedEventsError,
+    estimated_events,
+    text_paths,
+)
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
 from onlineauto.engine.stream.position import Position, skip_events
@@ -45,6 +50,8 @@ PARTITIONS = 4
 _READ_HERE = 16
 """Number of rounds that the coordinator parses after workers could not read theirs."""
 _PASSED = 4096
+_PAYS = 2
+"""Workers gain time with this multiple of the events that are learnt alone, if events are expensive."""
 
 
 def check_partitioned(configuration: Configuration, flag: str = "--workers") -> None:
@@ -130,6 +137,19 @@ class PartitionedRun(Run):
 
             return RayPool(workers, command, needs=self._worker)
         return local_pool(workers, command)
+
+    @property
+    def warning(self) -> str:
+        """A warning that workers do not pay for a small source; "" if it is large, or its size not known."""
+        alone, configuration = self._coordinator.schedule.alone, self.workspace.configuration
+        paths = text_paths(self._source, configuration) if self.read is read_blocks else []
+        n = estimated_events(paths, configuration) if paths else _PAYS * alone
+        if n >= _PAYS * alone:
+            return ""
+        return (
+            f"--workers does not pay for about {n:,} events: the first {alone:,} are learnt by one process, "
+            f"and short rounds cost more than they gain; it pays for hundreds of thousands of events"
+        )
 
     def resize(self, workers: int) -> None:
         """Have another number of workers from the next round on; the result does not depend on it."""
@@ -268,12 +288,11 @@ class PartitionedRun(Run):
         if self._read_here == 0 and self._file is not None and self._learn_unread(self._file):
             return
         self._read_here = max(self._read_here - 1, 0)
-        blocks = self._read(self._due)
+        chunks = self._coordinator.cut(self._read(self._due))
         try:
-            chunks = self._coordinator.cut(blocks)
             ends = self.pool.learn(self._coordinator, chunks) if chunks else []
         except BaseException:
-            self._left[:0] = blocks
+            self._left[:0] = [each.block for each in chunks]
             raise
         self._merge(chunks, ends)
 

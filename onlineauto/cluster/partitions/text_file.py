@@ -30,7 +30,7 @@ from onlineauto.formats.options import InputOptions, format_of
 from onlineauto.formats.sources.source import ByteSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -117,6 +117,11 @@ class TextFile:
             found.append(self._scan())
             left -= len(found[-1])
         self._ends = np.concatenate(found)
+
+    def density(self) -> float:
+        """Return the number of events per byte at the begin of the file."""
+        self.look_ahead(1)
+        return len(self._ends) / max(self._scanned, 1)
 
     def take(self, n: int) -> Stretch:
         """Return the next `n` events, or those that are left, and move behind them."""
@@ -378,6 +383,12 @@ def text_paths(source: Sources, configuration: Configuration) -> list[str]:
         paths = [os.fspath(source) if isinstance(source, str | os.PathLike) else None]
     found = [each for each in paths if isinstance(each, str) and _is_plain_text(each)]
     return found if len(found) == len(paths) else []
+
+
+def estimated_events(paths: Sequence[str], configuration: Configuration) -> int:
+    """Return about how many events files of text have, by their sizes and the begin of the first."""
+    density = TextFile(paths[0], configuration, Diagnostics()).density()
+    return round(density * sum(Path(each).stat().st_size for each in paths))
 
 
 def _is_plain_text(path: str) -> bool:

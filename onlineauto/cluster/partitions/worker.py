@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
+
+from threadpoolctl import ThreadpoolController
 
 from onlineauto.cluster.partitions.cutting import join_outcomes
 from onlineauto.cluster.partitions.state import (
     State,
     TrackedTables,
-    dense_arrays,
     load_dense,
+    settled_arrays,
     take_rows,
 )
 from onlineauto.cluster.partitions.text_file import UnexpectedEventsError, UnreadBlock
@@ -19,6 +22,8 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -52,6 +57,18 @@ class End(NamedTuple):
     found: Found
     outcomes: Outcomes
     problems: Diagnostics
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return what limits the threads of the library for linear algebra."""
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context with one thread of linear algebra, because bits depend on their number."""
+    limit: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return limit
 
 
 class Worker:
@@ -117,7 +134,10 @@ class Worker:
         tables = {
             name: take_rows(table, self._changed[name]) for name, table in self._tracked.tables().items()
         }
-        dense = {name: array.copy() for name, array in dense_arrays(workspace).items() if name not in _LEVELS}
+        with one_blas_thread():
+            dense = settled_arrays(workspace)
+        for name in _LEVELS:
+            dense.pop(name, None)
         return End(State(dense, tables), found, outcomes, workspace.diagnostics)
 
     def _learn_pieces(self, block: Block) -> Outcomes:

@@ -132,7 +132,7 @@ class LineReader(RecordReader, ABC):
             yield from self._read_blocks()
 
     def begin_after(self, lines: int) -> None:
-        """Number lines as if `lines` lines were before the source."""
+        """Let line numbers continue after `lines` lines."""
         self._state["line_number"] = lines
 
     def parse(self, text: bytes) -> list[Block]:

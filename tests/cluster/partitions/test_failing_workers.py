@@ -106,7 +106,7 @@ def test_workers_that_die_nine_times_end_a_run_with_one_line_and_leave_no_folder
 ) -> None:
     monkeypatch.setattr(local, "_WORKER", "onlineauto.no_such_module")
     source = tmp_path / "events"
-    source.write_bytes(text("planted", events=8500, seed=1))
+    source.write_bytes(text("planted", events=66_000, seed=1))
     model = tmp_path / "model.oam"
     flags = ["--cb_explore_adf", "--automl", "2", "-b", "12", "--workers", "2", "--quiet", "-f", str(model)]
     assert main(["-d", str(source), *flags]) == 1
@@ -115,7 +115,7 @@ def test_workers_that_die_nine_times_end_a_run_with_one_line_and_leave_no_folder
     assert len(output.err.splitlines()) == 1
     assert "workers have died 9 times in a row" in output.err
     assert [*folder.iterdir()] == []
-    assert Workspace.load(model).searching.n_learnt == 8224
+    assert Workspace.load(model).searching.n_learnt == 65_568
 
 
 def test_a_run_whose_pool_has_failed_goes_on_with_new_processes(

@@ -343,7 +343,7 @@ def command(path: Path, model: Path, *flags: str) -> list[str]:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_coordinator_resumes_from_its_model(tmp_path: Path, number: signal.Signals) -> None:
     source, killed, whole = tmp_path / "events", tmp_path / "killed.oam", tmp_path / "whole.oam"
-    source.write_bytes(text("planted", events=40_000, seed=1))
+    source.write_bytes(text("planted", events=120_000, seed=1))
     subprocess.run(command(source, whole), check=True)
     flags = ("--save_every", "4000", "--resume")
     process = subprocess.Popen(command(source, killed, *flags), start_new_session=True)
@@ -355,7 +355,7 @@ def test_a_killed_coordinator_resumes_from_its_model(tmp_path: Path, number: sig
     subprocess.run(command(source, killed, *flags), check=True)
     one, other = (Workspace.load(path) for path in (killed, whole))
     assert one.weights.tobytes() == other.weights.tobytes()
-    assert one.searching.n_learnt == other.searching.n_learnt == 40_000
+    assert one.searching.n_learnt == other.searching.n_learnt == 120_000
 
 
 def test_ends_are_merged_with_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:

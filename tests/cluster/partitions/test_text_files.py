@@ -13,11 +13,16 @@ import pytest
 
 from datasets.generate import text
 from onlineauto import InputError, Workspace
+from onlineauto.cli.main import main
 from onlineauto.cluster.partitions import text_file
 from onlineauto.cluster.partitions.coordinator import Schedule
 from onlineauto.cluster.partitions.local import ProcessPool
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.text_file import TextFile, UnexpectedEventsError, UnreadBlock, text_paths
+from onlineauto.engine.ensemble.branches import Branch
+from onlineauto.engine.ensemble.combiner_kernels import UNSURE
+from onlineauto.engine.ensemble.regression import merge_regression, settle
+from onlineauto.engine.ensemble.regression_kernels import KEEPS
 from onlineauto.engine.stream.source import read_blocks
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
@@ -245,3 +250,34 @@ def test_only_plain_text_is_read_by_workers(tmp_path: Path) -> None:
         assert text_paths(source, configuration) == []
     for options in ({"examples": 5}, {"json": True}):
         assert text_paths(plain, REGISTRY.from_keywords(**OPTIONS, **options)) == []
+
+
+def test_a_small_file_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = file_of(tmp_path, BANDIT)
+    flags = ["-d", str(path), "--cb_explore_adf", "--automl", "2", "-b", "12"]
+    assert main([*flags, "--workers", "2"]) == 0
+    warned = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert len(warned) == 1
+    assert f"--workers does not pay for about {EVENTS:,} events" in warned[0]
+    assert main(flags) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert PartitionedRun(Workspace(**OPTIONS), path, schedule=SHORT).warning == ""
+    assert PartitionedRun(Workspace(**OPTIONS), BANDIT).warning == ""
+
+
+def test_a_settled_regression_merges_to_the_same_bits() -> None:
+    """A worker inverts covariances before it sends them; the coordinator would do the same."""
+    workspace = Workspace(**OPTIONS)
+    for _ in workspace.stream(BANDIT):
+        pass
+    states: Any = workspace.searching.live_configs.arrays.ensemble.members.states
+    state = next(s for m, s in zip(states.members, states.records, strict=True) if m.name == "features")
+    inputs = workspace.searching.live_configs.arrays.ensemble.members.inputs
+    n, actions = state.prepared.tolist()
+    counts = np.stack([inputs.seen // 2, inputs.seen], axis=1)
+    base = Branch(state, np.arange(n), np.arange(0), np.arange(actions), counts, ordered=True)
+    branches = [base._replace(state=each) for each in (state, settle(state, UNSURE, KEEPS))]
+    merged = [merge_regression(base, [each, base], inputs, UNSURE, n) for each in branches]
+    assert (state.n_waiting[:actions] > 0).any()
+    for one, other in zip(*merged, strict=True):
+        assert one.tobytes() == other.tobytes()
