@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _LOADED = 1
 """Version of the model with which a run begins; no worker has it, because 0 is a new model."""
+_PIECE = 8192
+"""Number of events at a time that the coordinator learns alone, so that few are in memory."""
 
 
 class Schedule(NamedTuple):
@@ -50,7 +52,7 @@ class Schedule(NamedTuple):
     def plan(self, done: int, partitions: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
         if done < self.alone:
-            return self.alone - done, 0
+            return min(self.alone - done, _PIECE), 0
         length = min(max(done // self.growth, self.shortest), self.longest * partitions)
         return self.head, length - self.head
 
