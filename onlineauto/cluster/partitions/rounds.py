@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 
+_ALONE = 8192
+"""Events that are learnt alone, fewer than of files: a service learns in rounds while it is far behind."""
+
+
 class Rounds:
     """Workers that learn blocks of a workspace in rounds.
 
@@ -34,7 +38,7 @@ class Rounds:
 
     def __init__(self, workers: int, *, plans: bool = True, schedule: Schedule | None = None) -> None:
         self.plans, self._workers = plans, min(workers, PARTITIONS)
-        self._schedule = schedule or Schedule()
+        self._schedule = schedule or Schedule(alone=_ALONE)
         self.alone = self._schedule.alone
         self._coordinator: Coordinator | None = None
         self._pool: Pool | None = None
