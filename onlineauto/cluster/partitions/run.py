@@ -285,41 +285,40 @@ class PartitionedRun(Run):
 
     def _learn_rest(self) -> None:
         """Learn the rest of a round with the workers; if they fail, it comes first again."""
-        if self._read_here == 0 and self._file is not None and self._learn_unread(self._file):
+        is_read = self._file is None or self._read_here > 0 or self._left or self._error is not None
+        if not is_read and self._learn_unread():
             return
         self._read_here = max(self._read_here - 1, 0)
-        chunks = self._coordinator.cut(self._read(self._due))
+        blocks = self._read(self._due)
         try:
+            chunks = self._coordinator.cut(blocks)
+            blocks = [each.block for each in chunks]  # the events are in memory once
             ends = self.pool.learn(self._coordinator, chunks) if chunks else []
         except BaseException:
-            self._left[:0] = [each.block for each in chunks]
+            self._left[:0] = blocks
             raise
         self._merge(chunks, ends)
 
-    def _learn_unread(self, file: TextFile) -> bool:
+    def _learn_unread(self) -> bool:
         """Learn the rest of a round of a file that workers read; return False if they cannot."""
-        if self._error is not None:
-            return False
-        stretch = file.take(self._due)
-        chunks = self._coordinator.chunks_of(file, stretch)
+        assert self._file is not None
+        stretch = self._file.take(self._due)
+        ends: list[End] = []
         try:
-            ends = self.pool.learn(self._coordinator, chunks) if chunks else []
+            if chunks := self._coordinator.chunks_of(self._file, stretch):
+                ends = self.pool.learn(self._coordinator, chunks)
         except UnexpectedEventsError:
             self._read_here = _READ_HERE
-            file.move_back(stretch)
-            return False
-        except BaseException:
-            file.move_back(stretch)
-            raise
-        if not chunks:
-            file.move_back(stretch)
-            return False
-        self._merge(chunks, ends)
-        return True
+        finally:
+            if not ends:
+                self._file.move_back(stretch)
+        if ends:
+            self._merge(chunks, ends)
+        return bool(ends)
 
     def _merge(self, chunks: list[Chunk], ends: list[End]) -> None:
         """Merge the ends of chunks, and hand the chunks out."""
-        if ends:
+        if ends:  # there are none at the end of a file
             self._coordinator.merge(ends)
         for end in ends:
             self.diagnostics.add(end.problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import signal
 from functools import partial
@@ -24,6 +25,7 @@ from onlineauto.engine.ensemble.combiner_kernels import UNSURE
 from onlineauto.engine.ensemble.regression import merge_regression, settle
 from onlineauto.engine.ensemble.regression_kernels import KEEPS
 from onlineauto.engine.stream.source import read_blocks
+from onlineauto.errors import WorkersError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
 
@@ -186,6 +188,31 @@ def test_killed_workers_that_read_are_replaced(tmp_path: Path) -> None:
     pool.learn = kill_and_learn  # type: ignore[method-assign]
     Learnt(run).assert_same(expected)
     assert len(killed) == 2
+
+
+@pytest.mark.parametrize("change", ["", "malformed"])
+@pytest.mark.parametrize("number", [0, 3, 4, 5])
+def test_a_run_of_a_file_goes_on_after_its_workers_have_failed(
+    tmp_path: Path, change: str, number: int
+) -> None:
+    path = file_of(tmp_path, spoilt(change))
+    expected = Learnt(run_of(path), handed=True)
+    run, calls = run_of(path), itertools.count()
+    learn = run.pool.learn
+
+    def fail(coordinator: Any, chunks: Any) -> Any:
+        if next(calls) == number:
+            raise WorkersError("the workers have died")
+        return learn(coordinator, chunks)
+
+    run.pool.learn = fail  # type: ignore[method-assign]
+    with pytest.raises(WorkersError):
+        run.step()
+    assert run.step() > 0
+    assert run.workspace.searching.n_learnt == EVENTS
+    saved = io.BytesIO()
+    run.checkpoint(saved)
+    assert saved.getvalue() == expected.model
 
 
 def test_a_file_that_has_changed_is_not_learnt_by_workers(tmp_path: Path) -> None:
