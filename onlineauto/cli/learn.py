@@ -97,6 +97,8 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
             report.write_line(f"onlineauto: warning: {warning}")
             if quiet and warning.endswith(NO_PACKAGE):  # a requested file will not be written
                 print(f"onlineauto: warning: {warning}", file=sys.stderr)
+        if learning.warning:
+            report.write_line(f"onlineauto: warning: {learning.warning}")
         saving = Saving(learning, report, Showing(learning, files))
         if learning.position.passes >= configuration[RunOptions].passes:
             report.write_line(

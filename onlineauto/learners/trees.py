@@ -148,38 +148,15 @@ class TreeBranch(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Kept rows with merged indices. `late` orders rows: minus the share of their branch that is later."""
+    """Kept rows with merged indices. `late` orders them: minus the share of their branch that is later."""
 
     late: NDArray[np.float64]
     cost: NDArray[np.float32]
     weight: NDArray[np.float32]
     code: NDArray[np.int64]
     length: NDArray[np.int64]
-    input: NDArray[np.int64]  # [rows, WIDTH]
-    value: NDArray[np.float32]  # [rows, WIDTH]
-
-    def take(self, rows: NDArray[np.int64] | slice) -> _Rows:
-        """Return some of the rows."""
-        return _Rows._make(each[rows] for each in self)
-
-
-def _joined(parts: Sequence[_Rows]) -> _Rows:
-    return _Rows._make(map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _in_order(rows: _Rows) -> _Rows:
-    """Return rows sorted by all that they have, whatever the order of their branches."""
-    keys = rows.late, rows.cost, rows.weight, rows.code
-    order = np.lexsort(keys[::-1])
-    alike = np.logical_and.reduce([each[order[1:]] == each[order[:-1]] for each in keys])
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], alike, [False]]).astype(np.int8)))
-    for begin, end in edges.reshape(-1, 2).tolist():  # rows that only their inputs tell apart
-        inputs, values, length = rows.input, rows.value, rows.length
-        order[begin : end + 1] = sorted(
-            order[begin : end + 1].tolist(),
-            key=lambda at: (inputs[at, : length[at]].tolist(), values[at, : length[at]].tolist()),
-        )
-    return rows.take(order)
+    input: NDArray[np.int64]  # [rows, width], 0 beyond the length, as in `value`
+    value: NDArray[np.float32]
 
 
 def merge_trees(base: TreeBranch, branches: Sequence[TreeBranch]) -> Trees:
@@ -191,14 +168,21 @@ def merge_trees(base: TreeBranch, branches: Sequence[TreeBranch]) -> Trees:
     merged = make_trees(base.trees.place.shape[1], base.trees.leaf.shape[-1], costs=True)
     began = _events(base)
     live = sorted((each for each in branches if _events(each) > began), key=_precedence)
-    parts = [_mapped_rows(base, _KEPT)]
-    if live:
-        parts.append(_in_order(_joined([_mapped_rows(each, _events(each) - began) for each in live])))
-    kept = _joined(parts).take(slice(-_KEPT, None))
+    late = [_lateness(each, _events(each) - began) for each in live]
+    n_new = sum(map(len, late))
+    least = np.partition(np.concatenate(late), n_new - _KEPT)[n_new - _KEPT] if n_new > _KEPT else -np.inf
+    width = max(int(each.trees.length.max(initial=0)) for each in (base, *live))
+    latest = [_latest_rows(each, of[of >= least], width) for each, of in zip(live, late, strict=True)]
+    parts = [_latest_rows(base, _lateness(base, _KEPT)[: max(_KEPT - n_new, 0)], width)]
+    if latest:
+        new = _joined(latest)
+        parts.append(_taken(new, _in_order(new)[-_KEPT:]))
+    kept = _joined(parts)
     events = began + sum(_events(each) - began for each in live)
-    at = np.arange(events - len(kept.length), events) % _KEPT
-    merged.input[at], merged.value[at], merged.length[at] = kept.input, kept.value, kept.length
-    merged.code[at], merged.weight[at], merged.cost[at] = kept.code, kept.weight, kept.cost
+    at = np.arange(events - len(kept.late), events) % _KEPT
+    for name in ("cost", "weight", "code", "length"):
+        getattr(merged, name)[at] = getattr(kept, name)
+    merged.input[at, :width], merged.value[at, :width] = kept.input, kept.value
     most = (live or [base])[-1]
     if most.trees.outputs[most.trees.tally[Grown.MODEL]]:
         _copy_model(most, merged)
@@ -218,26 +202,65 @@ def _precedence(branch: TreeBranch) -> tuple[int, int, bytes]:
     return _events(branch), int(branch.trees.outputs[model]), branch.trees.leaf[model].tobytes()
 
 
-def _mapped_rows(branch: TreeBranch, n: int) -> _Rows:
-    """Return the last `n` rows, the oldest first, without inputs and outputs that have no merged index."""
-    trees, rows = branch.trees, rows_of(branch.trees)[-n:]
-    outputs, inputs = np.append(branch.outputs, -1), np.append(branch.inputs, -1)
+def _lateness(branch: TreeBranch, n: int) -> NDArray[np.float64]:
+    """Return what orders the last `n` rows among those of other branches, of the latest row first."""
+    return -np.arange(min(n, len(rows_of(branch.trees)))) / n
+
+
+def _latest_rows(branch: TreeBranch, late: NDArray[np.float64], width: int) -> _Rows:
+    """Return the latest rows of at most `width` inputs, the oldest first, with merged indices.
+
+    Inputs without a merged index are left out. A row of an output without one has no weight.
+    """
+    trees, n = branch.trees, len(late)
+    rows = rows_of(trees)[-n:] if n else np.zeros(0, np.int64)
+    outputs = np.append(branch.outputs, -1)
     code = outputs[np.minimum(trees.code[rows], len(outputs) - 1)]
-    used = np.arange(WIDTH) < trees.length[rows, None]
-    index = inputs[np.where(used, trees.input[rows], len(inputs) - 1)]
-    length = np.count_nonzero(index >= 0, axis=1)
-    place, found = np.arange(WIDTH) < length[:, None], index >= 0
-    mapped = _Rows(
-        late=-np.arange(len(rows))[::-1] / n,
-        cost=trees.cost[rows],
-        weight=np.where(code >= 0, trees.weight[rows], np.float32(0)),
-        code=np.maximum(code, 0),
-        length=length,
-        input=np.zeros(index.shape, np.int64),
-        value=np.zeros(index.shape, np.float32),
+    used = np.arange(width) < trees.length[rows, None]
+    inputs = np.where(used, branch.inputs[np.where(used, trees.input[rows, :width], 0)], -1)
+    return _Rows(
+        late[::-1],
+        trees.cost[rows],
+        np.where(code >= 0, trees.weight[rows], np.float32(0)),
+        np.maximum(code, 0),
+        *_compacted(inputs, trees.value[rows, :width]),
     )
-    mapped.input[place], mapped.value[place] = index[found], trees.value[rows][found]
-    return mapped
+
+
+def _compacted(
+    inputs: NDArray[np.int64], values: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """Return the number of inputs of each row, and inputs and values without those that are -1."""
+    known = inputs >= 0
+    row, column = known.nonzero()
+    length = np.count_nonzero(known, axis=1)
+    at = row, np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+    left, taken = np.zeros_like(inputs), np.zeros_like(values)
+    left[at], taken[at] = inputs[row, column], values[row, column]
+    return length, left, taken
+
+
+def _joined(parts: Sequence[_Rows]) -> _Rows:
+    return _Rows(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _taken(rows: _Rows, at: NDArray[np.int64]) -> _Rows:
+    return _Rows(*(each[at] for each in rows))
+
+
+def _in_order(rows: _Rows) -> NDArray[np.int64]:
+    """Return the order of rows by all their numbers, so that it does not depend on that of branches."""
+    order = np.lexsort((rows.code, rows.weight, rows.cost, rows.late))
+    heads = [each[order] for each in (rows.late, rows.cost, rows.weight, rows.code)]
+    same = np.logical_and.reduce([each[1:] == each[:-1] for each in heads])
+    tied = np.append(same, False) | np.append(False, same)
+    if tied.any():  # few rows: only these are compared by their inputs
+        group = np.append(0, np.cumsum(~same))[tied]
+        some = _taken(rows, order[tied])
+        inputs = np.where(np.arange(some.input.shape[1]) < some.length[:, None], some.input, -1)
+        keys = (*some.value.T[::-1], *inputs.T[::-1], group)
+        order[tied] = order[tied][np.lexsort(keys)]
+    return order
 
 
 def _copy_model(branch: TreeBranch, merged: Trees) -> None:

@@ -119,6 +119,11 @@ class Run:
         """The passes and events done so far."""
         return self._start if self._stream is None else self.workspace.position
 
+    @property
+    def warning(self) -> str:
+        """A warning about this way to learn the source, for the user who chose it; "" if there is none."""
+        return ""
+
     def __iter__(self) -> Iterator[tuple[Block, Outcomes]]:
         """Learn block by block to the end of the stream, and yield each block with its outcomes.
 

@@ -13,9 +13,10 @@ import resource
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,9 +33,10 @@ from onlineauto.cluster.partitions.messages import (
     pack,
     unpack,
 )
-from onlineauto.cluster.partitions.run import PartitionedRun
+from onlineauto.cluster.partitions.run import PARTITIONS, PartitionedRun
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.engine.report.progress import ProgressTable
+from onlineauto.workspace.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,15 +55,17 @@ class Speed:
     wall: float
     cpu: float
     loss: float
+    later: float  # CPU seconds of an event after the first ones, which every learner learns alone
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(NamedTuple):
     """Measured CPU seconds of the parts of a round."""
 
-    event: float  # of a worker, for each event
-    chunk: float  # of a worker, for each chunk: return to the base, find and pack what has changed
-    handed: float  # of the coordinator, for each event: read, cut, pack, count
+    event: float  # of a worker, for each event: read, learn, pack the outcome
+    chunk: float  # of a worker, for each chunk: adopt the base, find and pack what has changed
+    found: float  # of the coordinator, for each event, while workers learn: find where it ends
+    counted: float  # of the coordinator, for each event: count it
+    head: float  # of the coordinator, for each round: learn the first events
     base: float  # of the coordinator, for each round: find and pack the base
     merge: float  # of the coordinator, for each round
     merged_end: float  # of the coordinator, for each chunk: read its end and merge it
@@ -78,15 +82,18 @@ def measure(path: Path, workers: int) -> Speed:
     """Return the speed of learning a file, with 0 workers that of the single learner."""
     children, wall, cpu = _children(), time.perf_counter(), time.process_time()
     losses, events = 0.0, 0
-    if workers == 0:
-        for block, outcomes in Workspace(**OPTIONS).stream(path):
+    alone = 0, 0.0
+    workspace = Workspace(**OPTIONS)
+    run = PartitionedRun(workspace, path, workers=workers) if workers else Run(workspace, path)
+    with run if isinstance(run, PartitionedRun) else nullcontext():
+        for block, outcomes in run:
             events, losses = events + len(block), losses + float(outcomes.loss.sum(dtype=np.float64))
-    else:
-        with PartitionedRun(Workspace(**OPTIONS), path, workers=workers) as run:
-            for block, outcomes in run:
-                events, losses = events + len(block), losses + float(outcomes.loss.sum(dtype=np.float64))
-    seconds = time.process_time() - cpu + _children() - children
-    return Speed(events, time.perf_counter() - wall, seconds, losses / events)
+            if not alone[0] and events >= Schedule().alone:
+                alone = events, time.process_time()
+    own = time.process_time()
+    seconds = own - cpu + _children() - children
+    later = (own - alone[1]) / (events - alone[0]) if 0 < alone[0] < events else seconds / events
+    return Speed(events, time.perf_counter() - wall, seconds, losses / events, later)
 
 
 def _children() -> float:
@@ -97,7 +104,7 @@ def _children() -> float:
 class _Timer:
     """Adds up the CPU seconds of the calls of a method."""
 
-    def __init__(self, owner: type, name: str) -> None:
+    def __init__(self, owner: object, name: str) -> None:
         self.seconds: list[float] = []
         self._owner, self._name, self._method = owner, name, getattr(owner, name)
         setattr(owner, name, self._timed(self._method))
@@ -124,7 +131,7 @@ class _Messages(InlinePool):
         super().__init__()
         self.chunks: list[tuple[int, float]] = []  # events and seconds of a worker
         self.bases: list[float] = []
-        self.packed = self.unpacked = 0.0
+        self.unpacked = self.looked = 0.0
 
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
         """Return the ends of the chunks."""
@@ -135,43 +142,58 @@ class _Messages(InlinePool):
         if self._worker is None:
             self._worker = Worker(coordinator.workspace.configuration)
             message = b"".join(pack(base_to_tree(coordinator.full_base())))
+        times = [time.process_time()]
+        coordinator.look_ahead()
+        times.append(time.process_time())
         self._worker.adopt(base_of_tree(unpack(message)))
+        times.append(time.process_time())
+        looked, adopted = np.diff(times).tolist()
+        self.looked += looked
         ends = []
         for chunk in chunks:
             times = [time.process_time()]
-            data = b"".join(pack(chunk_to_tree(chunk)))
+            unpack(b"".join(pack(chunk_to_tree(chunk))))
+            data = b"".join(pack(end_to_tree(self._worker.learn(chunk.block, chunk.seed))))
             times.append(time.process_time())
-            unpack(data)
-            message = b"".join(pack(end_to_tree(self._worker.learn(chunk.block, chunk.seed))))
+            ends.append(end_of_tree(unpack(data)))
             times.append(time.process_time())
-            ends.append(end_of_tree(unpack(message)))
-            times.append(time.process_time())
-            packed, learnt, unpacked = np.diff(times).tolist()
-            self.packed, self.unpacked = self.packed + packed, self.unpacked + unpacked
-            self.chunks.append((len(chunk.block), learnt))
+            learnt, unpacked = np.diff(times).tolist()
+            self.unpacked += unpacked
+            self.chunks.append((len(chunk.block), adopted + learnt))
         return ends
 
 
 def measure_costs(path: Path, *, schedule: Schedule, partitions: Sequence[int] = (2, 4)) -> Costs:
     """Return the costs of the parts of a round, measured in this process with several numbers of chunks."""
-    chunks, bases, ends, handed = [], list[float](), [], []
+    chunks, bases, ends, heads = [], list[float](), [], list[float]()
+    found, counted = list[float](), list[float]()
     for n in partitions:
         run = PartitionedRun(Workspace(**OPTIONS), path, partitions=n, schedule=schedule)
         run.pool = messages = _Messages()
-        methods = ((PartitionedRun, "_read"), (Coordinator, "cut"), (ProgressTable, "update"))
-        timers = [_Timer(*method) for method in methods]
+        of_heads, counts = _Timer(run.workspace, "learn_block"), _Timer(ProgressTable, "update")
         merges = _Timer(Coordinator, "merge")
         events = sum(len(block) for block, _ in run)
-        for timer in (*timers, merges):
+        for timer in (of_heads, counts, merges):
             timer.restore()
         chunks += messages.chunks
         bases += messages.bases[1:]
+        heads += of_heads.seconds[1:]
+        found.append(messages.looked / events)
+        counted.append(sum(counts.seconds) / events)
         seconds = float(np.median(merges.seconds)) + messages.unpacked / len(merges.seconds)
         ends.append((n, seconds))
-        handed.append((sum(sum(timer.seconds) for timer in timers) + messages.packed) / events)
     of_chunk, of_event = _line(chunks)
     of_merge, of_end = _line(ends)
-    return Costs(of_event, of_chunk, float(np.mean(handed)), float(np.median(bases)), of_merge, of_end)
+    return Costs(
+        event=of_event,
+        chunk=of_chunk,
+        found=float(np.mean(found)),
+        counted=float(np.mean(counted)),
+        head=float(np.median(heads)),
+        base=float(np.median(bases)),
+        merge=of_merge,
+        merged_end=of_end,
+    )
 
 
 def _line(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
@@ -181,14 +203,15 @@ def _line(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
     return max(first, 0.0), max(slope, 0.0)
 
 
-def simulate(costs: Costs, workers: int, *, events: int, head: int) -> float:
+def simulate(costs: Costs, workers: int, *, events: int) -> float:
     """Return events per second of rounds of `events` events, each cut into one chunk for each worker.
 
-    The coordinator reads and cuts, learns the head, packs the base, and merges the ends, while workers wait.
+    The coordinator learns the head, packs the base, merges the ends and counts events while workers wait. It
+    finds the events of the next round while they learn.
     """
-    alone = events * costs.handed + head * costs.event + costs.base
-    alone += costs.merge + workers * costs.merged_end
-    return events / (alone + costs.chunk + (events - head) / workers * costs.event)
+    alone = costs.head + costs.base + costs.merge + workers * costs.merged_end + events * costs.counted
+    learning = costs.chunk + events / workers * costs.event
+    return events / (alone + max(learning, events * costs.found))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -216,13 +239,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         costs = measure_costs(path, schedule=Schedule())
     print(f"\nCosts of a round, in CPU time: {costs}")
-    schedule = Schedule()
-    length = schedule.longest
-    one = single.events / single.cpu
-    print(f"\n| workers (simulated, rounds of {length:,}) | events/s | efficiency |\n|---|---|---|")
+    longest, one = Schedule().longest, 1.0 / single.later
+    print("\n| workers (simulated) | events of a round | events/s | efficiency |\n|---|---|---|---|")
     for workers in (1, 2, 4, 8, 16, 32, 64):
-        rate = simulate(costs, workers, events=length, head=schedule.head)
-        print(f"| {workers} | {rate:,.0f} | {rate / workers / one:.2f} |")
+        length = longest * max(workers, PARTITIONS)
+        rate = simulate(costs, workers, events=length)
+        print(f"| {workers} | {length:,} | {rate:,.0f} | {rate / workers / one:.2f} |")
     return 0
 
 

@@ -165,7 +165,7 @@ def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> N
 
 STREAM = text("planted", events=1100, seed=5)
 NO_OPTIONS = REGISTRY.from_keywords()
-SHORT = Schedule(alone=256, head=8, shortest=64, longest=64, growth=4)
+SHORT = Schedule(alone=256, head=8, shortest=64, longest=16, growth=4)
 
 
 def searching() -> Workspace:

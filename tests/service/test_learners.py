@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from onlineauto.service.learning.rounds import Learners
 
 DECISIONS = 2000
-SCHEDULE = Schedule(alone=200, head=8, shortest=64, longest=256, growth=8)
+SCHEDULE = Schedule(alone=200, head=8, shortest=64, longest=64, growth=8)
 
 
 @pytest.fixture(autouse=True)

@@ -11,58 +11,49 @@ which chunk, or how often.
 from __future__ import annotations
 
 import itertools
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import Chunk
 from onlineauto.cluster.partitions.state import State, TrackedTables, dense_arrays, take_rows
-from onlineauto.cluster.partitions.worker import Base
-from onlineauto.engine.loop.buffers import NO_AHEAD, make_outcomes
-from onlineauto.engine.records.loop import Results
+from onlineauto.cluster.partitions.worker import Base, one_blas_thread
 from onlineauto.engine.records.search import Tally
-from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.deferred import control_of_search
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from onlineauto.cluster.partitions.text_file import Stretch, TextFile
     from onlineauto.cluster.partitions.worker import End
-    from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace
 
 
 _LOADED = 1
 """Version of the model with which a run begins; no worker has it, because 0 is a new model."""
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Return what limits the threads of the library for linear algebra."""
-    return ThreadpoolController()
+_PIECE = 8192
+"""Number of events at a time that the coordinator learns alone, so that few are in memory."""
 
 
 class Schedule(NamedTuple):
     """The lengths of rounds, in events."""
 
-    alone: int = 8192  # the first events, which the coordinator learns
+    alone: int = 65536  # the first events, which the coordinator learns, because short rounds do not pay
     head: int = 32  # the first events of each later round, which the coordinator learns
     shortest: int = 1024  # a round is at least so long,
-    longest: int = 65536  # and at most so long;
+    longest: int = 32768  # and at most so long for each partition;
     growth: int = 16  # in between, a round is this part of all events before it
 
-    def plan(self, done: int) -> tuple[int, int]:
+    def plan(self, done: int, partitions: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
         if done < self.alone:
-            return self.alone - done, 0
-        length = min(max(done // self.growth, self.shortest), self.longest)
+            return min(self.alone - done, _PIECE), 0
+        length = min(max(done // self.growth, self.shortest), self.longest * partitions)
         return self.head, length - self.head
 
 
@@ -82,23 +73,45 @@ class Coordinator:
     ----------
     version : int
         Number of the last base.
+    look_ahead : callable
+        Called by pools while workers learn.
     """
 
     def __init__(self, workspace: Workspace, partitions: int, schedule: Schedule | None = None) -> None:
         self.workspace, self.partitions, self.version = workspace, partitions, _LOADED
         self.schedule = schedule or Schedule()
+        self.look_ahead: Callable[[], object] = lambda: None
         self._tracked = TrackedTables(workspace)
+
+    def plan(self, done: int) -> tuple[int, int]:
+        """Return the lengths of the head and of the rest of the round that begins after `done` events."""
+        return self.schedule.plan(done, self.partitions)
 
     def cut(self, blocks: Sequence[Block], begin: int = 0) -> list[Chunk]:
         """Return the chunks of the rest of a round: of the events of blocks from event `begin` on."""
         for block in blocks:
             self.workspace.layout.update(block)
-        n = sum(map(len, blocks)) - begin
-        ends = (begin + np.linspace(0, n, min(self.partitions, n) + 1).round().astype(int)).tolist()
+        parts = self._parts(sum(map(len, blocks)) - begin)
         return [
-            Chunk(take_events(blocks, first, last), number)
-            for number, (first, last) in enumerate(itertools.pairwise(ends))
+            Chunk(take_events(blocks, begin + first, begin + last), number)
+            for number, (first, last) in enumerate(parts)
         ]
+
+    def chunks_of(self, file: TextFile, stretch: Stretch) -> list[Chunk]:
+        """Return the chunks of a stretch of a file that workers read; none if they do not know the names."""
+        seen = self.workspace.layout.seen(file.namespaces)
+        if seen is None:
+            return []
+        parts = self._parts(len(stretch))
+        return [
+            Chunk(file.unread(stretch, first, last, seen), number)
+            for number, (first, last) in enumerate(parts)
+        ]
+
+    def _parts(self, n: int) -> list[tuple[int, int]]:
+        """Return the first event of each chunk of `n` events, and the first one after it."""
+        ends = np.linspace(0, n, min(self.partitions, n) + 1).round().astype(int).tolist()
+        return list(itertools.pairwise(ends))
 
     def next_base(self) -> Base:
         """Return the base of the next chunks, as its changes since the last base."""
@@ -129,20 +142,11 @@ class Coordinator:
             ),
         )
 
-    def merge(self, chunks: Sequence[Chunk], ends: Sequence[End]) -> list[Outcomes]:
-        """Merge the ends of the chunks into the model; return the outcomes of each chunk."""
+    def merge(self, ends: Sequence[End]) -> None:
+        """Merge the ends of the chunks of a round into the model."""
         workspace = self.workspace
         before = workspace.searching.live_configs.arrays.tally[Tally.LEARNT]
         learnt = [int(end.state.dense["live.tally"][Tally.LEARNT] - before) for end in ends]
-        with _blas().limit(limits=1, user_api="blas"):  # the bits depend on the number of its threads
+        with one_blas_thread():
             merge_round(workspace, ends, learnt)
-        n_events = sum(len(chunk.block) for chunk in chunks)
-        workspace.searching.adopt([end.found for end in ends], n_events)
-        simple = workspace.learner.task.shape == Shape.SIMPLE
-        outcomes = []
-        for chunk, end in zip(chunks, ends, strict=True):
-            n = len(chunk.block)
-            none = np.zeros(n, np.bool_)
-            results = Results(end.rows, end.action, end.score, np.zeros(0, np.uint64), none, NO_AHEAD)
-            outcomes.append(make_outcomes(chunk.block, np.zeros(n, np.bool_), results, simple=simple))
-        return outcomes
+        workspace.searching.adopt([end.found for end in ends], sum(len(end.outcomes) for end in ends))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.features.block import Block
 
 if TYPE_CHECKING:
@@ -50,6 +51,18 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
         rules=first.rules,
         objects=first.objects,
     )
+
+
+def join_outcomes(n_lines: Sequence[int], outcomes: Sequence[Outcomes]) -> Outcomes:
+    """Return the outcomes of consecutive blocks of `n_lines` lines, without slots, as those of one block."""
+    lines = _offsets([(0, n) for n in n_lines])
+    actions = _offsets([(0, len(each.action)) for each in outcomes])
+    rows = np.concatenate([each.rows for each in outcomes])
+    rows["action_start"] += np.repeat(actions[:-1], [len(each) for each in outcomes])
+    line = [each.line + at for each, at in zip(outcomes, lines, strict=False)]
+    names = ("weight", "holdout", "label", "action", "score")
+    others: Any = {name: np.concatenate([getattr(each, name) for each in outcomes]) for name in names}
+    return Outcomes(rows=rows, line=np.concatenate(line), **others)
 
 
 def take_events(blocks: Sequence[Block], begin: int, end: int) -> Block:

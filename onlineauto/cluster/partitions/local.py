@@ -21,13 +21,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from onlineauto.cluster.partitions.messages import (
-    base_to_tree,
-    chunk_to_tree,
-    end_of_tree,
-    pack,
-    unpack,
-)
+from onlineauto.cluster.partitions.messages import chunk_to_tree, end_of_tree, pack, unpack
+from onlineauto.cluster.partitions.server import Bases
+from onlineauto.cluster.partitions.text_file import UnexpectedEventsError
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.errors import InputError, OptionError, WorkersError
 
@@ -57,7 +53,13 @@ class Pool(Protocol):
         """Number of workers outside this process that run."""
 
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
-        """Return the ends of chunks that were learnt from the coordinator's next base."""
+        """Return the ends of chunks that were learnt from the coordinator's next base.
+
+        Raises
+        ------
+        UnexpectedEventsError
+            The coordinator must read the events itself.
+        """
 
     def resize(self, n: int) -> None:
         """Have `n` workers from the next round on."""
@@ -81,7 +83,11 @@ class InlinePool:
         if worker is None or worker.version != base.since:
             worker, base = Worker(coordinator.workspace.configuration), coordinator.full_base()
         worker.adopt(base)
-        ends = [worker.learn(chunk.block, chunk.seed) for chunk in chunks]
+        try:
+            ends = [worker.learn(chunk.block, chunk.seed) for chunk in chunks]
+        except UnexpectedEventsError:
+            self._worker = worker
+            raise
         self._worker = worker
         return ends
 
@@ -184,11 +190,15 @@ class ProcessPool:
         ------
         WorkersError
             Workers die again and again, or a worker has no memory or disk.
+        UnexpectedEventsError
+            The coordinator must read the events itself.
         InputError
             An event cannot be learnt.
         """
         try:
             return self._learn(coordinator, chunks)
+        except UnexpectedEventsError:
+            raise  # all workers wait
         except BaseException:
             self.close()  # no worker may answer later; the next call starts others
             raise
@@ -200,30 +210,25 @@ class ProcessPool:
             self._processes.pop().end()
         while len(self._processes) < self._n:
             self._processes.append(_Process(self._folder, self._command))
-        version = coordinator.version
-        self._write("changes", base_to_tree(coordinator.next_base()))
-        has_full = False
+        bases = Bases(coordinator, self._write)
         waiting = deque(range(len(chunks)))
         paths: dict[int, str] = {}
+        refused = ""
         for number, chunk in enumerate(chunks):
             self._write(f"chunk{number}", chunk_to_tree(chunk))
         with selectors.DefaultSelector() as selector:
             idle = list(self._processes)
-            while len(paths) < len(chunks):
+            while waiting or selector.get_map():
                 while idle and waiting:
                     process = idle.pop()
-                    fits = process.version in (version, coordinator.version)
-                    if not fits and not has_full:
-                        self._write("full", base_to_tree(coordinator.full_base()))
-                        has_full = True
-                    base = "" if process.version == coordinator.version else "changes" if fits else "full"
-                    process.chunk = waiting.popleft()
+                    base, process.chunk = bases.of_version(process.version), waiting.popleft()
                     message = {"base": base, "chunk": f"chunk{process.chunk}", "end": f"end{process.chunk}"}
                     if process.send(message):
                         process.version = coordinator.version
                         selector.register(process.output, selectors.EVENT_READ, process)
                     else:
                         idle.append(self._replace(process, waiting))
+                coordinator.look_ahead()
                 for key, _ in selector.select():
                     process = key.data
                     selector.unregister(process.output)
@@ -235,9 +240,15 @@ class ProcessPool:
                         raise WorkersError(f"a worker cannot read or write its messages: {answer['failed']}")
                     if "error" in answer:
                         raise InputError(answer["error"])
-                    paths[process.chunk], process.chunk = answer["end"], -1
-                    self._deaths = 0
+                    if "refuses" in answer:
+                        refused = answer["refuses"]
+                        waiting.clear()
+                    else:
+                        paths[process.chunk] = answer["end"]
+                    process.chunk, self._deaths = -1, 0
                     idle.append(process)
+        if refused:
+            raise UnexpectedEventsError(refused)
         return [end_of_tree(self._read(paths[number])) for number in range(len(chunks))]
 
     def _replace(self, process: _Process, waiting: deque[int]) -> _Process:
@@ -254,12 +265,10 @@ class ProcessPool:
         self._processes[self._processes.index(process)] = new
         return new
 
-    def _write(self, name: str, tree: Any) -> None:
-        """Write a message as a new file, so that a reader of an older one is not disturbed."""
-        path = Path(self._folder, name)
-        path.unlink(missing_ok=True)
-        with path.open("xb", buffering=0) as file:
-            write_all(file, tree)
+    def _write(self, name: str, tree: Any) -> str:
+        """Write a message to a file of the folder, and return its name."""
+        write_message(Path(self._folder, name), tree)
+        return name
 
     def _read(self, name: str) -> Any:
         return read_message(Path(self._folder, name))
@@ -327,12 +336,14 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def write_all(file: Any, tree: Any) -> None:
-    """Write a packed tree to an unbuffered file."""
-    for part in pack(tree):
-        left = memoryview(part)
-        while left:
-            left = left[file.write(left) :]
+def write_message(path: Path, tree: Any) -> None:
+    """Write a message as a new file, so that a reader of an older one is not disturbed."""
+    path.unlink(missing_ok=True)
+    with path.open("xb", buffering=0) as file:
+        for part in pack(tree):
+            left = memoryview(part)
+            while left:
+                left = left[file.write(left) :]
 
 
 def read_message(path: Path) -> Any:

@@ -13,7 +13,6 @@ from onlineauto.cluster.partitions.state import (
     Table,
     dense_arrays,
     flatten,
-    full_arrays,
     load_dense,
     put_rows,
     rebuild,
@@ -85,7 +84,7 @@ def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]
         parts["screen"] = _merge_screen(
             take_rows(tables["screen"], rows["screen"]), _tables_of(ends, "screen", rows, tables)
         )
-    load_dense(full_arrays(workspace), base, dense)
+    load_dense(workspace, dense)
     for name, part in parts.items():
         put_rows(tables[name], part)
     workspace.learner.model.touched[rows["model"]] = True

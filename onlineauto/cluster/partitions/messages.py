@@ -8,7 +8,9 @@ import msgspec
 import numpy as np
 
 from onlineauto.cluster.partitions.state import State, Table
+from onlineauto.cluster.partitions.text_file import TextPart, UnreadBlock
 from onlineauto.cluster.partitions.worker import Base, End
+from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.records.loop import ROW
 from onlineauto.engine.search.deferred import Control, Found
 from onlineauto.features.block import Block
@@ -22,9 +24,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.options import Configuration
+
 _RECORDS = {"ROW": ROW, "COST": COST, "FEATURE": FEATURE, "LINE": LINE, "SPAN": SPAN, "SETTINGS": SETTINGS}
+_OUTCOMES = ("rows", "line", "weight", "holdout", "label", "action", "score")
 _ALIGNMENT = 64
 _HEAD = 8
+_UNREAD = 4
+"""Number of parts of the message of an unread chunk."""
 
 
 class Chunk(NamedTuple):
@@ -108,12 +115,13 @@ def end_to_tree(end: End) -> Any:
     kept = [
         (each.file, each.line, each.column, each.code.name, each.message, each.done) for each in problems.kept
     ]
-    return [*end[:-1], (counts, kept)]
+    outcomes = [getattr(end.outcomes, name) for name in _OUTCOMES]
+    return [end.state, end.found, outcomes, (counts, kept)]
 
 
 def end_of_tree(tree: Any) -> End:
     """Return the end of a tree."""
-    state, found, rows, action, score, (counts, kept) = tree
+    state, found, outcomes, (counts, kept) = tree
     problems = Diagnostics()
     for code, n in counts:
         problems.count(ProblemCode[code], n)
@@ -123,30 +131,46 @@ def end_of_tree(tree: Any) -> End:
                 file=file, line=line, column=column, code=ProblemCode[code], message=message, done=done
             )
         )
-    return End(_state_of(state), Found(*found), rows, action, score, problems)
+    named = dict(zip(_OUTCOMES, outcomes, strict=True))
+    return End(_state_of(state), Found(*found), Outcomes(**named), problems)
 
 
 def chunk_to_tree(chunk: Chunk) -> Any:
     """Return a chunk as a tree for `pack`."""
     block = chunk.block
+    if isinstance(block, UnreadBlock):
+        return [block.part, _names_to_tree(block.namespaces), block.seen, chunk.seed]
     arrays = (block.event_start, block.lines, block.costs, block.spans, block.features, block.tag)
-    hashes = block.namespaces.hashes[:]  # copied first: a reading thread may add names, then their hashes
-    names = (block.namespaces.names[: len(hashes)], hashes)
+    names = _names_to_tree(block.namespaces)
     return [arrays, names, list(block.rules.items()), block.objects, chunk.seed]
 
 
-def chunk_of_tree(tree: Any, namespaces: Namespaces) -> Chunk:
-    """Return the chunk of a tree; its block has `namespaces`, those of the last chunk, if they still hold.
+def _names_to_tree(namespaces: Namespaces) -> Any:
+    hashes = namespaces.hashes[:]  # copied first: a reading thread may add names, then their hashes
+    return namespaces.names[: len(hashes)], hashes
 
-    They hold if the chunk's names begin with them; further names are added. Otherwise the names were numbered
-    anew, as each file does, and the block has namespaces of its own.
+
+def _names_of(tree: Any, namespaces: Namespaces) -> Namespaces:
+    """Return `namespaces`, those of the last chunk, with the further names of a tree, if they still hold.
+
+    They hold if the names of the tree begin with them. Otherwise the names were numbered anew, as each file
+    does, and the namespaces are new ones.
     """
-    (event_start, lines, costs, spans, features, tag), (names, hashes), rules, objects, seed = tree
+    names, hashes = tree
     known = len(namespaces)
     if names[:known] != namespaces.names or hashes[:known] != namespaces.hashes:
         namespaces, known = Namespaces(), 0
     for name, hash_ in zip(names[known:], hashes[known:], strict=True):
         namespaces.add(name, hash_)
+    return namespaces
+
+
+def chunk_of_tree(tree: Any, namespaces: Namespaces, configuration: Configuration) -> Chunk:
+    """Return the chunk of a tree; its block has `namespaces`, those of the last chunk, if they still hold."""
+    if len(tree) == _UNREAD:
+        part, names, seen, seed = tree
+        return Chunk(UnreadBlock(TextPart(*part), configuration, _names_of(names, namespaces), seen), seed)
+    (event_start, lines, costs, spans, features, tag), names, rules, objects, seed = tree
     block = Block(
         event_start=event_start,
         lines=lines,
@@ -154,7 +178,7 @@ def chunk_of_tree(tree: Any, namespaces: Namespaces) -> Chunk:
         spans=spans,
         features=features,
         tag=tag,
-        namespaces=namespaces,
+        namespaces=_names_of(names, namespaces),
         rules=dict(rules),
         objects=objects,
     )

@@ -13,22 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from onlineauto.cluster.partitions.messages import (
-    base_of_tree,
-    base_to_tree,
-    chunk_of_tree,
-    chunk_to_tree,
-    end_of_tree,
-    end_to_tree,
-    pack,
-    unpack,
-)
-from onlineauto.cluster.partitions.worker import Worker
-from onlineauto.errors import InputError, OnlineautoError, WorkersError
-from onlineauto.features.namespaces import Namespaces
+from onlineauto.cluster.partitions.messages import chunk_to_tree, end_of_tree, pack, unpack
+from onlineauto.cluster.partitions.server import Bases, Server
+from onlineauto.cluster.partitions.text_file import UnexpectedEventsError
+from onlineauto.errors import InputError, WorkersError
 from onlineauto.tune.workers.on_ray.actors import resource_options
 from onlineauto.tune.workers.on_ray.connection import imported_ray, ray_connection
-from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,21 +44,14 @@ class WorkerActor:
     """
 
     def __init__(self, command: str) -> None:
-        self._worker, self._namespaces = Worker(REGISTRY.parse(command)), Namespaces()
+        self._server = Server(command)
 
     def ready(self) -> None:
         """Do nothing: the answer says that the actor is up."""
 
     def learn(self, base: bytes, chunk: bytes) -> bytes:
-        """Return the end of a chunk, or an error with its text; an empty `base` is that of the last call."""
-        try:
-            if base:
-                self._worker.adopt(base_of_tree(_unpacked(base)))
-            block, seed = chunk_of_tree(_unpacked(chunk), self._namespaces)
-            self._namespaces = block.namespaces
-            return _packed(end_to_tree(self._worker.learn(block, seed)))
-        except OnlineautoError as error:
-            return _packed({"error": str(error)})
+        """Return the answer of `Server`; an empty `base` is that of the last call."""
+        return _packed(self._server.answer(_unpacked(base) if base else None, _unpacked(chunk)))
 
 
 class _Actor:
@@ -135,11 +118,15 @@ class RayPool:
         ------
         WorkersError
             Actors die again and again.
+        UnexpectedEventsError
+            The coordinator must read the events itself.
         InputError
             An event cannot be learnt.
         """
         try:
             return self._learn(coordinator, chunks)
+        except UnexpectedEventsError:
+            raise  # all actors wait
         except BaseException:
             self._end()  # no actor may answer later; the next call starts others
             raise
@@ -149,26 +136,30 @@ class RayPool:
             self._ray.kill(self.actors.pop().handle)
         while len(self.actors) < self._n:
             self.actors.append(_Actor(self._remote, self._command))
-        before = coordinator.version
-        changes, full = self._put(base_to_tree(coordinator.next_base())), None
+        bases = Bases(coordinator, lambda _, tree: self._put(tree))
         sent = [self._put(chunk_to_tree(chunk)) for chunk in chunks]
         waiting = deque(range(len(chunks)))
         ends: dict[int, End] = {}
-        while len(ends) < len(chunks):
+        refused = ""
+        while waiting or any(each.chunk >= 0 for each in self.actors):
             for actor in [each for each in self.actors if each.is_up and each.chunk < 0]:
                 if not waiting:
                     break
-                fits = actor.version in (before, coordinator.version)
-                if not fits and full is None:
-                    full = self._put(base_to_tree(coordinator.full_base()))
-                base = b"" if actor.version == coordinator.version else changes if fits else full
+                base = bases.of_version(actor.version)
                 actor.chunk, actor.version = waiting.popleft(), coordinator.version
-                actor.awaited = actor.handle.learn.remote(base, sent[actor.chunk])
-            self._receive(ends, waiting)
+                actor.awaited = actor.handle.learn.remote(b"" if base is None else base, sent[actor.chunk])
+            coordinator.look_ahead()
+            refused = self._receive(ends, waiting) or refused
+        if refused:
+            raise UnexpectedEventsError(refused)
         return [ends[number] for number in range(len(chunks))]
 
-    def _receive(self, ends: dict[int, End], waiting: deque[int]) -> None:
-        """Wait for an answer, and take it: an actor is up, has learnt its chunk, or has died."""
+    def _receive(self, ends: dict[int, End], waiting: deque[int]) -> str:
+        """Wait for an answer, and take it: an actor is up, has learnt or refuses its chunk, or has died.
+
+        Returns why an actor refuses its chunk, or "". Then no more chunks wait.
+        """
+        refused = ""
         by_reference = {each.awaited: each for each in self.actors if each.awaited is not None}
         ready, _ = self._ray.wait([*by_reference], num_returns=1, timeout=_LONG)
         if not ready and not any(each.is_up for each in self.actors):
@@ -186,10 +177,15 @@ class RayPool:
                 actor.is_up = True
                 continue
             tree = _unpacked(answer)
-            if isinstance(tree, dict):
+            if isinstance(tree, dict) and "error" in tree:
                 raise InputError(tree["error"])
-            ends[actor.chunk], actor.chunk = end_of_tree(tree), -1
-            self._deaths = 0
+            if isinstance(tree, dict):
+                refused = tree["refuses"]
+                waiting.clear()
+            else:
+                ends[actor.chunk] = end_of_tree(tree)
+            actor.chunk, self._deaths = -1, 0
+        return refused
 
     def _replace(self, actor: _Actor, waiting: deque[int], error: Exception) -> None:
         """Start a new actor for one that has died, and let its chunk wait again."""

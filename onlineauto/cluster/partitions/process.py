@@ -9,17 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from onlineauto.cluster.partitions.local import read_message, write_all
-from onlineauto.cluster.partitions.messages import base_of_tree, chunk_of_tree, end_to_tree
-from onlineauto.cluster.partitions.worker import Worker
-from onlineauto.errors import OnlineautoError
-from onlineauto.features.namespaces import Namespaces
-from onlineauto.workspace.options import REGISTRY
+from onlineauto.cluster.partitions.local import read_message, write_message
+from onlineauto.cluster.partitions.server import Server
 
 
 def serve(folder: str, command: str) -> None:
     """Learn the chunks that are named on standard input, until it ends."""
-    worker, namespaces = Worker(REGISTRY.parse(command)), Namespaces()
+    server = Server(command)
     output = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # nothing else may write to the pipe
     for line in sys.stdin.buffer:
@@ -27,18 +23,11 @@ def serve(folder: str, command: str) -> None:
         if task == "leave":
             return
         try:
-            if task["base"]:
-                worker.adopt(base_of_tree(read_message(Path(folder, task["base"]))))
-            chunk = chunk_of_tree(read_message(Path(folder, task["chunk"])), namespaces)
-            namespaces = chunk.block.namespaces
-            end = worker.learn(chunk.block, chunk.seed)
-            path = Path(folder, task["end"])
-            path.unlink(missing_ok=True)
-            with path.open("xb", buffering=0) as file:
-                write_all(file, end_to_tree(end))
-            answer = {"end": task["end"]}
-        except OnlineautoError as error:
-            answer = {"error": str(error)}
+            base = None if task["base"] is None else read_message(Path(folder, task["base"]))
+            answer = server.answer(base, read_message(Path(folder, task["chunk"])))
+            if not isinstance(answer, dict):
+                write_message(Path(folder, task["end"]), answer)
+                answer = {"end": task["end"]}
         except OSError as error:  # such as a full disk
             if not os.path.exists(folder):  # noqa: PTH110 - another worker has removed it
                 return

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 
+_ALONE = 8192
+"""Events that are learnt alone, fewer than of files: a service learns in rounds while it is far behind."""
+
+
 class Rounds:
     """Workers that learn blocks of a workspace in rounds.
 
@@ -34,7 +38,7 @@ class Rounds:
 
     def __init__(self, workers: int, *, plans: bool = True, schedule: Schedule | None = None) -> None:
         self.plans, self._workers = plans, min(workers, PARTITIONS)
-        self._schedule = schedule or Schedule()
+        self._schedule = schedule or Schedule(alone=_ALONE)
         self.alone = self._schedule.alone
         self._coordinator: Coordinator | None = None
         self._pool: Pool | None = None
@@ -56,7 +60,7 @@ class Rounds:
         coordinator, pool = self._begin(workspace)
         begin, n = 0, sum(map(len, blocks))
         while begin < n:
-            head, rest = self._schedule.plan(done + begin)
+            head, rest = coordinator.plan(done + begin)
             if n - begin < self._schedule.shortest:
                 head, rest = n - begin, 0
             first = take_events(blocks, begin, min(begin + head, n))
@@ -66,11 +70,11 @@ class Rounds:
             if begin < end:
                 chunks = coordinator.cut([take_events(blocks, begin, end)])
                 ends = pool.learn(coordinator, chunks)
-                outcomes = coordinator.merge(chunks, ends)
+                coordinator.merge(ends)
                 for each in ends:
                     workspace.diagnostics.add(each.problems)
-                for chunk, of_chunk in zip(chunks, outcomes, strict=True):
-                    yield self._located(workspace, chunk.block, of_chunk)
+                for chunk, each in zip(chunks, ends, strict=True):
+                    yield self._located(workspace, chunk.block, each.outcomes)
             begin = end
 
     def _begin(self, workspace: Workspace) -> tuple[Coordinator, Pool]:

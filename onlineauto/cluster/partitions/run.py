@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.control import control_of
@@ -10,10 +12,17 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.cluster.partitions.coordinator import Coordinator
 from onlineauto.cluster.partitions.cutting import events_after, take_events
 from onlineauto.cluster.partitions.local import InlinePool, local_pool
+from onlineauto.cluster.partitions.text_file import (
+    TextFile,
+    UnexpectedEventsError,
+    estimated_events,
+    text_paths,
+)
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
-from onlineauto.engine.stream.position import Position
+from onlineauto.engine.stream.position import Position, skip_events
 from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
+from onlineauto.engine.stream.source import read_blocks
 from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.lines.event_source import EndlessSource, EventSource
@@ -26,6 +35,8 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.partitions.coordinator import Schedule
     from onlineauto.cluster.partitions.local import Pool
+    from onlineauto.cluster.partitions.messages import Chunk
+    from onlineauto.cluster.partitions.worker import End
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
@@ -36,6 +47,11 @@ if TYPE_CHECKING:
 
 PARTITIONS = 4
 """Number of partitions, unless another one is chosen."""
+_READ_HERE = 16
+"""Number of rounds that the coordinator parses after workers could not read theirs."""
+_PASSED = 4096
+_PAYS = 2
+"""Workers gain time with this multiple of the events that are learnt alone, if events are expensive."""
 
 
 def check_partitioned(configuration: Configuration, flag: str = "--workers") -> None:
@@ -104,6 +120,9 @@ class PartitionedRun(Run):
         self._backend, self._worker = backend, worker
         self.pool: Pool = self._pool_of(workers)
         self._blocks: Iterator[Block] | None = None
+        self._file: TextFile | None = None  # whose events workers read themselves
+        self._paths: deque[str] = deque()  # of the files after it
+        self._read_here = 0
         self._left: list[Block] = []
         self._due = int(self.stored.get("rest_of_round", 0))  # events of a round whose head is learnt
         self._ready: deque[tuple[Block, Outcomes]] = deque()
@@ -118,6 +137,19 @@ class PartitionedRun(Run):
 
             return RayPool(workers, command, needs=self._worker)
         return local_pool(workers, command)
+
+    @property
+    def warning(self) -> str:
+        """A warning that workers do not pay for a small source; "" if it is large, or its size not known."""
+        alone, configuration = self._coordinator.schedule.alone, self.workspace.configuration
+        paths = text_paths(self._source, configuration) if self.read is read_blocks else []
+        n = estimated_events(paths, configuration) if paths else _PAYS * alone
+        if n >= _PAYS * alone:
+            return ""
+        return (
+            f"--workers does not pay for about {n:,} events: the first {alone:,} are learnt by one process, "
+            f"and short rounds cost more than they gain; it pays for hundreds of thousands of events"
+        )
 
     def resize(self, workers: int) -> None:
         """Have another number of workers from the next round on; the result does not depend on it."""
@@ -224,45 +256,74 @@ class PartitionedRun(Run):
         if self._blocks is None:
             workspace.position = self._start
             self._blocks = self._open()
-        due = self._due
-        head, rest = (0, due) if due else schedule.plan(workspace.position.events)
-        blocks = self._read(head + rest)
+        head, rest = (0, self._due) if self._due else self._coordinator.plan(workspace.position.events)
+        if self._due:
+            self._learn_rest()
+            return
+        blocks = self._read(head + rest if self._file is None else head)
+        while not blocks and self._error is None and self._next_file():
+            blocks = self._read(head)
         if not blocks:
             if self._is_cut:  # the source has nothing yet
                 return
-            self._ended, self._due = True, 0
+            self._ended = True
             if self._error is not None:
                 raise self._error
             if not isinstance(self._source, EndlessSource):
                 workspace.end_pass()
                 workspace.position = Position(workspace.position.passes + 1, 0, workspace.position.held_out)
             return
-        if due:
-            self._learn_rest(blocks)
-            return
         n_events = sum(map(len, blocks))
         n = n_events if self._is_cut and n_events < schedule.shortest else min(head, n_events)
         first = take_events(blocks, 0, n)
         outcomes = workspace.learn_block(first)
         self._left[:0] = events_after(blocks, n)
-        self._due = n_events - n
+        self._due = n_events - n if self._file is None else rest
         self._hand_out([(first, outcomes)])
         if self._due:
-            self._learn_rest(self._read(self._due))
+            self._learn_rest()
 
-    def _learn_rest(self, blocks: list[Block]) -> None:
+    def _learn_rest(self) -> None:
         """Learn the rest of a round with the workers; if they fail, it comes first again."""
+        is_read = self._file is None or self._read_here > 0 or self._left or self._error is not None
+        if not is_read and self._learn_unread():
+            return
+        self._read_here = max(self._read_here - 1, 0)
+        blocks = self._read(self._due)
         try:
             chunks = self._coordinator.cut(blocks)
-            ends = self.pool.learn(self._coordinator, chunks)
+            blocks = [each.block for each in chunks]  # the events are in memory once
+            ends = self.pool.learn(self._coordinator, chunks) if chunks else []
         except BaseException:
             self._left[:0] = blocks
             raise
-        outcomes = self._coordinator.merge(chunks, ends)
+        self._merge(chunks, ends)
+
+    def _learn_unread(self) -> bool:
+        """Learn the rest of a round of a file that workers read; return False if they cannot."""
+        assert self._file is not None
+        stretch = self._file.take(self._due)
+        ends: list[End] = []
+        try:
+            if chunks := self._coordinator.chunks_of(self._file, stretch):
+                ends = self.pool.learn(self._coordinator, chunks)
+        except UnexpectedEventsError:
+            self._read_here = _READ_HERE
+        finally:
+            if not ends:
+                self._file.move_back(stretch)
+        if ends:
+            self._merge(chunks, ends)
+        return bool(ends)
+
+    def _merge(self, chunks: list[Chunk], ends: list[End]) -> None:
+        """Merge the ends of chunks, and hand the chunks out."""
+        if ends:  # there are none at the end of a file
+            self._coordinator.merge(ends)
         for end in ends:
             self.diagnostics.add(end.problems)
         self._due = 0
-        self._hand_out([(chunk.block, each) for chunk, each in zip(chunks, outcomes, strict=True)])
+        self._hand_out([(chunk.block, end.outcomes) for chunk, end in zip(chunks, ends, strict=True)])
 
     def _hand_out(self, parts: list[tuple[Block, Outcomes]]) -> None:
         """Count learnt blocks, pass them to the sinks, and have them returned next."""
@@ -283,32 +344,70 @@ class PartitionedRun(Run):
         events = PositionedBlocks(self._source, configuration, self.read)
         if self._start.passes >= configuration[RunOptions].passes:
             return iter(())
+        if self.read is read_blocks:
+            self._paths.extend(text_paths(self._source, configuration))
+        if self._next_file():
+            self._coordinator.look_ahead = self._look_ahead
+            for _ in skip_events(self._start.events, self._parsed(self._start.events)):
+                pass
+            return iter(())
         events.seek(self._start.where())
         return events.blocks(self.diagnostics)
+
+    def _next_file(self) -> bool:
+        """Open the next file of text; return False if there is none."""
+        self.diagnostics.of_file = ""
+        if not self._paths:
+            return False
+        path = self._paths.popleft()
+        if isinstance(self._source, list | tuple):
+            self.diagnostics.of_file = f"{path}: "
+        self._file = TextFile(path, self.workspace.configuration, self.diagnostics)
+        return True
+
+    def _parsed(self, n: int) -> Iterator[Block]:
+        """Yield the next `n` events of the files, or those that are left."""
+        while n > 0 and self._file is not None:
+            blocks = self._file.read(min(n, _PASSED))
+            if not blocks and not self._next_file():
+                return
+            n -= sum(map(len, blocks))
+            yield from blocks
+
+    def _look_ahead(self) -> None:
+        """Find the events of the next round while this one is learnt."""
+        done = self.workspace.position.events + self._due
+        if self._file is not None:
+            with suppress(InputError):  # it is raised again where the events are taken
+                self._file.look_ahead(sum(self._coordinator.plan(done)))
+
+    def _next_blocks(self, n: int) -> list[Block]:
+        """Return the next blocks of the source, of a file of text at most `n` events; none at the end."""
+        assert self._blocks is not None
+        return list(itertools.islice(self._blocks, 1)) if self._file is None else self._file.read(n)
 
     def _read(self, n: int) -> list[Block]:
         """Return blocks with the next `n` events, or with those that are left.
 
         An empty block of a source says that the events before it should be learnt now.
         """
-        assert self._blocks is not None
         self._is_cut = False
-        while sum(map(len, self._left)) < n and self._error is None:
+        while (missing := n - sum(map(len, self._left))) > 0 and self._error is None:
             try:
-                block = next(self._blocks, None)
+                blocks = self._next_blocks(missing)
             except InputError as error:
                 self._error = error
                 break
-            if block is None:
+            self._is_cut = bool(blocks) and not len(blocks[0]) and isinstance(self._source, EndlessSource)
+            if not blocks or self._is_cut:
                 break
-            if not len(block) and isinstance(self._source, EndlessSource):
-                self._is_cut = True
-                break
-            check_rules(block, self.workspace._rules)  # noqa: SLF001 - of the same kind of run
-            valid, message = first_invalid_event(block, self.workspace.kind)
-            self._left.append(block if valid == len(block) else block.head(valid))
-            if message:
-                self._error = InputError(f"{self.diagnostics.of_file}{message}")
+            for block in blocks:
+                check_rules(block, self.workspace._rules)  # noqa: SLF001 - of the same kind of run
+                valid, message = first_invalid_event(block, self.workspace.kind)
+                self._left.append(block if valid == len(block) else block.head(valid))
+                if message:
+                    self._error = InputError(f"{self.diagnostics.of_file}{message}")
+                    break
         taken: list[Block] = []
         while self._left and n > 0:
             block = self._left.pop(0)

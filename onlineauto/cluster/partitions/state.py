@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.engine.ensemble.least_squares_kernels import Regression
+from onlineauto.engine.ensemble.regression import Settled, settle
 from onlineauto.engine.ensemble.regression_kernels import Prepared
 from onlineauto.engine.ensemble.states import MemberStates
 from onlineauto.engine.ensemble.wave_kernels import Basis
@@ -18,6 +19,7 @@ from onlineauto.engine.records.ensemble import MOST_ACTIONS
 from onlineauto.engine.search.live_arrays import arrays_of
 from onlineauto.explorers.exploration import EXPLORER_STATE
 from onlineauto.learners.gradient_kernels import GRADIENTS, SCALE
+from onlineauto.learners.tree_records import Fit, Trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +48,8 @@ _AXES = {
     "prepared": (2,),
 }
 """Axes of a regression's arrays: 0 for actions, 1 for inputs, 2 for all."""
+_TREES_AXES = {"input": (2, 0), "value": (2, 0), "leaf": (2, 2, 2, 1)}
+"""Axes of large arrays of trees: 0 for inputs of a row, 1 for outputs, 2 for all."""
 
 
 class Table(NamedTuple):
@@ -63,19 +67,24 @@ class State(NamedTuple):
 
 
 def flatten(record: Any, prefix: str) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield the arrays of a record and of the records in it, by path; of regressions the used part."""
+    """Yield the arrays of a record and of the records in it, by path; of the largest the used part."""
     if isinstance(record, Regression):
         known = int(record.prepared[Prepared.ACTIONS])
         ends = 1 if known > MOST_ACTIONS else known, int(record.prepared[Prepared.INPUTS])
         for name, axes in _AXES.items():
-            corner = tuple(slice(ends[axis]) if axis < 2 else slice(None) for axis in axes)
-            yield f"{prefix}.{name}", getattr(record, name)[corner]
+            yield f"{prefix}.{name}", _corner(getattr(record, name), axes, ends)
+        return
+    if isinstance(record, Trees):
+        ends = int(record.length.max(initial=0)), int(record.outputs.max())
+        for name in record._fields:
+            array = getattr(record, name)
+            yield f"{prefix}.{name}", _corner(array, _TREES_AXES.get(name, ()), ends)
         return
     for name, value in zip(record._fields, record, strict=True):
         if isinstance(value, MemberStates | PlainStates):
             for member, state in zip(value.members, value.records, strict=True):
                 yield from flatten(state, f"{prefix}.{member.name}")
-        elif name in _NOT_SENT or isinstance(value, Basis):
+        elif name in _NOT_SENT or isinstance(value, Basis | Fit):
             continue
         elif isinstance(value, np.ndarray):
             yield f"{prefix}.{name}", value
@@ -83,8 +92,18 @@ def flatten(record: Any, prefix: str) -> Iterator[tuple[str, NDArray[Any]]]:
             yield from flatten(value, f"{prefix}.{name}")
 
 
+def _corner(array: NDArray[Any], axes: Sequence[int], ends: tuple[int, int]) -> NDArray[Any]:
+    """Return the part of an array that is used, given the ends of axes 0 and 1."""
+    return array[tuple(slice(ends[axis]) if axis < 2 else slice(None) for axis in axes)]
+
+
 def rebuild(record: Any, arrays: Mapping[str, NDArray[Any]], prefix: str) -> Any:
-    """Return a record with the arrays of `flatten` in place of its own; others are shared."""
+    """Return a record with the arrays of `flatten` in place of its own; others are shared.
+
+    A regression whose statistics are among the arrays becomes `Settled`.
+    """
+    if isinstance(record, Regression) and f"{prefix}.{Settled._fields[0]}" in arrays:
+        return Settled(*(arrays[f"{prefix}.{name}"] for name in Settled._fields))
     fields: dict[str, Any] = {}
     for name, value in zip(record._fields, record, strict=True):
         path = f"{prefix}.{name}"
@@ -125,6 +144,23 @@ def dense_arrays(workspace: Workspace) -> Arrays:
         taken = {id(each) for name in tables for each in tables[name].owners}
         arrays |= {path: array for path, array in flatten(live.ensemble, ENSEMBLE) if id(array) not in taken}
     return arrays
+
+
+def settled_arrays(workspace: Workspace) -> Arrays:
+    """Return copies of the small arrays, but of regressions the statistics of least squares."""
+    arrays = dense_arrays(workspace)
+    ensemble: Ensemble = workspace.searching.live_configs.arrays.ensemble
+    settled: Arrays = {}
+    if ensemble.on:
+        states: Any = ensemble.members.states
+        for member, state in zip(states.members, states.records, strict=True):
+            for path, record in _partly_used(state, f"{ENSEMBLE}.members.{member.name}"):
+                if isinstance(record, Regression) and member.least_squares is not None:
+                    for name in _AXES:
+                        del arrays[f"{path}.{name}"]
+                    statistics = settle(record, *member.least_squares)
+                    settled |= {f"{path}.{name}": each for name, each in statistics._asdict().items()}
+    return {name: array.copy() for name, array in arrays.items()} | settled
 
 
 class TableArrays(NamedTuple):
@@ -240,29 +276,32 @@ def _differ(pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) ->
 
 
 def full_arrays(workspace: Workspace) -> Arrays:
-    """Return the small arrays in full, including the unused part of regressions."""
+    """Return the small arrays in full, including their unused parts."""
     arrays = dense_arrays(workspace)
     ensemble: Ensemble = workspace.searching.live_configs.arrays.ensemble
     if not ensemble.on:
         return arrays
     states: Any = ensemble.members.states
     for member, state in zip(states.members, states.records, strict=True):
-        for path, record in _regressions(state, f"{ENSEMBLE}.members.{member.name}"):
-            arrays |= {f"{path}.{name}": getattr(record, name) for name in _AXES}
+        for path, record in _partly_used(state, f"{ENSEMBLE}.members.{member.name}"):
+            names = _AXES if isinstance(record, Regression) else _TREES_AXES
+            arrays |= {f"{path}.{name}": getattr(record, name) for name in names}
     return arrays
 
 
-def _regressions(state: Any, prefix: str) -> Iterator[tuple[str, Regression]]:
+def _partly_used(state: Any, prefix: str) -> Iterator[tuple[str, Regression | Trees]]:
     if isinstance(state, Regression):
         yield prefix, state
         return
     for name, value in zip(state._fields, state, strict=True):
-        if isinstance(value, Regression):
+        if isinstance(value, Regression | Trees):
             yield f"{prefix}.{name}", value
 
 
-def load_dense(targets: Arrays, used: Arrays, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Copy arrays into `targets`; what was `used` beyond their shape is cleared first."""
+def load_dense(workspace: Workspace, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Copy small arrays into a workspace; what was used beyond their shape is cleared first."""
+    targets, used = full_arrays(workspace), dense_arrays(workspace)
+    _forget_fits(workspace)
     for path, array in arrays.items():
         target = targets[path]
         if target.shape == array.shape:
@@ -271,3 +310,14 @@ def load_dense(targets: Arrays, used: Arrays, arrays: Mapping[str, NDArray[Any]]
         if any(now > new for now, new in zip(used[path].shape, array.shape, strict=True)):
             used[path][...] = 1 if path.endswith(".scale") else 0
         target[tuple(map(slice, array.shape))] = array
+
+
+def _forget_fits(workspace: Workspace) -> None:
+    """Mark the memory of fits as not prepared, because the rows to fit are about to change."""
+    ensemble: Ensemble = workspace.searching.live_configs.arrays.ensemble
+    if ensemble.on:
+        states: Any = ensemble.members.states
+        for state in states.records:
+            for value in state:
+                if isinstance(value, Fit):
+                    value.prepared[0] = -1

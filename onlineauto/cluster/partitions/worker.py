@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from threadpoolctl import ThreadpoolController
+
+from onlineauto.cluster.partitions.cutting import join_outcomes
 from onlineauto.cluster.partitions.state import (
     State,
     TrackedTables,
-    dense_arrays,
-    full_arrays,
     load_dense,
+    settled_arrays,
     take_rows,
 )
+from onlineauto.cluster.partitions.text_file import UnexpectedEventsError, UnreadBlock
 from onlineauto.engine.search.deferred import Control, Deferred, Found
+from onlineauto.errors import InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import numpy as np
     from numpy.typing import NDArray
 
+    from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
-    from onlineauto.features.records import Records
     from onlineauto.options import Configuration
 
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -48,10 +55,20 @@ class End(NamedTuple):
 
     state: State
     found: Found
-    rows: Records
-    action: NDArray[np.int32]
-    score: NDArray[np.float32]
+    outcomes: Outcomes
     problems: Diagnostics
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return what limits the threads of the library for linear algebra."""
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context with one thread of linear algebra, because bits depend on their number."""
+    limit: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return limit
 
 
 class Worker:
@@ -93,26 +110,45 @@ class Worker:
             self._tracked.rebase(name, part)
 
     def learn(self, block: Block, seed: int) -> End:
-        """Learn a chunk from the last base, and return the end; `seed` makes its random draws differ."""
+        """Learn a chunk from the last base, and return the end; `seed` makes its random draws differ.
+
+        Raises
+        ------
+        UnexpectedEventsError
+            The events of an `UnreadBlock` must be read, or are rejected, by the coordinator.
+        InputError
+            An event of another block cannot be learnt.
+        """
         workspace, base = self.workspace, self._base
         self._tracked.reset(self._changed)
-        load_dense(full_arrays(workspace), dense_arrays(workspace), base.state.dense)
+        load_dense(workspace, base.state.dense)
         self._deferred.follow(base.control, base.gains)
         random = workspace.learner.task.exploration.random
         random[0] = (int(random[0]) + seed * _GOLDEN) % 2**64
         workspace.diagnostics = Diagnostics()
-        outcomes = workspace.learn_block(block)
+        try:
+            outcomes = self._learn_pieces(block)
+        finally:
+            self._changed = self._tracked.changed()
         found = self._deferred.found()
-        self._changed = self._tracked.changed()
         tables = {
             name: take_rows(table, self._changed[name]) for name, table in self._tracked.tables().items()
         }
-        dense = {name: array.copy() for name, array in dense_arrays(workspace).items() if name not in _LEVELS}
-        return End(
-            State(dense, tables),
-            found,
-            outcomes.rows,
-            outcomes.action,
-            outcomes.score,
-            workspace.diagnostics,
-        )
+        with one_blas_thread():
+            dense = settled_arrays(workspace)
+        for name in _LEVELS:
+            dense.pop(name, None)
+        return End(State(dense, tables), found, outcomes, workspace.diagnostics)
+
+    def _learn_pieces(self, block: Block) -> Outcomes:
+        """Learn a block, piece by piece if it is not read yet."""
+        if not isinstance(block, UnreadBlock):
+            return self.workspace.learn_block(block)
+        n_lines, outcomes = [], []
+        try:
+            for piece in block.pieces():
+                outcomes.append(self.workspace.learn_block(piece))
+                n_lines.append(piece.n_lines)
+        except InputError as error:
+            raise UnexpectedEventsError(str(error)) from error
+        return join_outcomes(n_lines, outcomes)

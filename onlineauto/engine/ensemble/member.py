@@ -155,6 +155,9 @@ class Member(ABC):
     cells : tuple of str
         Names of the arrays of the state that are hashed tables, whose last axis is the cell. Few cells change
         in an event, and cells merge independently of each other.
+    least_squares : (float, float) or None
+        The variance of a weight of the state's regression before the first event, and the part of its
+        information that an event retains; None without a regression.
     any_order : bool
         Whether `merge` is right for branches that found new features and actions in different orders.
     """
@@ -168,6 +171,7 @@ class Member(ABC):
     version: ClassVar[int] = 1
     merges: ClassVar[str] = ""
     cells: ClassVar[tuple[str, ...]] = ()
+    least_squares: ClassVar[tuple[float, float] | None] = None
     any_order: ClassVar[bool] = True
 
     @property

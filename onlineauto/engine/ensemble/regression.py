@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -130,6 +130,32 @@ def _restore_waiting(stored: Stored, regression: Regression, actions: int, input
     counts[:] = stored["n_waiting"].array_between(counts, 0, waits)
 
 
+class Settled(NamedTuple):
+    """Regressions as statistics of least squares, without events that wait to be learnt.
+
+    A worker computes them, so that the process that merges only adds them up.
+    """
+
+    information: NDArray[np.float64]  # [actions, n, n], as in `Sums`
+    products: NDArray[np.float64]  # [actions, n]
+    begun: NDArray[np.int64]
+    n_waiting: NDArray[np.int64]  # of the regression
+    prepared: NDArray[np.int64]
+
+
+def settle(regression: Regression, initial_variance: float, keeps: float) -> Settled:
+    """Return the statistics of all known actions of a branch, for `merge_regression`."""
+    n, known = regression.prepared.tolist()
+    actions = 1 if known > MOST_ACTIONS else known
+    information, products = np.zeros((actions, n, n)), np.zeros((actions, n))
+    for action in np.flatnonzero(regression.begun[:actions]).tolist():
+        information[action], products[action] = sums_of(
+            *_after_waiting(regression, action, n, initial_variance, keeps)
+        )
+    begun, n_waiting = regression.begun[:actions].copy(), regression.n_waiting[:actions].copy()
+    return Settled(information, products, begun, n_waiting, regression.prepared.copy())
+
+
 def merge_regression(
     base: Branch,
     branches: Sequence[Branch],
@@ -141,9 +167,9 @@ def merge_regression(
 ) -> Regression:
     """Return the merged regressions of the merged actions and `n` merged inputs, by least squares.
 
-    The state of a branch is a `Regression`. Inputs mapped to the same merged input are added up, and inputs
-    without a merged input are left out. New inputs have the variance `initial_variance`, as if present from
-    the first event on. Waiting events are learnt first.
+    The state of a branch is a `Regression`, or what `settle` makes of one. Inputs mapped to the same merged
+    input are added up, and inputs without a merged input are left out. New inputs have the variance
+    `initial_variance`, as if present from the first event on. Waiting events are learnt first.
     """
     known = int(inputs.tally[Known.ACTIONS])
     rows, columns = base.state.weights.shape  # of a state without its unused part they may be too few
@@ -177,7 +203,11 @@ def _sums(branch: Branch, action: int, n: int, initial_variance: float, keeps: f
     if not len(own) or not branch.state.begun[own[0]]:
         return Sums(np.diag(unknown), np.zeros(n))
     n_stored = min(int(branch.state.prepared[Prepared.INPUTS]), len(branch.inputs))
-    sums = sums_of(*_after_waiting(branch.state, int(own[0]), n_stored, initial_variance, keeps))
+    if isinstance(branch.state, Settled):
+        assert n_stored == len(branch.state.products[0]), "each input of a regression has a merged index"
+        sums = Sums(branch.state.information[own[0]], branch.state.products[own[0]])
+    else:
+        sums = sums_of(*_after_waiting(branch.state, int(own[0]), n_stored, initial_variance, keeps))
     inputs = branch.inputs[:n_stored]
     if n_stored == n and (inputs == np.arange(n)).all():
         return sums

@@ -100,6 +100,13 @@ def read_blocks(source: Sources, configuration: Configuration, problems: Diagnos
     if dialect_of(configuration) is not NATIVE:
         yield from blocks
         return
+    yield from check_labels(blocks, configuration, problems)
+
+
+def check_labels(
+    blocks: Iterable[Block], configuration: Configuration, problems: Diagnostics
+) -> Iterator[Block]:
+    """Yield blocks, and add labels that name no action to the problems."""
     actions = _actions_of(configuration)
     for block in blocks:
         if actions is not None:

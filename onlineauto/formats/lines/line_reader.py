@@ -131,6 +131,10 @@ class LineReader(RecordReader, ABC):
         with self._turn, closing(self._bytes):
             yield from self._read_blocks()
 
+    def begin_after(self, lines: int) -> None:
+        """Let line numbers continue after `lines` lines."""
+        self._state["line_number"] = lines
+
     def parse(self, text: bytes) -> list[Block]:
         """Return the Blocks of a separate text, without touching the source.
 

@@ -44,7 +44,7 @@ def test_two_studies_share_the_nodes(nodes: Nodes, tmp_path: Path) -> None:
 
 SIZES = (2, 1, 3)
 """Workers that the policy gives, one after the other."""
-SHORT = Schedule(alone=256, head=8, shortest=64, longest=64, growth=4)
+SHORT = Schedule(alone=256, head=8, shortest=64, longest=16, growth=4)
 
 
 class Steps(ClusterPolicy):

@@ -12,7 +12,7 @@ from onlineauto.cluster.partitions.coordinator import Schedule
 from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
 from onlineauto.cluster.partitions.run import PartitionedRun
 
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=256, growth=4)
+SHORT = Schedule(alone=256, head=8, shortest=128, longest=64, growth=4)
 
 
 def _workspace() -> Workspace:

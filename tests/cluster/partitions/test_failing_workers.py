@@ -27,7 +27,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=512, growth=4)
+SHORT = Schedule(alone=256, head=8, shortest=128, longest=128, growth=4)
 EVENTS = 1100
 BANDIT = text("planted", events=EVENTS, seed=5)
 
@@ -106,7 +106,7 @@ def test_workers_that_die_nine_times_end_a_run_with_one_line_and_leave_no_folder
 ) -> None:
     monkeypatch.setattr(local, "_WORKER", "onlineauto.no_such_module")
     source = tmp_path / "events"
-    source.write_bytes(text("planted", events=8500, seed=1))
+    source.write_bytes(text("planted", events=66_000, seed=1))
     model = tmp_path / "model.oam"
     flags = ["--cb_explore_adf", "--automl", "2", "-b", "12", "--workers", "2", "--quiet", "-f", str(model)]
     assert main(["-d", str(source), *flags]) == 1
@@ -115,7 +115,7 @@ def test_workers_that_die_nine_times_end_a_run_with_one_line_and_leave_no_folder
     assert len(output.err.splitlines()) == 1
     assert "workers have died 9 times in a row" in output.err
     assert [*folder.iterdir()] == []
-    assert Workspace.load(model).searching.n_learnt == 8224
+    assert Workspace.load(model).searching.n_learnt == 65_568
 
 
 def test_a_run_whose_pool_has_failed_goes_on_with_new_processes(
@@ -139,10 +139,10 @@ def test_a_worker_whose_disk_is_full_says_so(folder: Path, monkeypatch: pytest.M
     """A file cannot be written where a directory is."""
     write = local.ProcessPool._write
 
-    def obstruct(self: local.ProcessPool, name: str, tree: Any) -> None:
-        write(self, name, tree)
+    def obstruct(self: local.ProcessPool, name: str, tree: Any) -> str:
         if name == "chunk0":
             Path(self._folder, "end0").mkdir()
+        return write(self, name, tree)
 
     monkeypatch.setattr(local.ProcessPool, "_write", obstruct)
     with run_of(workers=2) as run, pytest.raises(WorkersError, match=r"a worker cannot .*end0"):

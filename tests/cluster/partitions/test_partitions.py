@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=512, growth=4)
+SHORT = Schedule(alone=256, head=8, shortest=128, longest=128, growth=4)
 EVENTS = 1100
 BANDIT = text("planted", events=EVENTS, seed=5)
 LINES = text("regression", events=EVENTS, seed=2)
@@ -207,7 +208,8 @@ def test_one_chunk_is_learnt_like_by_a_single_learner() -> None:
     coordinator.next_base()
     worker.adopt(coordinator.full_base())
     end = worker.learn(chunk.block, chunk.seed)
-    outcomes = coordinator.merge([chunk], [end])[0]
+    coordinator.merge([end])
+    outcomes = end.outcomes
     expected = alone.learn_block(cut_block(block, 300, 400))
     assert outcomes.score.tobytes() == expected.score.tobytes()
     same = slice(0, 3)  # the rate of the last update is scratch
@@ -231,7 +233,8 @@ def packed(end: End) -> bytes:
     dense = {
         name: each for name, each in end.state.dense.items() if name not in ("model.settings", "live.tally")
     }
-    return b"".join(pack(end_to_tree(end._replace(state=end.state._replace(dense=dense), rows=np.zeros(0)))))
+    state, outcomes = end.state._replace(dense=dense), replace(end.outcomes, rows=np.zeros(0))
+    return b"".join(pack(end_to_tree(end._replace(state=state, outcomes=outcomes))))
 
 
 def test_messages_return_what_was_packed() -> None:
@@ -240,19 +243,21 @@ def test_messages_return_what_was_packed() -> None:
     coordinator.workspace.learn_block(cut_block(block, 0, 300))
     chunk = coordinator.cut([cut_block(block, 300, 400)])[0]
     message, held = unpack(b"".join(pack(chunk_to_tree(chunk)))), Namespaces()
-    read = chunk_of_tree(message, held)
+    read = chunk_of_tree(message, held, coordinator.workspace.configuration)
     for name in ("event_start", "lines", "costs", "spans", "features", "tag"):
         assert (getattr(read.block, name) == getattr(chunk.block, name)).all()
     assert read.block.namespaces is held
     assert len(held) == len(held.hashes) > 3
     assert held == chunk.block.namespaces
-    assert chunk_of_tree(message, held).block.namespaces is held
+    again = chunk_of_tree(message, held, coordinator.workspace.configuration)
+    assert again.block.namespaces is held
     turned = Namespaces(held.names[::-1], held.hashes[::-1])
     longer = Namespaces([*held.names, b"other"], [*held.hashes, 1])
     hashed = Namespaces([*held.names], [*held.hashes[:-1], 1])
     for other in (turned, longer, hashed):
         before = len(other)
-        assert chunk_of_tree(message, other).block.namespaces == held
+        block = chunk_of_tree(message, other, coordinator.workspace.configuration).block
+        assert block.namespaces == held
         assert len(other) == before
     worker = Worker(REGISTRY.from_keywords(**OPTIONS))
     coordinator.next_base()
@@ -260,7 +265,7 @@ def test_messages_return_what_was_packed() -> None:
     sent = worker.learn(read.block, 0)
     received = end_of_tree(unpack(b"".join(pack(end_to_tree(sent)))))
     assert packed(received) == packed(sent)
-    assert (received.rows == sent.rows).all()
+    assert (received.outcomes.rows == sent.outcomes.rows).all()
 
 
 @pytest.mark.parametrize("cuts", [(0, 1, 2, 50), (7, 7, 30), (0, EVENTS)])
@@ -338,7 +343,7 @@ def command(path: Path, model: Path, *flags: str) -> list[str]:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_coordinator_resumes_from_its_model(tmp_path: Path, number: signal.Signals) -> None:
     source, killed, whole = tmp_path / "events", tmp_path / "killed.oam", tmp_path / "whole.oam"
-    source.write_bytes(text("planted", events=40_000, seed=1))
+    source.write_bytes(text("planted", events=120_000, seed=1))
     subprocess.run(command(source, whole), check=True)
     flags = ("--save_every", "4000", "--resume")
     process = subprocess.Popen(command(source, killed, *flags), start_new_session=True)
@@ -350,7 +355,7 @@ def test_a_killed_coordinator_resumes_from_its_model(tmp_path: Path, number: sig
     subprocess.run(command(source, killed, *flags), check=True)
     one, other = (Workspace.load(path) for path in (killed, whole))
     assert one.weights.tobytes() == other.weights.tobytes()
-    assert one.searching.n_learnt == other.searching.n_learnt == 40_000
+    assert one.searching.n_learnt == other.searching.n_learnt == 120_000
 
 
 def test_ends_are_merged_with_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,7 @@ class Features(Member):
     name = "features"
     version = 2  # version 1 has float64
     merges = "least squares: information matrices add up"
+    least_squares = (UNSURE, KEEPS)
     needs = (Needs(most_features=MOST_FEATURES, inputs=True),)
 
     def kernels(self) -> Kernels:

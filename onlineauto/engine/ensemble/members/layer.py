@@ -173,6 +173,7 @@ class Layer(Member):
     name = "layer"
     version = 2  # version 1 has float64
     merges = "weights averaged by their precision, though each branch had other scores of `features`"
+    least_squares = (WAVY_SPREAD, KEEPS)
     any_order = False
     needs = (Needs(least_actions=2, most_actions=MOST_ACTIONS, events=_AFTER, upon="features"),)
     least_worth = LEAST_WORTH

@@ -134,6 +134,7 @@ class Ridge(Member):
     name = "ridge"
     first_weight = 0.5  # alone it is better than the champion while clicks are few
     merges = "least squares: information matrices add up"
+    least_squares = (UNSURE, 1.0)
     needs = (Needs(least_actions=2, most_features=MOST_FEATURES, most_actions=MOST_ACTIONS, inputs=True),)
 
     def kernels(self) -> Kernels:

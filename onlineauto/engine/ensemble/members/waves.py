@@ -176,6 +176,7 @@ class Waves(Member):
     name = "waves"
     version = 2  # version 1 has float64
     merges = "least squares: information matrices add up"
+    least_squares = (WAVY_SPREAD, KEEPS)
     any_order = False
     needs = (Needs(most_numbers=MOST_NUMBERS, numbers=True, inputs=True),)
 

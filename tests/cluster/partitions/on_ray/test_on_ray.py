@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
 
 EVENTS = 2000
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=256, growth=4)
+SHORT = Schedule(alone=256, head=8, shortest=128, longest=64, growth=4)
 
 
 def _with_ids(events: bytes) -> bytes:

@@ -1,0 +1,77 @@
+"""Server: what a worker outside the coordinator's process does with messages, whatever carries them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from onlineauto.cluster.partitions.messages import base_of_tree, base_to_tree, chunk_of_tree, end_to_tree
+from onlineauto.cluster.partitions.text_file import UnexpectedEventsError
+from onlineauto.cluster.partitions.worker import Worker
+from onlineauto.errors import OnlineautoError
+from onlineauto.features.namespaces import Namespaces
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.cluster.partitions.coordinator import Coordinator
+
+Sent = TypeVar("Sent")
+"""A message that was sent."""
+
+
+class Server:
+    """A worker that answers messages.
+
+    Parameters
+    ----------
+    command : str
+        The options of the model, as on a command line.
+    """
+
+    def __init__(self, command: str) -> None:
+        self._worker, self._namespaces = Worker(REGISTRY.parse(command)), Namespaces()
+
+    def answer(self, base: Any, chunk: Any) -> Any:
+        """Return the tree of a chunk's end; or a mapping with the text of an "error", or why it "refuses".
+
+        `base` is the tree of the base, None for that of the last call.
+        """
+        try:
+            if base is not None:
+                self._worker.adopt(base_of_tree(base))
+            block, seed = chunk_of_tree(chunk, self._namespaces, self._worker.workspace.configuration)
+            self._namespaces = block.namespaces
+            return end_to_tree(self._worker.learn(block, seed))
+        except UnexpectedEventsError as error:
+            return {"refuses": str(error)}
+        except OnlineautoError as error:
+            return {"error": str(error)}
+
+
+class Bases(Generic[Sent]):
+    """The messages with the next base of a coordinator: for workers with the last one, and for others.
+
+    Parameters
+    ----------
+    coordinator : Coordinator
+        The coordinator.
+    send : callable
+        Sends a tree under a name, and returns what a worker needs to receive it.
+    """
+
+    def __init__(self, coordinator: Coordinator, send: Callable[[str, Any], Sent]) -> None:
+        self._coordinator, self._send = coordinator, send
+        self._last = coordinator.version
+        self._changes = send("changes", base_to_tree(coordinator.next_base()))
+        self._full: Sent | None = None
+
+    def of_version(self, version: int) -> Sent | None:
+        """Return the message for a worker with the base of a version; None if it has this one."""
+        if version == self._coordinator.version:
+            return None
+        if version == self._last:
+            return self._changes
+        if self._full is None:
+            self._full = self._send("full", base_to_tree(self._coordinator.full_base()))
+        return self._full

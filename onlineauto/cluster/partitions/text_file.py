@@ -1,0 +1,402 @@
+"""Events of plain VW text, found without being parsed: a worker reads its part of a file itself.
+
+The coordinator only looks for the lines that end events. What a worker reads must be as it was when the
+events were counted, without malformed lines, and without namespaces that the coordinator has not seen.
+Otherwise the worker raises `UnexpectedEventsError`, and the coordinator parses the events and hands them
+over, which locates problems and numbers namespaces in the order of the stream.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import weakref
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from onlineauto.cluster.partitions.cutting import join_blocks
+from onlineauto.engine.stream.dialect import NATIVE, dialect_of
+from onlineauto.engine.stream.source import check_labels, kind_of, open_lines
+from onlineauto.errors import InputError
+from onlineauto.features.block import Block
+from onlineauto.features.namespaces import Namespaces
+from onlineauto.formats.blocks.reader import BEGIN
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.line_reader import LARGEST_EVENT
+from onlineauto.formats.options import InputOptions, format_of
+from onlineauto.formats.sources.source import ByteSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.stream.source import Sources
+    from onlineauto.options import Configuration
+
+_WINDOW = 1 << 18
+"""Bytes in which ends of events are looked for at a time; they fit into a cache."""
+_TAB, _NEWLINE, _RETURN, _BLANK = 9, 10, 13, 32
+_MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)
+
+
+class UnexpectedEventsError(InputError):
+    """A part of a file is not what its coordinator expects, so the coordinator must read it."""
+
+
+class TextPart(NamedTuple):
+    """A part of a file: `n` events in the bytes [begin, end), after a number of lines."""
+
+    path: str
+    size: int  # of the file
+    modified: int
+    begin: int
+    end: int
+    line: int
+    n: int
+
+
+class Stretch(NamedTuple):
+    """Consecutive events of a file: where they begin, and where each of them ends."""
+
+    begin: int
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return len(self.ends)
+
+    def place(self, event: int) -> int:
+        """Return where an event begins, or where the last one ends."""
+        return int(self.ends[event - 1]) if event else self.begin
+
+
+class TextFile:
+    """A file of plain text, read from a position that can move back.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    configuration : Configuration
+        The options for reading.
+    problems : Diagnostics
+        Receives the problems of the events that are parsed here.
+
+    Attributes
+    ----------
+    namespaces : Namespaces
+        Names of the events that were parsed here.
+
+    Raises
+    ------
+    InputError
+        The file cannot be opened.
+    """
+
+    def __init__(self, path: str, configuration: Configuration, problems: Diagnostics) -> None:
+        self._file, state = _opened(path)
+        weakref.finalize(self, self._file.close)
+        self._path, self._size, self._modified = path, state.st_size, state.st_mtime_ns
+        self._configuration, self._problems = configuration, problems
+        self._multiline = kind_of(configuration).endswith("adf")
+        self.namespaces = Namespaces()
+        self._at = self._scanned = self._lines = 0
+        self._ends = np.zeros(0, np.int64)
+        self._windows = [(0, 0)]  # positions, ascending, and the number of lines before each
+        self._is_open = False  # whether an event has begun before the scanned position
+
+    def look_ahead(self, n: int) -> None:
+        """Find the ends of the next `n` events."""
+        found = [self._ends]
+        left = n - len(self._ends)
+        while left > 0 and self._scanned < self._size:
+            found.append(self._scan())
+            left -= len(found[-1])
+        self._ends = np.concatenate(found)
+
+    def density(self) -> float:
+        """Return the number of events per byte at the begin of the file."""
+        self.look_ahead(1)
+        return len(self._ends) / max(self._scanned, 1)
+
+    def take(self, n: int) -> Stretch:
+        """Return the next `n` events, or those that are left, and move behind them."""
+        self.look_ahead(n)
+        stretch, self._ends = Stretch(self._at, self._ends[:n]), self._ends[n:]
+        self._at = stretch.place(len(stretch))
+        return stretch
+
+    def move_back(self, stretch: Stretch) -> None:
+        """Move to the begin of the events that were taken last."""
+        self._at, self._ends = stretch.begin, np.concatenate([stretch.ends, self._ends])
+
+    def read(self, n: int) -> list[Block]:
+        """Parse the next `n` events, or those that are left; malformed ones are located and not counted."""
+        blocks: list[Block] = []
+        while n > 0 and len(stretch := self.take(n)):
+            part = self._part(stretch, 0, len(stretch))
+            found = list(read_part(self._file, part, self._configuration, self.namespaces, self._problems))
+            n -= sum(map(len, found))
+            blocks += found
+        return blocks
+
+    def unread(self, stretch: Stretch, begin: int, end: int, seen: NDArray[np.bool_]) -> UnreadBlock:
+        """Return the events [begin, end) of a stretch as a block that is not read yet."""
+        return UnreadBlock(self._part(stretch, begin, end), self._configuration, self.namespaces, seen)
+
+    def _part(self, stretch: Stretch, begin: int, end: int) -> TextPart:
+        first, last = stretch.place(begin), stretch.place(end)
+        while len(self._windows) > 1 and self._windows[1][0] <= stretch.begin:
+            del self._windows[0]
+        start, lines = next(each for each in reversed(self._windows) if each[0] <= first)
+        lines += self._bytes(start, first).count(b"\n")
+        return TextPart(self._path, self._size, self._modified, first, last, lines, end - begin)
+
+    def _bytes(self, begin: int, end: int) -> bytes:
+        self._file.seek(begin)
+        return self._file.read(end - begin)
+
+    def _scan(self) -> NDArray[np.int64]:
+        """Return the ends of the events that end in the next window of whole lines."""
+        begin = self._scanned
+        text = np.frombuffer(self._lines_from(begin), np.uint8)
+        newline = text == _NEWLINE
+        ends, self._is_open = find_events(text, newline, multiline=self._multiline, is_open=self._is_open)
+        self._scanned = min(begin + len(text), self._size)
+        self._lines += int(np.count_nonzero(newline))
+        self._windows.append((self._scanned, self._lines))
+        ends = np.minimum(begin + ends, self._size)
+        if self._scanned == self._size and self._is_open:
+            ends, self._is_open = np.append(ends, self._size), False
+        return ends
+
+    def _lines_from(self, begin: int) -> bytes:
+        """Return whole lines from a position on, at least one; at the end of the file a newline is added."""
+        size = _WINDOW
+        while begin + size < self._size and size <= LARGEST_EVENT:
+            data = self._bytes(begin, begin + size)
+            if cut := data.rfind(b"\n") + 1:
+                return data[:cut]
+            size *= 2
+        if size > LARGEST_EVENT:
+            raise InputError(f"{self._path}: no event ends within {LARGEST_EVENT} bytes; is this text?")
+        data = self._bytes(begin, self._size)
+        return data if data.endswith(b"\n") else data + b"\n"
+
+
+def find_events(
+    text: NDArray[np.uint8], newline: NDArray[np.bool_], *, multiline: bool, is_open: bool
+) -> tuple[NDArray[np.int64], bool]:
+    r"""Return where events of whole lines end, and whether the last event is open at the end.
+
+    An event is a line that is not empty or, if `multiline`, several that an empty line ends. A line of blanks
+    is empty. `newline` marks the newlines, and `is_open` says whether an event has begun before the text.
+
+    >>> text = np.frombuffer(b"a\nb\n\n \nc\n", np.uint8)
+    >>> find_events(text, text == 10, multiline=True, is_open=False)
+    (array([5]), True)
+    >>> find_events(text, text == 10, multiline=False, is_open=False)
+    (array([2, 4, 9]), False)
+    """
+    first = text[1:]
+    start = np.flatnonzero(newline[:-1] & ((first <= _BLANK) | (first == _MARK[0]))) + 1
+    if text[0] <= _BLANK or text[0] == _MARK[0]:
+        start = np.append(0, start)
+    start, end = _empty_lines(text, start)
+    if not multiline:
+        lines = np.flatnonzero(newline)
+        return np.delete(lines, np.searchsorted(lines, end)) + 1, False
+    if not len(end):
+        return end, True
+    closes = start != np.append(-1 if is_open else 0, end[:-1] + 1)
+    return end[closes] + 1, bool(end[-1] + 1 < len(text))
+
+
+def _empty_lines(
+    text: NDArray[np.uint8], start: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the empty lines among lines begin, and their newlines."""
+    at, empty = start.copy(), []
+    marked = np.flatnonzero(text[at] == _MARK[0])
+    at[marked] += len(_MARK) * (text[at[marked, None] + np.arange(len(_MARK))] == _MARK).all(axis=1)
+    while len(at):
+        byte = text[at]
+        ended = byte == _NEWLINE
+        empty.append((start[ended], at[ended]))
+        blank = (byte == _BLANK) | (byte == _TAB) | (byte == _RETURN)
+        start, at = start[blank], at[blank] + 1
+    starts, ends = (np.concatenate(each) for each in zip(*empty, strict=True)) if empty else (start, at)
+    order = np.argsort(ends)
+    return starts[order], ends[order]
+
+
+class UnreadBlock(Block):
+    """Events of a part of a file, which are parsed when one of the arrays is needed.
+
+    Parameters
+    ----------
+    part : TextPart
+        Where the events are.
+    configuration : Configuration
+        The options for reading.
+    namespaces : Namespaces
+        The names that the events may have, which are numbered.
+    seen : bool[n_namespaces]
+        Whether the coordinator has seen features of each.
+    """
+
+    __slots__ = ("_configuration", "part", "seen")
+
+    part: TextPart
+    seen: NDArray[np.bool_]
+    _configuration: Configuration
+
+    def __init__(
+        self,
+        part: TextPart,
+        configuration: Configuration,
+        namespaces: Namespaces,
+        seen: NDArray[np.bool_],
+    ) -> None:
+        for name, value in zip(
+            ("part", "_configuration", "namespaces", "seen"),
+            (part, configuration, namespaces, seen),
+            strict=True,
+        ):
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return self.part.n
+
+    def __getattr__(self, name: str) -> Any:
+        """Parse the events, and return an attribute of the block."""
+        names = [each.name for each in fields(Block)]
+        if name not in names:
+            raise AttributeError(name)
+        block = join_blocks(list(self.pieces()))
+        for each in names:
+            object.__setattr__(self, each, getattr(block, each))
+        return getattr(block, name)
+
+    def pieces(self) -> Iterator[Block]:
+        """Yield the events in blocks of bounded size.
+
+        Raises
+        ------
+        UnexpectedEventsError
+            The events are not those that were counted, a line is malformed, or a namespace is not known.
+        """
+        part, found, n = self.part, Diagnostics(), 0
+        file, state = _opened(part.path)
+        with file:
+            if (state.st_size, state.st_mtime_ns) != (part.size, part.modified):
+                raise UnexpectedEventsError(f"{part.path} has changed")
+            for block in read_part(file, part, self._configuration, self.namespaces, found, seen=self.seen):
+                n += len(block)
+                if found.total or n > part.n:
+                    break
+                yield block
+        if found.total or n != part.n:
+            raise UnexpectedEventsError(f"{part.path}: {n} events and not {part.n}, or problems")
+
+
+class _Bytes(io.RawIOBase):
+    """The bytes of a part of a file."""
+
+    def __init__(self, file: io.FileIO, part: TextPart) -> None:
+        self.name, self._file, self._left = part.path, file, part.end - part.begin
+        file.seek(part.begin)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read bytes into `buffer`, and return their number."""
+        n = self._file.readinto(memoryview(buffer)[: self._left])
+        self._left -= n or 0
+        return n or 0
+
+
+def read_part(
+    file: io.FileIO,
+    part: TextPart,
+    configuration: Configuration,
+    namespaces: Namespaces,
+    problems: Diagnostics,
+    *,
+    seen: NDArray[np.bool_] | None = None,
+) -> Iterator[Block]:
+    """Yield the events of a part of a file in blocks that have `namespaces`; new names are added.
+
+    Raises
+    ------
+    UnexpectedEventsError
+        A name is not among those that were `seen`.
+    """
+    reader = open_lines(cast("Any", _Bytes(file, part)), configuration, diagnostics=problems)
+    reader.begin_after(part.line)
+    number = np.zeros(0, np.int32)
+    for block in check_labels(reader, configuration, problems):
+        names, hashes = block.namespaces.names, block.namespaces.hashes
+        for name, hash_ in zip(names[len(number) :], hashes[len(number) :], strict=True):
+            at = namespaces.names.index(name) if name in namespaces.names else -1
+            if at < 0 and seen is None:
+                at = namespaces.add(name, hash_)
+            if seen is not None and not (0 <= at < len(seen) and seen[at]):
+                raise UnexpectedEventsError(f"{part.path}: a namespace is new: {name!r}")
+            number = np.append(number, np.int32(at))
+        column = block.spans["namespace"][:-1]
+        column[:] = number[column]
+        object.__setattr__(block, "namespaces", namespaces)
+        yield block
+
+
+def _opened(path: str) -> tuple[io.FileIO, os.stat_result]:
+    """Return an unbuffered file and its state.
+
+    Raises
+    ------
+    UnexpectedEventsError
+        The file cannot be opened.
+    """
+    try:
+        file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - the caller closes it
+    except OSError as error:
+        raise UnexpectedEventsError(f"{path}: {error.strerror or error}") from error
+    return file, os.fstat(file.fileno())
+
+
+def text_paths(source: Sources, configuration: Configuration) -> list[str]:
+    """Return the files of a source if all are plain text and read by position; else none."""
+    is_native = dialect_of(configuration) is NATIVE and format_of(configuration) == "text"
+    if not is_native or configuration[InputOptions].examples >= 0:
+        return []
+    if isinstance(source, list | tuple):  # a text in a list is an event
+        paths = [os.fspath(each) if isinstance(each, os.PathLike) else None for each in source]
+    else:
+        paths = [os.fspath(source) if isinstance(source, str | os.PathLike) else None]
+    found = [each for each in paths if isinstance(each, str) and _is_plain_text(each)]
+    return found if len(found) == len(paths) else []
+
+
+def estimated_events(paths: Sequence[str], configuration: Configuration) -> int:
+    """Return about how many events files of text have, by their sizes and the begin of the first."""
+    density = TextFile(paths[0], configuration, Diagnostics()).density()
+    return round(density * sum(Path(each).stat().st_size for each in paths))
+
+
+def _is_plain_text(path: str) -> bool:
+    """Return whether a path is a regular file that is neither compressed nor one of blocks."""
+    if path == "-" or not Path(path).is_file():
+        return False
+    source = ByteSource(path)
+    try:
+        return not source.begins_with(BEGIN) and source.plain_file() is not None
+    finally:
+        source.close()

@@ -1,0 +1,310 @@
+"""Files of text, whose events workers read themselves: the result is that of a coordinator that reads all."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import signal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from datasets.generate import text
+from onlineauto import InputError, Workspace
+from onlineauto.cli.main import main
+from onlineauto.cluster.partitions import text_file
+from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.local import ProcessPool
+from onlineauto.cluster.partitions.run import PartitionedRun
+from onlineauto.cluster.partitions.text_file import TextFile, UnexpectedEventsError, UnreadBlock, text_paths
+from onlineauto.engine.ensemble.branches import Branch
+from onlineauto.engine.ensemble.combiner_kernels import UNSURE
+from onlineauto.engine.ensemble.regression import merge_regression, settle
+from onlineauto.engine.ensemble.regression_kernels import KEEPS
+from onlineauto.engine.stream.source import read_blocks
+from onlineauto.errors import WorkersError
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.features.block import Block
+
+OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
+OF_LINES: dict[str, Any] = {"live_configs": 3, "bit_precision": 14}
+SHORT = Schedule(alone=256, head=8, shortest=128, longest=128, growth=4)
+EVENTS = 1100
+BANDIT = text("planted", events=EVENTS, seed=5)
+LINES = text("regression", events=EVENTS, seed=2)
+
+
+class Learnt:
+    """What is left of a run: the error, the model, predictions, blocks and problems."""
+
+    def __init__(self, run: PartitionedRun, *, handed: bool = False) -> None:
+        if handed:
+            run.read = partial(read_blocks)  # what another reader reads is handed over
+        self.error, scores = "", []
+        self.blocks: list[Block] = []
+        with run:
+            try:
+                for block, outcomes in run:
+                    self.blocks.append(block)
+                    scores.append(outcomes.score.tobytes() + outcomes.prediction.tobytes())
+                    scores += [outcomes.weight.tobytes(), outcomes.label.tobytes()]
+            except InputError as error:
+                self.error = str(error)
+            file = io.BytesIO()
+            run.checkpoint(file)
+        self.model, self.scores = file.getvalue(), b"".join(scores)
+        self.n_unread = sum(isinstance(each, UnreadBlock) for each in self.blocks)
+        self.problems = list(map(str, run.diagnostics.kept)), run.diagnostics.counts
+
+    def assert_same(self, other: Learnt) -> None:
+        assert self.error == other.error
+        assert self.problems == other.problems
+        assert self.scores == other.scores
+        assert self.model == other.model
+
+
+def run_of(source: Any, workers: int = 1, **options: Any) -> PartitionedRun:
+    return PartitionedRun(Workspace(**(options or OPTIONS)), source, workers=workers, schedule=SHORT)
+
+
+def file_of(folder: Path, content: bytes, name: str = "events.txt") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(("content", "options"), [(BANDIT, OPTIONS), (LINES, OF_LINES)])
+def test_workers_that_read_learn_what_is_handed_over(
+    tmp_path: Path, content: bytes, options: dict[str, Any]
+) -> None:
+    path = file_of(tmp_path, content)
+    expected = Learnt(run_of(path, **options), handed=True)
+    assert not expected.n_unread
+    for workers in (1, 2):
+        learnt = Learnt(run_of(path, workers, **options))
+        learnt.assert_same(expected)
+        assert learnt.n_unread >= 4 * 3
+
+
+def test_an_unread_block_has_the_arrays_of_the_file(tmp_path: Path) -> None:
+    content = BANDIT.replace(b"shared |", b"shared tag|")
+    path = file_of(tmp_path, content)
+    expected, learnt = Learnt(run_of(path), handed=True), Learnt(run_of(path))
+    assert learnt.n_unread
+    for name in ("tag", "hash", "value", "line_number", "weight", "cost"):
+        one, other = (
+            np.concatenate([getattr(block, name) for block in each.blocks]) for each in (learnt, expected)
+        )
+        assert (one == other).all()
+    assert sum(map(len, learnt.blocks)) == EVENTS
+
+
+def spoilt(change: str) -> bytes:
+    events = BANDIT.split(b"\n\n")
+    if change == "malformed":
+        events.insert(700, b"shared |a x\nbad |b y\n|b z")
+    elif change == "two costs":
+        events.insert(700, b"shared |a x\n0:1:0.5 |b y\n1:1:0.5 |b z")
+    elif change == "namespace":
+        events[700:] = [each.replace(b"|Z", b"|other") for each in events[700:]]
+    elif change == "empty":
+        events[650] += b"\n  \t\n\r\n\n \n"
+    elif change == "mark":
+        events[650] += b"\n\xef\xbb\xbf\n" + events[650]
+    elif change == "outlier":
+        events[700] = events[700].replace(b"0:-", b"0:-9e9") if b"0:-" in events[700] else events[700]
+    return b"\n\n".join(events)
+
+
+@pytest.mark.parametrize("change", ["malformed", "two costs", "namespace", "empty", "mark", "outlier"])
+def test_what_a_worker_does_not_expect_is_handed_over(tmp_path: Path, change: str) -> None:
+    path = file_of(tmp_path, spoilt(change))
+    expected = Learnt(run_of(path), handed=True)
+    assert bool(expected.problems[0]) >= (change in ("malformed", "two costs"))
+    for workers in (1, 2):
+        learnt = Learnt(run_of(path, workers))
+        learnt.assert_same(expected)
+        assert learnt.n_unread
+
+
+def test_crlf_and_a_missing_last_newline_are_read(tmp_path: Path) -> None:
+    path = file_of(tmp_path, BANDIT.rstrip(b"\n").replace(b"\n", b"\r\n"))
+    learnt = Learnt(run_of(path))
+    learnt.assert_same(Learnt(run_of(path), handed=True))
+    assert learnt.n_unread
+
+
+def test_several_files_are_learnt_like_handed_over_ones(tmp_path: Path) -> None:
+    events = BANDIT.split(b"\n\n")
+    first = file_of(tmp_path, b"\n\n".join(events[:600]), "first")
+    other = [b"\n".join(reversed(each.split(b"\n"))) for each in events[600:900]]
+    second = file_of(tmp_path, b"\n\n".join([*other[:3], b"bad |x y", *events[600:]]), "second")
+    expected = Learnt(run_of([first, second]), handed=True)
+    learnt = Learnt(run_of([first, second], 2))
+    learnt.assert_same(expected)
+    assert learnt.n_unread
+    assert any("second:" in each for each in learnt.problems[0])
+
+
+def test_a_resumed_run_of_a_file_has_the_same_model(tmp_path: Path) -> None:
+    path, saved = file_of(tmp_path, BANDIT), io.BytesIO()
+    expected = Learnt(run_of(path), handed=True)
+    with run_of(path) as run:
+        while run.position.events < 600:
+            run.learn_round()
+        run.checkpoint(saved)
+    resumed = PartitionedRun.resume(saved.getvalue(), path, workers=2, schedule=SHORT)
+    learnt = Learnt(resumed)
+    assert learnt.model == expected.model
+    assert learnt.n_unread
+    with pytest.raises(InputError, match="is it another input"):
+        PartitionedRun.resume(
+            saved.getvalue(), file_of(tmp_path, BANDIT[:2000], "short"), schedule=SHORT
+        ).step()
+
+
+def test_killed_workers_that_read_are_replaced(tmp_path: Path) -> None:
+    path = file_of(tmp_path, BANDIT)
+    expected = Learnt(run_of(path), handed=True)
+    run, killed = run_of(path, 2), list[int]()
+    pool = run.pool
+    assert isinstance(pool, ProcessPool)
+    learn = pool.learn
+
+    def kill_and_learn(coordinator: Any, chunks: Any) -> Any:
+        if pool.pids and len(killed) < 2:
+            killed.append(pool.pids[-1])
+            os.kill(killed[-1], signal.SIGKILL)
+        return learn(coordinator, chunks)
+
+    pool.learn = kill_and_learn  # type: ignore[method-assign]
+    Learnt(run).assert_same(expected)
+    assert len(killed) == 2
+
+
+@pytest.mark.parametrize("change", ["", "malformed"])
+@pytest.mark.parametrize("number", [0, 3, 4, 5])
+def test_a_run_of_a_file_goes_on_after_its_workers_have_failed(
+    tmp_path: Path, change: str, number: int
+) -> None:
+    path = file_of(tmp_path, spoilt(change))
+    expected = Learnt(run_of(path), handed=True)
+    run, calls = run_of(path), itertools.count()
+    learn = run.pool.learn
+
+    def fail(coordinator: Any, chunks: Any) -> Any:
+        if next(calls) == number:
+            raise WorkersError("the workers have died")
+        return learn(coordinator, chunks)
+
+    run.pool.learn = fail  # type: ignore[method-assign]
+    with pytest.raises(WorkersError):
+        run.step()
+    assert run.step() > 0
+    assert run.workspace.searching.n_learnt == EVENTS
+    saved = io.BytesIO()
+    run.checkpoint(saved)
+    assert saved.getvalue() == expected.model
+
+
+def test_a_file_that_has_changed_is_not_learnt_by_workers(tmp_path: Path) -> None:
+    path = file_of(tmp_path, BANDIT)
+    configuration = REGISTRY.from_keywords(**OPTIONS)
+    file = TextFile(str(path), configuration, Diagnostics())
+    names = len(file.read(10)[0].namespaces)
+    block = file.unread(file.take(50), 0, 50, np.ones(names, np.bool_))
+    assert sum(map(len, block.pieces())) == 50
+    with pytest.raises(UnexpectedEventsError, match="a namespace is new"):
+        list(file.unread(file.take(5), 0, 5, np.zeros(names, np.bool_)).pieces())
+    path.write_bytes(BANDIT + b"|a b\n")
+    with pytest.raises(UnexpectedEventsError, match="has changed"):
+        list(block.pieces())
+
+
+def random_text(rng: np.random.Generator) -> bytes:
+    lines = [
+        b"0:1:0.5 |a b",
+        b"|a b",
+        b" |c d",
+        b"\t |c",
+        b"",
+        b"",
+        b" ",
+        b"\r",
+        b"\xef\xbb\xbf",
+        b"\xef\xbb\xbf|a",
+    ]
+    return b"\n".join(lines[at] for at in rng.integers(len(lines), size=rng.integers(1, 40)))
+
+
+@pytest.mark.parametrize("options", [{"cb_explore_adf": True}, {}])
+def test_events_are_found_like_by_the_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    configuration, rng, n_fine = REGISTRY.from_keywords(**options), np.random.default_rng(3), 0
+    for number in range(300):
+        content = random_text(rng) if options else random_text(rng).replace(b"0:1:0.5", b"1")
+        monkeypatch.setattr(text_file, "_WINDOW", int(rng.integers(1, 60)))
+        path = file_of(tmp_path, content, f"{number}.txt")
+        problems = Diagnostics()
+        expected = list(read_blocks(path, configuration, problems))
+        numbers = [block.line_number[start] for block in expected for start in block.event_start[:-1]]
+        file, found = TextFile(str(path), configuration, Diagnostics()), []
+        while len(stretch := file.take(int(rng.integers(1, 4)))):
+            file.move_back(stretch)
+            blocks = file.read(len(stretch))
+            assert problems.total or sum(map(len, blocks)) == len(stretch)
+            found += [block.line_number[start] for block in blocks for start in block.event_start[:-1]]
+        assert found == numbers
+        n_fine += not problems.total
+    assert n_fine > 50
+
+
+def test_only_plain_text_is_read_by_workers(tmp_path: Path) -> None:
+    plain, configuration = file_of(tmp_path, BANDIT), REGISTRY.from_keywords(**OPTIONS)
+    packed = file_of(tmp_path, b"\x1f\x8b\x08\x00" + bytes(20), "packed")
+    assert text_paths(plain, configuration) == text_paths([plain], configuration) == [str(plain)]
+    assert text_paths(str(plain), configuration) == [str(plain)]
+    for source in (packed, [plain, packed], BANDIT, [str(plain)], tmp_path / "none", "-", io.BytesIO(BANDIT)):
+        assert text_paths(source, configuration) == []
+    for options in ({"examples": 5}, {"json": True}):
+        assert text_paths(plain, REGISTRY.from_keywords(**OPTIONS, **options)) == []
+
+
+def test_a_small_file_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = file_of(tmp_path, BANDIT)
+    flags = ["-d", str(path), "--cb_explore_adf", "--automl", "2", "-b", "12"]
+    assert main([*flags, "--workers", "2"]) == 0
+    warned = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert len(warned) == 1
+    assert f"--workers does not pay for about {EVENTS:,} events" in warned[0]
+    assert main(flags) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert PartitionedRun(Workspace(**OPTIONS), path, schedule=SHORT).warning == ""
+    assert PartitionedRun(Workspace(**OPTIONS), BANDIT).warning == ""
+
+
+def test_a_settled_regression_merges_to_the_same_bits() -> None:
+    """A worker inverts covariances before it sends them; the coordinator would do the same."""
+    workspace = Workspace(**OPTIONS)
+    for _ in workspace.stream(BANDIT):
+        pass
+    states: Any = workspace.searching.live_configs.arrays.ensemble.members.states
+    state = next(s for m, s in zip(states.members, states.records, strict=True) if m.name == "features")
+    inputs = workspace.searching.live_configs.arrays.ensemble.members.inputs
+    n, actions = state.prepared.tolist()
+    counts = np.stack([inputs.seen // 2, inputs.seen], axis=1)
+    base = Branch(state, np.arange(n), np.arange(0), np.arange(actions), counts, ordered=True)
+    branches = [base._replace(state=each) for each in (state, settle(state, UNSURE, KEEPS))]
+    merged = [merge_regression(base, [each, base], inputs, UNSURE, n) for each in branches]
+    assert (state.n_waiting[:actions] > 0).any()
+    for one, other in zip(*merged, strict=True):
+        assert one.tobytes() == other.tobytes()
