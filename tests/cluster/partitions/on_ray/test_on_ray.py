@@ -20,6 +20,7 @@ from onlineauto.errors import OnlineautoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
@@ -61,14 +62,16 @@ class Ids:
 
 
 def learnt(
-    cpus: float | None = None, before_round: Callable[[PartitionedRun, int], object] | None = None
+    cpus: float | None = None,
+    before_round: Callable[[PartitionedRun, int], object] | None = None,
+    source: Any = STREAM,
 ) -> tuple[bytes, bytes]:
     """Return the model and the predictions, with a call before each round; check the ids.
 
     Two actors of Ray learn, each with a number of processors; None to learn in this process.
     """
     workspace = Workspace(cb_explore_adf=True, live_configs=3, bit_precision=14, seed=1)
-    run, ids, rounds = PartitionedRun(workspace, STREAM, schedule=SHORT), Ids(), [0]
+    run, ids, rounds = PartitionedRun(workspace, source, schedule=SHORT), Ids(), [0]
     run.sinks.append(ids)
     if cpus is not None:
         run.pool = RayPool(2, workspace.configuration.command(kept=True), needs={"CPU": cpus})
@@ -89,6 +92,20 @@ def learnt(
     assert set(ids.counts.values()) == {1}
     assert before_round is None or rounds[0] > 6
     return file.getvalue(), b"".join(predictions)
+
+
+def test_actors_read_a_file_themselves(
+    nodes: Nodes, undisturbed: tuple[bytes, bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "events"
+    path.write_bytes(STREAM)
+    unread: set[bool] = set()
+
+    def note(run: PartitionedRun, _: int) -> None:
+        unread.add(run._read_here == 0)
+
+    assert learnt(0.5, note, path) == undisturbed
+    assert unread == {True}  # no actor has refused its chunk
 
 
 @pytest.fixture(scope="module")
