@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ENSEMBLE = "ensemble"
 _OF_MODEL = ("shared", "lanes", "sums", "settings", "sizes", "outliers")
 _NOT_SENT = {"scratch", "sorted", "gains", "needs", "begins"}
-_NOT_OF_LIVE = {"counts", "seen", "marks", "recent", "fresh", "lease", "evidence", "decided"}
+_NOT_OF_LIVE = {"counts", "seen", "marks", "recent", "fresh", "due", "lease", "evidence", "decided"}
 _AXES = {
     "weights": (0, 1),
     "spread": (0, 1, 1),

@@ -18,7 +18,7 @@ from onlineauto.engine.ensemble.inputs import (
 )
 from onlineauto.engine.ensemble.member import Needs, Sizes, Work
 from onlineauto.engine.ensemble.prices import LEARNT
-from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
+from onlineauto.engine.ensemble.states import MemberStates, constant_of, needs_of, states_of
 from onlineauto.engine.records.ensemble import (
     MOST_ACTIONS,
     MOST_FEATURES,
@@ -127,7 +127,7 @@ def _needs_of(members: Sequence[Member]) -> NDArray[np.int64]:
 
 def names_of(ensemble: Ensemble) -> tuple[str, ...]:
     """Return the names of the scores of its members, in the order of their weights."""
-    return states_of(ensemble).names
+    return tuple(name for name, _ in needs_of(states_of(ensemble).members))
 
 
 def weight_of(ensemble: Ensemble, score: str) -> int:
@@ -139,7 +139,7 @@ def able_scores(ensemble: Ensemble) -> dict[str, bool]:
     """Return, by name, whether each score has all inputs that it needs; resting scores are included."""
     features, numbers, actions, widest = ensemble.members.inputs.tally.tolist()
     learnt, can_work = int(ensemble.members.inputs.seen[-1]), dict[str, bool]()
-    for name, needs in states_of(ensemble).needs:
+    for name, needs in needs_of(states_of(ensemble).members):
         can_work[name] = (
             needs.least_actions <= actions <= needs.most_actions
             and features <= needs.most_features
@@ -244,7 +244,10 @@ def _first_weight(ensemble: Ensemble) -> int:
 
 def _add_dependents(ensemble: Ensemble, resting: Collection[str]) -> Collection[str]:
     """Return `resting` and the names of the scores that are computed from these."""
-    return {*resting, *(name for name, needs in states_of(ensemble).needs if needs.upon in resting)}
+    return {
+        *resting,
+        *(name for name, needs in needs_of(states_of(ensemble).members) if needs.upon in resting),
+    }
 
 
 def _leave_out(
@@ -293,7 +296,7 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
         for name, at in indices.items()
         if can_work[name] and name not in resting
     }
-    for name, needs in states_of(ensemble).needs:
+    for name, needs in needs_of(states_of(ensemble).members):
         if name in result and needs.upon in result:
             result[needs.upon] = max(result[needs.upon], result[name])
     return result

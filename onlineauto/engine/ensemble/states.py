@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from onlineauto.engine.ensemble.registry import member_of
@@ -10,7 +11,7 @@ from onlineauto.jit import SealedRecords
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from onlineauto.engine.ensemble.member import Member
+    from onlineauto.engine.ensemble.member import Member, Needs
     from onlineauto.engine.records.ensemble import Ensemble
 
 
@@ -21,21 +22,13 @@ class MemberStates(SealedRecords):
     ----------
     members : tuple of Member
         The member of each state.
-    names : tuple of str
-        The names of their scores, in the order of their weights.
-    needs : tuple of (str, Needs)
-        The name and the conditions of each score.
     """
 
-    __slots__ = ("members", "names", "needs")
+    __slots__ = ("members",)
 
     def __init__(self, members: Iterable[Member], records: Iterable[Any]) -> None:
         super().__init__(records)
         self.members = tuple(members)
-        self.names = tuple(name for member in self.members for name in member.names)
-        self.needs = tuple(
-            pair for member in self.members for pair in zip(member.names, member.needs, strict=True)
-        )
 
     def state_of(self, name: str) -> Any:
         """Return the state of a member."""
@@ -50,6 +43,12 @@ class MemberStates(SealedRecords):
 
 def _by_name(names: tuple[str, ...], records: tuple[Any, ...]) -> MemberStates:
     return MemberStates(map(member_of, names), records)
+
+
+@lru_cache(maxsize=16)  # each review of the search asks several times
+def needs_of(members: tuple[Member, ...]) -> tuple[tuple[str, Needs], ...]:
+    """Return the name and the conditions of each score of members, in the order of their weights."""
+    return tuple(pair for member in members for pair in zip(member.names, member.needs, strict=True))
 
 
 def constant_of(ensemble: Ensemble) -> int:
