@@ -133,7 +133,8 @@ def trust(score: NDArray[np.float32], ranking: int, label: Label, n: int) -> flo
     rest = 1.0 - np.float64(label.probability)
     if not 0.0 < rest * n < _SELDOM * (n - 1):
         return 1.0
-    surprises = rank(score, label.action, n, ranking) > 0 and rank(score, label.action, n, 0) > 0
+    action = int(label.action)
+    surprises = rank(score, action, n, ranking) > 0 and rank(score, action, n, 0) > 0
     return _DOUBTED if surprises else 1.0
 
 
