@@ -207,8 +207,8 @@ def test_the_ensemble_does_what_its_twin_does(case: Case) -> None:
         happened |= {"leads"} if twin.predicts and not twin.serves else set()
         happened |= set() if twin.scores_all else {"sparing"}
         if choice.logged is not None and not single:
-            champion, ensemble = [each[0] for each in live], [each[-1] for each in own]
-            happened |= {"doubted"} if trust(choice.logged, champion, ensemble) < 1 else set()
+            first, last = [each[0] for each in live], [each[-1] for each in own]
+            happened |= {"doubted"} if trust(choice.logged, first, last) < 1 else set()
         happened |= {"slow"} if twin.squares.keeps > 1 - 0.2 * (1 - KEEPS) else set()
         if twin.predicts or choice.logged is not None:
             close(score[scored, -len(own[0]) :][:, used], np.asarray(own)[scored][:, used], reach)
