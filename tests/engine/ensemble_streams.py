@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["bent", "in_turn", "named", "numbered", "odd", "others", "repeated", "worded"]
+__all__ = ["bent", "confounded", "in_turn", "named", "numbered", "odd", "others", "repeated", "worded"]
 
 
 def odd(
@@ -118,6 +118,21 @@ def named(n: int, *, actions: int = 3, stems: int = 2) -> bytes:
         reward = float(abs(x[0] - 6 * (shown % 3)) < 3) + 0.1 * draw.normal()
         label = f"0:{-reward:.4f}:{1 / actions:.6f} "
         text += [*(f"{label if k == shown else ''}|a i={k} a{k % 5}" for k in range(actions)), ""]
+    return ("\n".join(text) + "\n").encode()
+
+
+def confounded(n: int, *, epsilon: float = 0.05) -> bytes:
+    """Events whose policy takes action 2 in bad times, else action 0; no feature tells when times are bad."""
+    draw, text = np.random.default_rng(17), []
+    for _ in range(n):
+        word, bad, shown = int(draw.integers(2)), bool(draw.random() < 0.5), int(draw.integers(3))
+        favourite = 2 if bad else 0
+        shown = shown if draw.random() < epsilon else favourite
+        probability = epsilon / 3 + (1 - epsilon) * (shown == favourite)
+        pays = draw.random() < ((0.9, 0.5, 0.1), (0.5, 0.9, 0.1))[word][shown]
+        text.append(f"shared |w w{word} |g g{draw.integers(5)}")
+        label = f"0:{-(0.4 if bad else 1.0) * pays:.2f}:{probability:.6f} "
+        text += [*(f"{label if k == shown else ''}|a a{k}" for k in range(3)), ""]
     return ("\n".join(text) + "\n").encode()
 
 

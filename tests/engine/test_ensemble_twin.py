@@ -13,8 +13,18 @@ import pytest
 from onlineauto import Workspace, read
 from onlineauto.engine.records.ensemble import Known
 from onlineauto.estimators.paired_kernels import BETTER, WORSE
-from tests.engine.ensemble_streams import bent, clicked, named, numbered, odd, others, repeated, worded
-from tests.naive.ensemble import Choice, Ensemble, Logged
+from tests.engine.ensemble_streams import (
+    bent,
+    clicked,
+    confounded,
+    named,
+    numbered,
+    odd,
+    others,
+    repeated,
+    worded,
+)
+from tests.naive.ensemble import Choice, Ensemble, Logged, trust
 from tests.naive.hashing import hash_name
 from tests.naive.members import KEEPS, OFTEN
 from tests.naive.native_search.streams import choices, lines, slots
@@ -87,6 +97,7 @@ CASES = [
     case("a small budget", lambda: odd(700, numbers=2), "all rest", member_budget=0.02),
     case("many actions and a budget", lambda: odd(150, actions=36), "rest", "joint", member_budget=1.0),
     case("losses decide", lambda: odd(500, numbers=1), "leads", "stack", champion_test="loss"),
+    case("a policy that may know more", lambda: confounded(400), "doubted"),
     case("rewards decide", lambda: odd(900, numbers=1), "stack", champion_test="reward"),
     case(
         "lines",
@@ -195,6 +206,9 @@ def test_the_ensemble_does_what_its_twin_does(case: Case) -> None:
         scored = slice(None) if twin.scores_all or choice.logged is None else [choice.logged.action]
         happened |= {"leads"} if twin.predicts and not twin.serves else set()
         happened |= set() if twin.scores_all else {"sparing"}
+        if choice.logged is not None and not single:
+            first, last = [each[0] for each in live], [each[-1] for each in own]
+            happened |= {"doubted"} if trust(choice.logged, first, last) < 1 else set()
         happened |= {"slow"} if twin.squares.keeps > 1 - 0.2 * (1 - KEEPS) else set()
         if twin.predicts or choice.logged is not None:
             close(score[scored, -len(own[0]) :][:, used], np.asarray(own)[scored][:, used], reach)

@@ -68,6 +68,14 @@ def fairness(logged: Logged, n_actions: int) -> float:
     return min(1 / (n_actions * logged.probability), 32.0) if logged.probability > 0 else 1.0
 
 
+def trust(logged: Logged, champion: Sequence[np.float32], ranking: Sequence[np.float32]) -> float:
+    """A policy that hardly explores, and has a favourite that seems bad, may know more than the features."""
+    n, action = len(champion), logged.action
+    explores = (1 - logged.probability) * n / (n - 1) if n > 1 else 1
+    doubted = logged.probability > 0.5 and 0 < explores < 1 / 12
+    return 1 / 3 if doubted and rank(champion, action) > 0 and rank(ranking, action) > 0 else 1.0
+
+
 class Ensemble:
     """The ensemble of at most so many live configs, with or without members, on single lines or choices.
 
@@ -234,7 +242,7 @@ class Ensemble:
 
         On single lines the ensemble is compared with a `mix` of the live configs.
         """
-        proved, scores_all = None, self.scores_all
+        proved, scores_all, trusted = None, self.scores_all, 1.0
         logged = choice.logged
         if logged is None:
             return None
@@ -247,6 +255,7 @@ class Ensemble:
             ranking = ensemble if scores_all else champion
             self._test(champion, ensemble, ranking, logged)
             proved = self._verdict()
+            trusted = trust(logged, [each[0] for each in live], ranking)
             noise = (1.0 + rank(ranking, logged.action)) / math.sqrt(fairness(logged, len(live)))
             noise /= logged.weight
             inputs, target = self.inputs(live, own, logged.action), self.on_scale(logged.cost)
@@ -269,7 +278,8 @@ class Ensemble:
             cost = low + self.on_scale(cost) * (high - low)
         if self.members is not None:
             worked = self.members.works
-            self.members.learn(choice.context, choice.actions, logged.action, cost, logged.weight)
+            weights = logged.weight, logged.weight * trusted
+            self.members.learn(choice.context, choice.actions, logged.action, cost, weights)
             for at, (before, now) in enumerate(zip(worked, self.members.works, strict=True)):
                 if before and not now:
                     self._leave_out(at)

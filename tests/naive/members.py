@@ -370,8 +370,15 @@ class Members:
     # -- learning --------------------------------------------------------------------------------------
 
     def learn(
-        self, context: Features, actions: Sequence[Features], logged: int, cost: float, weight: float
+        self,
+        context: Features,
+        actions: Sequence[Features],
+        logged: int,
+        cost: float,
+        weights: tuple[float, float],
     ) -> None:
+        """Learn an event; the second weight is that of products."""
+        weight, weight_of_products = weights
         if all(self.rests):
             return
         layer = None if self.told is None else self._layer()
@@ -409,7 +416,7 @@ class Members:
         keys = self._crossed_with(logged, features)
         if not all(self.rests[2:5]):
             learns = [not rests for rests in self.rests[2:5]]
-            self.crosses.learn(self._names(context), keys, cost, weight, self.events, learns)
+            self.crosses.learn(self._names(context), keys, cost, weight_of_products, self.events, learns)
         if "baseline" in self.names and not self.rests[BASELINE]:
             names = self._names(context)
             self.crosses.note_width(min(len(names), WIDEST + 1), self.events, self.baseline.wide)

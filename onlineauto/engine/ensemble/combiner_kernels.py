@@ -40,6 +40,7 @@ from onlineauto.engine.ensemble.evidence_kernels import (
     scores_all,
     test_losses,
     test_rewards,
+    trust,
     verdict,
 )
 from onlineauto.engine.ensemble.input_kernels import (
@@ -189,10 +190,12 @@ def _grow_members(context: Context) -> None:
 
 
 @inline_kernel
-def _learn_members(context: Context, stream: Stream, actions: Actions, label: Label, cost: float) -> None:
+def _learn_members(
+    context: Context, stream: Stream, actions: Actions, label: Label, cost: float, trusted: float
+) -> None:
     """Update the members with an event, from the inputs by which it was scored.
 
-    `cost` is the label's cost, clipped.
+    `cost` is the label's cost, clipped, and `trusted` the part by which it is trusted.
     """
     run, buffers = run_on(context, stream), context.buffers
     members = run.live.ensemble.members
@@ -226,7 +229,7 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
                     context,
                     stream,
                     actions,
-                    Lesson(action, index, cost - origin, weight, score, first + score, repeats),
+                    Lesson(action, index, cost - origin, weight, score, first + score, repeats, trusted),
                     members.states[member],
                     buffers.members.scratch[member],
                 ),
@@ -344,7 +347,7 @@ def learn_ensemble(
     action = 0 if simple else int(label.action)
     if action < 0 or not math.isfinite(label.cost) or not label.weight > _ZERO:
         return
-    cost, learnt = np.float64(label.cost), weigh(run, label, weight)
+    cost, learnt, trusted = np.float64(label.cost), weigh(run, label, weight), 1.0
     if ensemble.range[1] > ensemble.range[0]:
         column, scored = ensemble_column(buffers), scores_all(live)
         ranking = column if scored else 0
@@ -355,10 +358,11 @@ def learn_ensemble(
                 test_rewards(run, score, actions.n, column, label, weight)
         cursor[Cursor.SIGNAL] = verdict(live, simple)
         note_lead(live)
+        trusted = trust(score, ranking, label, actions.n)
         _learn_weights(run, actions, action, learnt, ranking, buffers)
         cost = ensemble.range[0] + _scale_cost(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
-        _learn_members(context, stream, actions, learnt, cost)
+        _learn_members(context, stream, actions, learnt, cost, trusted)
         leave_out_stopped(ensemble, buffers.members.scored, UNSURE if simple else NEW)
     _widen(ensemble, np.float64(label.cost))
 

@@ -54,10 +54,17 @@ _RAREST = 32.0
 
 _FIRST, _SOON = 512, 0.5
 
+_SELDOM = 1.0 / 12.0
+"""An action is logged very seldom if its probability is less than this part of that of uniform choice."""
+
+_DOUBTED = 1.0 / 3.0
+"""The part by which members trust an event whose policy may have known more than the features say."""
+
 _LEADS = 0.5
 """Level at which losses must prove that the ensemble of a bandit predicts better, for it to lead."""
 
 _ZERO = np.float32(0)
+_HALF = np.float32(0.5)
 _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
 
@@ -110,6 +117,25 @@ def fairness(label: Label, n: int) -> np.float64:
     if not label.probability > _ZERO:
         return np.float64(1.0)
     return min(np.float64(1.0) / (n * np.float64(label.probability)), np.float64(_RAREST))
+
+
+@inline_kernel
+def trust(score: NDArray[np.float32], ranking: int, label: Label, n: int) -> float:
+    """Return the part by which members trust the cost of an event of `n` actions.
+
+    It is less than 1 if the policy hardly explores, and nearly always takes an action here that is the best
+    neither for the champion nor by the column `ranking`. Such a policy may know more than the features say,
+    and then what its favourites cost says little of what they cost when they are drawn. A learner that acts
+    itself has favourites that are the best by its scores.
+    """
+    if not label.probability > _HALF or n < 2:
+        return 1.0
+    rest = 1.0 - np.float64(label.probability)
+    if not 0.0 < rest * n < _SELDOM * (n - 1):
+        return 1.0
+    action = int(label.action)
+    surprises = rank(score, action, n, ranking) > 0 and rank(score, action, n, 0) > 0
+    return _DOUBTED if surprises else 1.0
 
 
 @inline_kernel

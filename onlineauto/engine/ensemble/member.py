@@ -53,6 +53,7 @@ class Lesson(NamedTuple):
     score: int  # as in `Part`
     column: int
     again: bool  # the inputs have changed since the event was scored
+    trust: float  # a further factor of the weight, for members that learn each product separately
 
 
 class Need(IntEnum):

@@ -214,6 +214,7 @@ def learn_crosses(
     """Learn an event."""
     run, buffers, cells = run_on(context, stream), context.buffers, scratch.cells
     members, products = run.live.ensemble.members, buffers.members.crossed[Crossed.PRODUCTS]
+    weight = lesson.weight * lesson.trust
     ends, shift = _ends_of(run, actions, buffers, lesson.score, True), shift_of(state.weights.shape[1])
     if lesson.known >= 0 and max(ends[0], ends[1], ends[2]) > 0:
         joined, n = joins(members.inputs), 1
@@ -227,9 +228,9 @@ def learn_crosses(
             for k in range(n if joined and end > 0 else 0):
                 find_cells(products, end, buffers.members.keys[lesson.action, k], shift, cells, k * end)
             if end > 0:
-                learn_products(state, order, cells, n * end, lesson.cost, lesson.weight)
+                learn_products(state, order, cells, n * end, lesson.cost, weight)
     n_seen = np.float64(members.inputs.seen[MOST_ACTIONS] + 1)
-    state.mean[0] += (lesson.cost - state.mean[0]) / max(min(n_seen, LATEST) / lesson.weight, 1.0)
+    state.mean[0] += (lesson.cost - state.mean[0]) / max(min(n_seen, LATEST) / weight, 1.0)
 
 
 @entry_kernel

@@ -105,6 +105,7 @@ def learn_ridge(
             lesson.score,
             lesson.column,
             lesson.again,
+            lesson.trust,
         )
         call_at(
             context.units.learn_regression,
