@@ -4,6 +4,9 @@
 and 4 workers, and prints events per second of wall clock and of CPU. Then it measures what the parts of a
 round cost, and replays these costs for 1 to 64 workers on as many cores. The simulation is no measurement: it
 assumes that cores do not slow each other down, and that a machine's messages cost what they cost here.
+
+``python -m tests.bench.scale --partitions 4 16`` compares the true rewards of one learner's choices with those
+of so many partitions.
 """
 
 from __future__ import annotations
@@ -41,6 +44,8 @@ from onlineauto.workspace.run import Run
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from onlineauto.cluster.partitions.messages import Chunk
     from onlineauto.cluster.partitions.worker import End
 
@@ -71,11 +76,39 @@ class Costs(NamedTuple):
     merged_end: float  # of the coordinator, for each chunk: read its end and merge it
 
 
-def write_stream(path: Path, *, name: str, events: int) -> None:
-    """Write a generated stream to a file."""
+def write_stream(path: Path, *, name: str, events: int, seed: int = 7) -> NDArray[np.float64]:
+    """Write a generated stream to a file; return the true reward of each action, float64[events, actions]."""
+    truth = []
     with path.open("wb") as file:
-        for chunk in stream(name, events=events, seed=7):
+        for chunk in stream(name, events=events, seed=seed):
             file.write(chunk.text)
+            truth.append(chunk.truth)
+    return np.concatenate(truth)
+
+
+def earned(
+    path: Path, truth: NDArray[np.float64], partitions: int, schedule: Schedule
+) -> NDArray[np.float64]:
+    """Return the true reward of the first action of each ranking, with 0 partitions of the single learner."""
+    workspace = Workspace(**OPTIONS)
+    run = PartitionedRun(workspace, path, partitions=partitions, schedule=schedule) if partitions else None
+    with run or nullcontext():
+        firsts = [
+            outcomes.action[outcomes.rows["action_start"]] for _, outcomes in run or Run(workspace, path)
+        ]
+    return np.asarray(truth[np.arange(len(truth)), np.concatenate(firsts)])
+
+
+def compare_rewards(path: Path, *, name: str, events: int, partitions: Sequence[int]) -> None:
+    """Print the mean true reward of the stream of two seeds, and that of its second half."""
+    print("| stream | seed | learner | reward | second half |\n|---|---|---|---|---|")
+    for seed in (7, 8):
+        truth = write_stream(path, name=name, events=events, seed=seed)
+        for n in (0, *partitions):
+            rewards = earned(path, truth, n, Schedule())
+            learner = f"{n} partitions" if n else "single"
+            means = f"{rewards.mean():.4f} | {rewards[events // 2 :].mean():.4f}"
+            print(f"| {name} | {seed} | {learner} | {means} |", flush=True)
 
 
 def measure(path: Path, workers: int) -> Speed:
@@ -220,9 +253,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--events", type=int, default=400_000)
     parser.add_argument("--stream", default="planted", help="a stream of datasets.generate")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4])
+    parser.add_argument("--partitions", type=int, nargs="*", help="compare rewards, and measure no speed")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "events.txt")
+        if given.partitions:
+            compare_rewards(path, name=given.stream, events=given.events, partitions=given.partitions)
+            return 0
         write_stream(path, name=given.stream, events=given.events)
         measure(path, 0)  # compiled kernels
         print(

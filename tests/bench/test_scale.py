@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.cluster.partitions.coordinator import Schedule
-from tests.bench.scale import Costs, measure, measure_costs, simulate, write_stream
+from tests.bench.scale import Costs, earned, measure, measure_costs, simulate, write_stream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,3 +33,12 @@ def test_simulated_workers_share_the_events_and_nothing_else() -> None:
     rates = [simulate(with_merges, n, events=1000) for n in (1, 2, 64)]
     assert rates[0] < rates[1]
     assert rates[2] < 1 / 1e-4  # the coordinator counts no more
+
+
+def test_rewards_are_true_ones_of_choices(tmp_path: Path) -> None:
+    path = tmp_path / "events.txt"
+    truth = write_stream(path, name="planted", events=1500)
+    single = earned(path, truth, 0, Schedule())
+    assert truth.mean() < single[1000:].mean() < truth.max(axis=1).mean()
+    assert (earned(path, truth, 2, Schedule()) == single).all()  # so few events are learnt alone
+    assert (earned(path, truth, 2, Schedule(alone=256, head=8, shortest=256, longest=128)) != single).any()
