@@ -5,8 +5,7 @@ and 4 workers, and prints events per second of wall clock and of CPU. Then it me
 round cost, and replays these costs for 1 to 64 workers on as many cores. The simulation is no measurement: it
 assumes that cores do not slow each other down, and that a machine's messages cost what they cost here.
 
-``python -m tests.bench.scale --partitions 4 16`` compares the true rewards of one learner's choices with those
-of so many partitions.
+``python -m tests.bench.scale --partitions 4 16`` compares the true rewards of one learner and of partitions.
 """
 
 from __future__ import annotations
