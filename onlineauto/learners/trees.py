@@ -165,7 +165,7 @@ def merge_trees(base: TreeBranch, branches: Sequence[TreeBranch]) -> Trees:
     Rows of branches are interleaved, so that the latest rows are the latest of every branch. A model that
     grows is given up; its fit begins again with the next event.
     """
-    merged = make_trees(base.trees.place.shape[1], base.trees.leaf.shape[-1], costs=True)
+    merged = make_trees(base.trees.place.shape[1], base.trees.base.shape[-1] - 1, costs=True)
     began = _events(base)
     live = sorted((each for each in branches if _events(each) > began), key=_precedence)
     late = [_lateness(each, _events(each) - began) for each in live]
@@ -203,7 +203,7 @@ def _precedence(branch: TreeBranch) -> tuple[int, int, bytes]:
 
 
 def _lateness(branch: TreeBranch, n: int) -> NDArray[np.float64]:
-    """Return what orders the last `n` rows among those of other branches, of the latest row first."""
+    """Return minus the share of the last `n` rows that is later than each row; the latest row is first."""
     return -np.arange(min(n, len(rows_of(branch.trees)))) / n
 
 
@@ -217,14 +217,20 @@ def _latest_rows(branch: TreeBranch, late: NDArray[np.float64], width: int) -> _
     outputs = np.append(branch.outputs, -1)
     code = outputs[np.minimum(trees.code[rows], len(outputs) - 1)]
     used = np.arange(width) < trees.length[rows, None]
-    inputs = np.where(used, branch.inputs[np.where(used, trees.input[rows, :width], 0)], -1)
+    inputs = np.full(used.shape, -1)
+    inputs[used] = branch.inputs[_of_width(trees.input[rows], width)[used]]
     return _Rows(
         late[::-1],
         trees.cost[rows],
         np.where(code >= 0, trees.weight[rows], np.float32(0)),
         np.maximum(code, 0),
-        *_compacted(inputs, trees.value[rows, :width]),
+        *_compacted(inputs, _of_width(trees.value[rows], width)),
     )
+
+
+def _of_width(rows: NDArray[Any], width: int) -> NDArray[Any]:
+    """Return rows of this width, cut or with zeros at their end."""
+    return np.pad(rows[:, :width], ((0, 0), (0, max(width - rows.shape[1], 0))))
 
 
 def _compacted(
@@ -245,7 +251,7 @@ def _joined(parts: Sequence[_Rows]) -> _Rows:
 
 
 def _taken(rows: _Rows, at: NDArray[np.int64]) -> _Rows:
-    return _Rows(*(each[at] for each in rows))
+    return _Rows._make(each[at] for each in rows)
 
 
 def _in_order(rows: _Rows) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ A round begins with a short *head* of events that the coordinator learns alone, 
 the search decides, on the merged evidence. The rest of the round is cut into P chunks of consecutive events.
 Workers learn the chunks from the same base, and their ends are merged into the next base.
 
-A coordinator reads no clock and no file. So its result depends on the events and on P, and not on who learns
+A coordinator reads no clock. So its result depends on the events and on P, and not on who learns
 which chunk, or how often.
 """
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 
-_ALONE = 8192
-"""Events that are learnt alone, fewer than of files: a service learns in rounds while it is far behind."""
+_SCHEDULE = Schedule(alone=8192, longest=65536 // PARTITIONS)
+"""Fewer events than of files are learnt alone, since a service learns in rounds while it is far behind.
+Rounds are as long as in earlier versions, so that a file of rounds means the same."""
 
 
 class Rounds:
@@ -38,7 +39,7 @@ class Rounds:
 
     def __init__(self, workers: int, *, plans: bool = True, schedule: Schedule | None = None) -> None:
         self.plans, self._workers = plans, min(workers, PARTITIONS)
-        self._schedule = schedule or Schedule(alone=_ALONE)
+        self._schedule = schedule or _SCHEDULE
         self.alone = self._schedule.alone
         self._coordinator: Coordinator | None = None
         self._pool: Pool | None = None

@@ -290,6 +290,8 @@ class PartitionedRun(Run):
             return
         self._read_here = max(self._read_here - 1, 0)
         blocks = self._read(self._due)
+        if not blocks and self._is_cut:  # the source has nothing yet
+            return
         try:
             chunks = self._coordinator.cut(blocks)
             blocks = [each.block for each in chunks]  # the events are in memory once
@@ -418,7 +420,7 @@ class PartitionedRun(Run):
         taken = [each for each in taken if len(each)]
         if (
             len({id(each.namespaces) for each in taken}) > 1
-        ):  # of separate files, whose names are numbered anew
+        ):  # of separate files, which number names differently
             last = next(at for at, each in enumerate(taken) if each.namespaces is not taken[0].namespaces)
             self._left[:0], taken = taken[last:], taken[:last]
         return taken

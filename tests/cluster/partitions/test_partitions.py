@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from onlineauto import OptionError, Workspace
 from onlineauto.cluster.partitions import coordinator
 from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
 from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
-from onlineauto.cluster.partitions.local import ProcessPool
+from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
 from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import (
     chunk_of_tree,
@@ -42,6 +43,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from onlineauto.cluster.partitions.worker import End
@@ -83,6 +85,90 @@ def test_the_number_of_workers_changes_no_bit(source: bytes, options: dict[str, 
     expected = finish(run_of(source, **options))
     for workers in (2, 3):
         assert finish(run_of(source, workers, **options)) == expected
+
+
+def growing(n: int, actions: tuple[int, int], features: tuple[int, int], at: int) -> bytes:
+    """Return events that have more actions and more features from an event on."""
+    draw, events = random.Random(3), []
+    for i in range(n):
+        k, most = actions[i >= at], features[i >= at]
+        words = " ".join(f"f{draw.randrange(30)}" for _ in range(draw.randint(1, most)))
+        x, chosen = draw.randrange(5), draw.randrange(k)
+        events.append(f"shared |c {words} x{x} |n v:{draw.random():.3f}")
+        label = f"0:{-int((x + chosen) % 3 == 0)}:{1 / k:.4f} "
+        events += [f"{label if j == chosen else ''}|A a{j}" for j in range(k)]
+        events.append("")
+    return "\n".join([*events, ""]).encode()
+
+
+@pytest.mark.parametrize("at", [700, 900])
+@pytest.mark.parametrize(("actions", "features"), [((4, 4), (3, 20)), ((3, 7), (3, 3))])
+def test_events_that_grow_are_learnt_alike_by_any_workers(
+    at: int, actions: tuple[int, int], features: tuple[int, int]
+) -> None:
+    source = growing(1500, actions, features, at)
+    run = run_of(source)
+    expected = finish(run)
+    assert run.workspace.searching.n_learnt == 1500
+    assert finish(run_of(source, 2)) == expected
+
+
+class Pausing:
+    """An endless source of the events of `BANDIT`, in blocks of 50; a pause is an empty block."""
+
+    name, can_be_read_again = "pausing", False
+
+    def __init__(self, pauses: int = 0) -> None:
+        self.pauses, self.events_before = pauses, 0
+
+    def seek(self, position: Mapping[str, Any] | None) -> None:
+        self.events_before = 0 if position is None else position["events"]
+
+    def position(self, events: int) -> dict[str, Any]:
+        return {"events": events}
+
+    def saved(self) -> None:
+        pass
+
+    def open(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    def read(self, *_: Any) -> Iterator[Block]:
+        block = block_of(BANDIT)
+        yield from self.pauses * [block.head(0)]
+        for begin in range(self.events_before, EVENTS, 50):
+            yield cut_block(block, begin, min(begin + 50, EVENTS))
+        while True:
+            yield block.head(0)
+
+
+def learnt_from(source: Pausing, run: PartitionedRun) -> bytes:
+    run.read = source.read
+    for _ in range(20):
+        run._learn_round()
+    assert run.position.events == EVENTS
+    return checkpoint(run)
+
+
+def test_a_pause_does_not_end_the_rest_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    source: Any = Pausing()
+    run, learn, rounds = run_of(source), InlinePool.learn, list[int]()
+
+    def fail(*arguments: Any) -> list[End]:
+        rounds.append(run.position.events)
+        if len(rounds) == 3:
+            raise RuntimeError("dead")
+        return learn(*arguments)
+
+    monkeypatch.setattr(InlinePool, "learn", fail)
+    with pytest.raises(RuntimeError, match="dead"):
+        learnt_from(source, run)
+    saved = checkpoint(run)
+    ends = set()
+    for pauses in (0, 2):
+        source = Pausing(pauses)
+        ends.add(learnt_from(source, PartitionedRun.resume(saved, source, schedule=SHORT)))
+    assert len(ends) == 1
 
 
 def turned(source: bytes) -> bytes:
