@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _WINDOW = 1 << 18
 """Bytes in which ends of events are looked for at a time; they fit into a cache."""
+_FEW, _PASSES = 64, 8
+"""Blanks are skipped a byte at a time in all lines together; in few lines, after some passes, line by line."""
 _TAB, _NEWLINE, _RETURN, _BLANK = 9, 10, 13, 32
 _MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)
 
@@ -222,16 +224,32 @@ def _empty_lines(
     """Return where the empty lines among lines begin, and their newlines."""
     at, empty = start.copy(), []
     marked = np.flatnonzero(text[at] == _MARK[0])
+    marked = marked[at[marked] + len(_MARK) <= len(text)]
     at[marked] += len(_MARK) * (text[at[marked, None] + np.arange(len(_MARK))] == _MARK).all(axis=1)
-    while len(at):
-        byte = text[at]
-        ended = byte == _NEWLINE
+    n_passes = 0
+    while len(at) > _FEW or (len(at) and n_passes < _PASSES):
+        ended, blank = _first_bytes(text, at)
         empty.append((start[ended], at[ended]))
-        blank = (byte == _BLANK) | (byte == _TAB) | (byte == _RETURN)
         start, at = start[blank], at[blank] + 1
+        n_passes += 1
+    if len(at):
+        data = text.tobytes()
+        newline = np.array([data.index(b"\n", each) for each in at.tolist()])
+        ended = np.array(
+            [not data[i:j].lstrip(b" \t\r") for i, j in zip(at.tolist(), newline.tolist(), strict=True)]
+        )
+        empty.append((start[ended], newline[ended]))
     starts, ends = (np.concatenate(each) for each in zip(*empty, strict=True)) if empty else (start, at)
     order = np.argsort(ends)
     return starts[order], ends[order]
+
+
+def _first_bytes(
+    text: NDArray[np.uint8], at: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return for each position whether the byte there is a newline, and whether it is a blank."""
+    byte = text[at]
+    return byte == _NEWLINE, (byte == _BLANK) | (byte == _TAB) | (byte == _RETURN)
 
 
 class UnreadBlock(Block):
