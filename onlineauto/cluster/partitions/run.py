@@ -144,7 +144,7 @@ class PartitionedRun(Run):
         alone, configuration = self._coordinator.schedule.alone, self.workspace.configuration
         paths = text_paths(self._source, configuration) if self.read is read_blocks else []
         n = estimated_events(paths, configuration) if paths else _PAYS * alone
-        if n >= _PAYS * alone:
+        if n == 0 or n >= _PAYS * alone:
             return ""
         return (
             f"--workers does not pay for about {n:,} events: the first {alone:,} are learnt by one process, "
@@ -330,11 +330,17 @@ class PartitionedRun(Run):
         position = self.workspace.position
         n_events = sum(len(part) for part, _ in parts)
         self.workspace.position = position._replace(events=position.events + n_events)
-        for part, of_part in parts:
-            locate_outliers(part, of_part, self.diagnostics)
-            self.progress.update(of_part, emit=self.emit)
-            for sink in self.sinks:
-                sink.take(part, of_part)
+        try:
+            for part, of_part in parts:
+                locate_outliers(part, of_part, self.diagnostics)
+                self.progress.update(of_part, emit=self.emit)
+                for sink in self.sinks:
+                    sink.take(part, of_part)
+        except UnexpectedEventsError as error:
+            raise InputError(
+                f"{error}: the first {position.events + n_events:,} events are learnt, and outputs lack some "
+                f"of the last {n_events:,}; --resume continues after them if the file is restored"
+            ) from error
         self.began = True
         self._ready.extend(parts)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 import weakref
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 _WINDOW = 1 << 18
 """Bytes in which ends of events are looked for at a time; they fit into a cache."""
 _FEW, _PASSES = 64, 8
-"""Blanks are skipped a byte at a time in all lines together; in few lines, after some passes, line by line."""
+"""Blanks are skipped a byte at a time in all lines together; after some passes, in few lines, by line."""
 _TAB, _NEWLINE, _RETURN, _BLANK = 9, 10, 13, 32
+_SHORTER = "the file has become shorter while it was read"
 _MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)
 
 
@@ -53,7 +55,8 @@ class TextPart(NamedTuple):
     """A part of a file: `n` events in the bytes [begin, end), after a number of lines."""
 
     path: str
-    size: int  # of the file
+    inode: int  # of the file
+    size: int
     modified: int
     begin: int
     end: int
@@ -71,8 +74,8 @@ class Stretch(NamedTuple):
         """Return the number of events."""
         return len(self.ends)
 
-    def place(self, event: int) -> int:
-        """Return where an event begins, or where the last one ends."""
+    def offset(self, event: int) -> int:
+        """Return the offset at which an event begins, or at which the last one ends."""
         return int(self.ends[event - 1]) if event else self.begin
 
 
@@ -90,6 +93,8 @@ class TextFile:
 
     Attributes
     ----------
+    file : FileIO
+        The open file; blocks are read from it even if the path names another file now.
     namespaces : Namespaces
         Names of the events that were parsed here.
 
@@ -100,9 +105,9 @@ class TextFile:
     """
 
     def __init__(self, path: str, configuration: Configuration, problems: Diagnostics) -> None:
-        self._file, state = _opened(path)
-        weakref.finalize(self, self._file.close)
-        self._path, self._size, self._modified = path, state.st_size, state.st_mtime_ns
+        self.file, self._state = _opened(path)
+        weakref.finalize(self, self.file.close)
+        self._path = path
         self._configuration, self._problems = configuration, problems
         self._multiline = kind_of(configuration).endswith("adf")
         self.namespaces = Namespaces()
@@ -111,83 +116,136 @@ class TextFile:
         self._windows = [(0, 0)]  # positions, ascending, and the number of lines before each
         self._is_open = False  # whether an event has begun before the scanned position
 
-    def look_ahead(self, n: int) -> None:
-        """Find the ends of the next `n` events."""
-        found = [self._ends]
-        left = n - len(self._ends)
-        while left > 0 and self._scanned < self._size:
-            found.append(self._scan())
-            left -= len(found[-1])
-        self._ends = np.concatenate(found)
+    def look_ahead(self, n: int, *, to_end: bool = False) -> None:
+        """Find the ends of the next `n` events.
+
+        At the end of the file, `to_end` says whether the file ends an event that no line ends: the rest of
+        a line or of an event may be written later.
+
+        Raises
+        ------
+        InputError
+            The file has become shorter, or is not text; the ends found before remain.
+        """
+        ends, left = [self._ends], n - len(self._ends)
+        try:
+            while left > 0 and (lines := self._lines_from(self._scanned)):
+                ends.append(self._scan(lines))
+                left -= len(ends[-1])
+            if left > 0 and to_end:
+                ends.append(self._end())
+        finally:
+            self._ends = np.concatenate(ends)
 
     def density(self) -> float:
-        """Return the number of events per byte at the begin of the file."""
-        self.look_ahead(1)
-        return len(self._ends) / max(self._scanned, 1)
+        """Return the number of events per byte at the beginning of the file."""
+        self.look_ahead(1, to_end=True)
+        return (len(self._ends) + self._is_open) / max(self._scanned, 1)
 
     def take(self, n: int) -> Stretch:
-        """Return the next `n` events, or those that are left, and move behind them."""
-        self.look_ahead(n)
+        """Return the next `n` events, or those that are left, and move behind them.
+
+        Raises
+        ------
+        InputError
+            No event is left, and the file has become shorter, or is not text.
+        """
+        try:
+            self.look_ahead(n, to_end=True)
+        except InputError:
+            if not len(self._ends):
+                raise
         stretch, self._ends = Stretch(self._at, self._ends[:n]), self._ends[n:]
-        self._at = stretch.place(len(stretch))
+        self._at = stretch.offset(len(stretch))
         return stretch
 
     def move_back(self, stretch: Stretch) -> None:
-        """Move to the begin of the events that were taken last."""
+        """Move to the beginning of the events that were taken last."""
         self._at, self._ends = stretch.begin, np.concatenate([stretch.ends, self._ends])
 
     def read(self, n: int) -> list[Block]:
-        """Parse the next `n` events, or those that are left; malformed ones are located and not counted."""
+        """Parse the next `n` events, or those that are left; malformed ones are located and not counted.
+
+        Raises
+        ------
+        InputError
+            No event is left, and the file has become shorter, or is not text.
+        """
         blocks: list[Block] = []
-        while n > 0 and len(stretch := self.take(n)):
-            part = self._part(stretch, 0, len(stretch))
-            found = list(read_part(self._file, part, self._configuration, self.namespaces, self._problems))
-            n -= sum(map(len, found))
-            blocks += found
+        try:
+            while n > 0 and len(stretch := self.take(n)):
+                part = self._part(stretch, 0, len(stretch))
+                for block in read_part(self.file, part, self._configuration, self.namespaces, self._problems):
+                    n -= len(block)
+                    blocks.append(block)
+        except InputError:
+            if not blocks:
+                raise
         return blocks
 
     def unread(self, stretch: Stretch, begin: int, end: int, seen: NDArray[np.bool_]) -> UnreadBlock:
         """Return the events [begin, end) of a stretch as a block that is not read yet."""
-        return UnreadBlock(self._part(stretch, begin, end), self._configuration, self.namespaces, seen)
+        part = self._part(stretch, begin, end)
+        return UnreadBlock(part, self._configuration, self.namespaces, seen, source=self)
 
     def _part(self, stretch: Stretch, begin: int, end: int) -> TextPart:
-        first, last = stretch.place(begin), stretch.place(end)
+        first, last = stretch.offset(begin), stretch.offset(end)
         while len(self._windows) > 1 and self._windows[1][0] <= stretch.begin:
             del self._windows[0]
         start, lines = next(each for each in reversed(self._windows) if each[0] <= first)
         lines += self._bytes(start, first).count(b"\n")
-        return TextPart(self._path, self._size, self._modified, first, last, lines, end - begin)
+        state = self._state
+        return TextPart(
+            self._path, state.st_ino, state.st_size, state.st_mtime_ns, first, last, lines, end - begin
+        )
 
     def _bytes(self, begin: int, end: int) -> bytes:
-        self._file.seek(begin)
-        return self._file.read(end - begin)
+        self.file.seek(begin)
+        data = self.file.read(end - begin)
+        while len(data) < end - begin:
+            if not (more := self.file.read(end - begin - len(data))):
+                raise InputError(f"{self._path}: {_SHORTER}")
+            data += more
+        return data
 
-    def _scan(self) -> NDArray[np.int64]:
-        """Return the ends of the events that end in the next window of whole lines."""
+    def _grow(self) -> int:
+        """Return the size of the file, which may have grown."""
+        state = os.fstat(self.file.fileno())
+        if state.st_size < self._state.st_size:
+            raise InputError(f"{self._path}: {_SHORTER}")
+        self._state = state
+        return state.st_size
+
+    def _scan(self, data: bytes) -> NDArray[np.int64]:
+        """Return the ends of the events that end in the next lines; the last line may have no newline."""
         begin = self._scanned
-        text = np.frombuffer(self._lines_from(begin), np.uint8)
+        text = np.frombuffer(data if data.endswith(b"\n") else data + b"\n", np.uint8)
         newline = text == _NEWLINE
         ends, self._is_open = find_events(text, newline, multiline=self._multiline, is_open=self._is_open)
-        self._scanned = min(begin + len(text), self._size)
-        self._lines += int(np.count_nonzero(newline))
+        self._scanned = begin + len(data)
+        self._lines += int(np.count_nonzero(newline[: len(data)]))
         self._windows.append((self._scanned, self._lines))
-        ends = np.minimum(begin + ends, self._size)
-        if self._scanned == self._size and self._is_open:
-            ends, self._is_open = np.append(ends, self._size), False
+        return np.minimum(begin + ends, self._scanned)
+
+    def _end(self) -> NDArray[np.int64]:
+        """Return the ends of the events that the end of the file ends."""
+        rest = self._bytes(self._scanned, self._state.st_size)
+        ends = self._scan(rest) if rest else np.zeros(0, np.int64)
+        if self._is_open:
+            ends, self._is_open = np.append(ends, self._scanned), False
         return ends
 
     def _lines_from(self, begin: int) -> bytes:
-        """Return whole lines from a position on, at least one; at the end of the file a newline is added."""
+        """Return whole lines from a position on, at least one; none if the next line has no newline yet."""
         size = _WINDOW
-        while begin + size < self._size and size <= LARGEST_EVENT:
-            data = self._bytes(begin, begin + size)
-            if cut := data.rfind(b"\n") + 1:
+        while size <= LARGEST_EVENT:
+            is_last = begin + size >= self._state.st_size and begin + size >= self._grow()
+            data = self._bytes(begin, self._state.st_size if is_last else begin + size)
+            cut = data.rfind(b"\n") + 1
+            if cut or is_last:
                 return data[:cut]
             size *= 2
-        if size > LARGEST_EVENT:
-            raise InputError(f"{self._path}: no event ends within {LARGEST_EVENT} bytes; is this text?")
-        data = self._bytes(begin, self._size)
-        return data if data.endswith(b"\n") else data + b"\n"
+        raise InputError(f"{self._path}: no event ends within {LARGEST_EVENT} bytes; is this text?")
 
 
 def find_events(
@@ -265,13 +323,16 @@ class UnreadBlock(Block):
         The names that the events may have, which are numbered.
     seen : bool[n_namespaces]
         Whether the coordinator has seen features of each.
+    source : TextFile, optional
+        The file, if this process has opened it.
     """
 
-    __slots__ = ("_configuration", "part", "seen")
+    __slots__ = ("_configuration", "_source", "part", "seen")
 
     part: TextPart
     seen: NDArray[np.bool_]
     _configuration: Configuration
+    _source: TextFile | None
 
     def __init__(
         self,
@@ -279,10 +340,12 @@ class UnreadBlock(Block):
         configuration: Configuration,
         namespaces: Namespaces,
         seen: NDArray[np.bool_],
+        *,
+        source: TextFile | None = None,
     ) -> None:
         for name, value in zip(
-            ("part", "_configuration", "namespaces", "seen"),
-            (part, configuration, namespaces, seen),
+            ("part", "_configuration", "namespaces", "seen", "_source"),
+            (part, configuration, namespaces, seen, source),
             strict=True,
         ):
             object.__setattr__(self, name, value)
@@ -292,11 +355,20 @@ class UnreadBlock(Block):
         return self.part.n
 
     def __getattr__(self, name: str) -> Any:
-        """Parse the events, and return an attribute of the block."""
+        """Parse the events, and return an attribute of the block.
+
+        Raises
+        ------
+        UnexpectedEventsError
+            The events are not in the file any more.
+        """
         names = [each.name for each in fields(Block)]
         if name not in names:
             raise AttributeError(name)
-        block = join_blocks(list(self.pieces()))
+        try:
+            block = join_blocks(list(self.pieces()))
+        except InputError as error:
+            raise UnexpectedEventsError(f"{self.part.path} has changed while it was read") from error
         for each in names:
             object.__setattr__(self, each, getattr(block, each))
         return getattr(block, name)
@@ -310,10 +382,7 @@ class UnreadBlock(Block):
             The events are not those that were counted, a line is malformed, or a namespace is not known.
         """
         part, found, n = self.part, Diagnostics(), 0
-        file, state = _opened(part.path)
-        with file:
-            if (state.st_size, state.st_mtime_ns) != (part.size, part.modified):
-                raise UnexpectedEventsError(f"{part.path} has changed")
+        with nullcontext(self._source.file) if self._source else _opened_part(part) as file:
             for block in read_part(file, part, self._configuration, self.namespaces, found, seen=self.seen):
                 n += len(block)
                 if found.total or n > part.n:
@@ -324,21 +393,30 @@ class UnreadBlock(Block):
 
 
 class _Bytes(io.RawIOBase):
-    """The bytes of a part of a file."""
+    """The bytes of a part of a file, which others may read in between."""
 
     def __init__(self, file: io.FileIO, part: TextPart) -> None:
-        self.name, self._file, self._left = part.path, file, part.end - part.begin
-        file.seek(part.begin)
+        self.name, self._file, self._at, self._end = part.path, file, part.begin, part.end
 
     def readable(self) -> bool:
         """Return True."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into `buffer`, and return their number."""
-        n = self._file.readinto(memoryview(buffer)[: self._left])
-        self._left -= n or 0
-        return n or 0
+        """Read bytes into `buffer`, and return their number.
+
+        Raises
+        ------
+        InputError
+            The file has become shorter.
+        """
+        wanted = memoryview(buffer)[: self._end - self._at]
+        self._file.seek(self._at)
+        n = self._file.readinto(wanted) or 0
+        if len(wanted) and not n:
+            raise InputError(_SHORTER)
+        self._at += n
+        return n
 
 
 def read_part(
@@ -390,6 +468,24 @@ def _opened(path: str) -> tuple[io.FileIO, os.stat_result]:
     return file, os.fstat(file.fileno())
 
 
+def _opened_part(part: TextPart) -> io.FileIO:
+    """Return the file of a part, or a copy of it on another machine.
+
+    A file that grows has the same number, and a copy the same size and time.
+
+    Raises
+    ------
+    UnexpectedEventsError
+        The file cannot be opened, or is another one.
+    """
+    file, state = _opened(part.path)
+    is_copy = (state.st_size, state.st_mtime_ns) == (part.size, part.modified)
+    if not is_copy and (state.st_ino != part.inode or state.st_size < part.end):
+        file.close()
+        raise UnexpectedEventsError(f"{part.path} has changed")
+    return file
+
+
 def text_paths(source: Sources, configuration: Configuration) -> list[str]:
     """Return the files of a source if all are plain text and read by position; else none."""
     is_native = dialect_of(configuration) is NATIVE and format_of(configuration) == "text"
@@ -404,8 +500,9 @@ def text_paths(source: Sources, configuration: Configuration) -> list[str]:
 
 
 def estimated_events(paths: Sequence[str], configuration: Configuration) -> int:
-    """Return about how many events files of text have, by their sizes and the begin of the first."""
-    density = TextFile(paths[0], configuration, Diagnostics()).density()
+    """Return about how many events files of text have, by their sizes and the first one that has events."""
+    densities = (TextFile(each, configuration, Diagnostics()).density() for each in paths)
+    density = next((each for each in densities if each), 0)
     return round(density * sum(Path(each).stat().st_size for each in paths))
 
 
