@@ -437,17 +437,19 @@ def read_part(
     """
     reader = open_lines(cast("Any", _Bytes(file, part)), configuration, diagnostics=problems)
     reader.begin_after(part.line)
-    number = np.zeros(0, np.int32)
+    number, is_known = np.zeros(0, np.int32), np.zeros(0, np.bool_)
     for block in check_labels(reader, configuration, problems):
         names, hashes = block.namespaces.names, block.namespaces.hashes
         for name, hash_ in zip(names[len(number) :], hashes[len(number) :], strict=True):
             at = namespaces.names.index(name) if name in namespaces.names else -1
             if at < 0 and seen is None:
                 at = namespaces.add(name, hash_)
-            if seen is not None and not (0 <= at < len(seen) and seen[at]):
-                raise UnexpectedEventsError(f"{part.path}: a namespace is new: {name!r}")
             number = np.append(number, np.int32(at))
+            is_known = np.append(is_known, seen is None or bool(0 <= at < len(seen) and seen[at]))
         column = block.spans["namespace"][:-1]
+        if not is_known[column].all():  # a namespace without features has no span
+            name = names[column[np.argmin(is_known[column])]]
+            raise UnexpectedEventsError(f"{part.path}: a namespace is new: {name!r}")
         column[:] = number[column]
         object.__setattr__(block, "namespaces", namespaces)
         yield block

@@ -16,6 +16,7 @@ import pytest
 from datasets.generate import text
 from onlineauto import InputError, Workspace
 from onlineauto.cli.main import main
+from onlineauto.cluster.partitions import run as run_module
 from onlineauto.cluster.partitions import text_file
 from onlineauto.cluster.partitions.coordinator import Schedule
 from onlineauto.cluster.partitions.local import ProcessPool
@@ -159,6 +160,43 @@ def test_what_a_worker_does_not_expect_is_handed_over(
         learnt = Learnt(run_of(path, workers))
         learnt.assert_same(expected)
         assert learnt.n_unread
+
+
+def test_a_namespace_without_features_is_read_by_workers(tmp_path: Path) -> None:
+    events = BANDIT.replace(b"shared |a", b"shared |zz |a").split(b"\n\n")
+    events[700:] = [each.replace(b"|Z", b"|later |Z") for each in events[700:]]
+    path = file_of(tmp_path, b"\n\n".join(events))
+    expected = Learnt(run_of(path), handed=True)
+    for workers in (1, 2):
+        learnt = Learnt(run_of(path, workers))
+        learnt.assert_same(expected)
+        assert learnt.n_unread >= 4 * 3
+
+
+def test_more_rounds_are_handed_over_after_each_rejected_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "_READ_HERE", 1)
+    monkeypatch.setattr(run_module, "_MOST_READ_HERE", 4)
+    events = BANDIT.split(b"\n\n")[:-1]
+    lines = [event + b"\n\nbad |a" if at < 800 and at % 5 == 0 else event for at, event in enumerate(events)]
+    path = file_of(tmp_path, b"\n\n".join(lines))
+    schedule = Schedule(alone=64, head=4, shortest=32, longest=8, growth=4)
+    run = PartitionedRun(Workspace(**OPTIONS), path, schedule=schedule)
+    learn, rejected, learnt = run._learn_unread, list[int](), list[int]()
+    for number in range(EVENTS):
+
+        def count_and_learn(number: int = number) -> bool:
+            is_learnt = learn()
+            (learnt if is_learnt else rejected).append(number)
+            return is_learnt
+
+        run._learn_unread = count_and_learn  # type: ignore[method-assign]
+        if not run.learn_round():
+            break
+    assert np.diff(rejected)[:5].tolist() == [1, 2, 4, 4, 4]
+    assert learnt[0] == rejected[-1] + 4
+    assert learnt == list(range(learnt[0], number))
 
 
 def test_crlf_and_a_missing_last_newline_are_read(tmp_path: Path) -> None:
