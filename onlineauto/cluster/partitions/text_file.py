@@ -115,12 +115,13 @@ class TextFile:
         self._ends = np.zeros(0, np.int64)
         self._windows = [(0, 0)]  # positions, ascending, and the number of lines before each
         self._is_open = False  # whether an event has begun before the scanned position
+        self._is_ended = False  # what is written later is not read
 
     def look_ahead(self, n: int, *, to_end: bool = False) -> None:
         """Find the ends of the next `n` events.
 
-        At the end of the file, `to_end` says whether the file ends an event that no line ends: the rest of
-        a line or of an event may be written later.
+        If the file has fewer, `to_end` says whether it ends here, so that a last event is complete. Otherwise
+        the rest of this event, and others, may be written until they are taken.
 
         Raises
         ------
@@ -129,10 +130,10 @@ class TextFile:
         """
         ends, left = [self._ends], n - len(self._ends)
         try:
-            while left > 0 and (lines := self._lines_from(self._scanned)):
+            while left > 0 and not self._is_ended and (lines := self._lines_from(self._scanned)):
                 ends.append(self._scan(lines))
                 left -= len(ends[-1])
-            if left > 0 and to_end:
+            if left > 0 and to_end and not self._is_ended:
                 ends.append(self._end())
         finally:
             self._ends = np.concatenate(ends)
@@ -144,6 +145,8 @@ class TextFile:
 
     def take(self, n: int) -> Stretch:
         """Return the next `n` events, or those that are left, and move behind them.
+
+        If fewer are left, the file ends here: like a reader, it does not follow a file that grows for ever.
 
         Raises
         ------
@@ -229,6 +232,7 @@ class TextFile:
 
     def _end(self) -> NDArray[np.int64]:
         """Return the ends of the events that the end of the file ends."""
+        self._is_ended = True
         rest = self._bytes(self._scanned, self._state.st_size)
         ends = self._scan(rest) if rest else np.zeros(0, np.int64)
         if self._is_open:

@@ -306,9 +306,13 @@ def sent(block: UnreadBlock) -> UnreadBlock:
     return chunk.block
 
 
-def grow(path: Path) -> None:
+def grow_by(path: Path, content: bytes) -> None:
     with path.open("ab") as file:
-        file.write(b"|a b\n\n")
+        file.write(content)
+
+
+def grow(path: Path) -> None:
+    grow_by(path, b"|a b\n\n")
 
 
 def replace(path: Path) -> None:
@@ -346,6 +350,9 @@ class ReadTags:
             self._change()
         assert len(block.tag) == 0
 
+    def state(self) -> dict[str, Any]:
+        return {}
+
 
 def test_a_sink_reads_a_file_that_grows(tmp_path: Path) -> None:
     path = file_of(tmp_path, BANDIT)
@@ -381,8 +388,7 @@ def test_events_that_are_written_while_a_file_is_learnt_are_learnt(
         n_learnt += len(block)
         if n_learnt > 500 and not is_grown:
             is_grown = True
-            with path.open("ab") as file:
-                file.write(BANDIT[len(content) :] + text("planted", events=300, seed=6))
+            grow_by(path, BANDIT[len(content) :] + text("planted", events=300, seed=6))
     assert n_learnt == EVENTS + 300
 
 
@@ -391,18 +397,31 @@ def test_the_end_of_a_file_is_read_when_it_is_needed(tmp_path: Path) -> None:
     path = file_of(tmp_path, b"|a b\n\n|c d\n|e")
     file = TextFile(str(path), REGISTRY.from_keywords(cb_explore_adf=True), Diagnostics())
     file.look_ahead(10)
-    with path.open("ab") as output:
-        output.write(b" f\n|g h\n")
-    assert file.take(10).ends.tolist() == [6, 21]
-    assert not len(file.take(10))
-    with path.open("ab") as output:
-        output.write(b"|i j\n\nx")
-    [first] = file.read(1)
-    assert first.line_number.tolist() == [6]
-    file.read(1)
-    with path.open("ab") as output:
-        output.write(b" |y\n\n|z\n")
-    assert [line for block in file.read(2) for line in block.line_number.tolist()] == [8, 10]
+    grow_by(path, b" f\n|g h\n\n")
+    file.look_ahead(10)
+    grow_by(path, b"|i j\n")
+    assert file.take(2).ends.tolist() == [6, 22]
+    file.look_ahead(10)
+    grow_by(path, b"|k l\n\n|m")
+    assert [line for block in file.read(1) for line in block.line_number.tolist()] == [7, 8]
+    grow_by(path, b" n")
+    stretch = file.take(10)
+    grow_by(path, b"\n\n|o p\n\n")
+    file.move_back(stretch)
+    assert [line for block in file.read(10) for line in block.line_number.tolist()] == [10]
+    assert not file.read(10)
+
+
+@pytest.mark.parametrize("handed", [False, True])
+def test_a_file_that_grows_faster_than_it_is_learnt_has_an_end(tmp_path: Path, *, handed: bool) -> None:
+    path = file_of(tmp_path, BANDIT)
+    run = run_of(path)
+    if handed:
+        run.read = partial(read_blocks)
+    for _ in run:
+        assert run.position.events < 2 * EVENTS
+        grow(path)
+    assert EVENTS <= run.workspace.searching.n_learnt < 2 * EVENTS
 
 
 @pytest.mark.parametrize("size", [0, 1000, 150_000])
