@@ -385,14 +385,16 @@ class UnreadBlock(Block):
         UnexpectedEventsError
             The events are not those that were counted, a line is malformed, or a namespace is not known.
         """
-        part, found, n = self.part, Diagnostics(), 0
+        part, problems, n = self.part, Diagnostics(), 0
         with nullcontext(self._source.file) if self._source else _opened_part(part) as file:
-            for block in read_part(file, part, self._configuration, self.namespaces, found, seen=self.seen):
+            for block in read_part(
+                file, part, self._configuration, self.namespaces, problems, seen=self.seen
+            ):
                 n += len(block)
-                if found.total or n > part.n:
+                if problems.total or n > part.n:
                     break
                 yield block
-        if found.total or n != part.n:
+        if problems.total or n != part.n:
             raise UnexpectedEventsError(f"{part.path}: {n} events and not {part.n}, or problems")
 
 
@@ -501,8 +503,8 @@ def text_paths(source: Sources, configuration: Configuration) -> list[str]:
         paths = [os.fspath(each) if isinstance(each, os.PathLike) else None for each in source]
     else:
         paths = [os.fspath(source) if isinstance(source, str | os.PathLike) else None]
-    found = [each for each in paths if isinstance(each, str) and _is_plain_text(each)]
-    return found if len(found) == len(paths) else []
+    plain = [each for each in paths if isinstance(each, str) and _is_plain_text(each)]
+    return plain if len(plain) == len(paths) else []
 
 
 def estimated_events(paths: Sequence[str], configuration: Configuration) -> int:
