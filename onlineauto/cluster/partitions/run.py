@@ -47,8 +47,9 @@ if TYPE_CHECKING:
 
 PARTITIONS = 4
 """Number of partitions, unless another one is chosen."""
-_READ_HERE = 16
-"""Number of rounds that the coordinator parses after workers could not read theirs."""
+_READ_HERE, _MOST_READ_HERE = 16, 1024
+"""Number of rounds that the coordinator parses after workers could not read theirs; it doubles each time, up
+to a maximum, until workers can."""
 _PASSED = 4096
 _PAYS = 2
 """Workers gain time with this multiple of the events that are learnt alone, if events are expensive."""
@@ -122,7 +123,7 @@ class PartitionedRun(Run):
         self._blocks: Iterator[Block] | None = None
         self._file: TextFile | None = None  # whose events workers read themselves
         self._paths: deque[str] = deque()  # of the files after it
-        self._read_here = 0
+        self._read_here, self._next_read_here = 0, _READ_HERE
         self._left: list[Block] = []
         self._due = int(self.stored.get("rest_of_round", 0))  # events of a round whose head is learnt
         self._ready: deque[tuple[Block, Outcomes]] = deque()
@@ -144,7 +145,7 @@ class PartitionedRun(Run):
         alone, configuration = self._coordinator.schedule.alone, self.workspace.configuration
         paths = text_paths(self._source, configuration) if self.read is read_blocks else []
         n = estimated_events(paths, configuration) if paths else _PAYS * alone
-        if n >= _PAYS * alone:
+        if n == 0 or n >= _PAYS * alone:
             return ""
         return (
             f"--workers does not pay for about {n:,} events: the first {alone:,} are learnt by one process, "
@@ -310,11 +311,13 @@ class PartitionedRun(Run):
             if chunks := self._coordinator.chunks_of(self._file, stretch):
                 ends = self.pool.learn(self._coordinator, chunks)
         except UnexpectedEventsError:
-            self._read_here = _READ_HERE
+            self._read_here = self._next_read_here
+            self._next_read_here = min(2 * self._next_read_here, _MOST_READ_HERE)
         finally:
             if not ends:
                 self._file.move_back(stretch)
         if ends:
+            self._next_read_here = _READ_HERE
             self._merge(chunks, ends)
         return bool(ends)
 
@@ -332,11 +335,17 @@ class PartitionedRun(Run):
         position = self.workspace.position
         n_events = sum(len(part) for part, _ in parts)
         self.workspace.position = position._replace(events=position.events + n_events)
-        for part, of_part in parts:
-            locate_outliers(part, of_part, self.diagnostics)
-            self.progress.update(of_part, emit=self.emit)
-            for sink in self.sinks:
-                sink.take(part, of_part)
+        try:
+            for part, of_part in parts:
+                locate_outliers(part, of_part, self.diagnostics)
+                self.progress.update(of_part, emit=self.emit)
+                for sink in self.sinks:
+                    sink.take(part, of_part)
+        except UnexpectedEventsError as error:
+            raise InputError(
+                f"{error}: the first {position.events + n_events:,} events are learnt, and outputs lack some "
+                f"of the last {n_events:,}; --resume continues after them if the file is restored"
+            ) from error
         self.began = True
         self._ready.extend(parts)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 import weakref
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -39,7 +40,10 @@ if TYPE_CHECKING:
 
 _WINDOW = 1 << 18
 """Bytes in which ends of events are looked for at a time; they fit into a cache."""
+_FEW, _PASSES = 64, 8
+"""Blanks are skipped a byte at a time in all lines together; after some passes, in few lines, by line."""
 _TAB, _NEWLINE, _RETURN, _BLANK = 9, 10, 13, 32
+_SHORTER = "the file has become shorter while it was read"
 _MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)
 
 
@@ -51,7 +55,8 @@ class TextPart(NamedTuple):
     """A part of a file: `n` events in the bytes [begin, end), after a number of lines."""
 
     path: str
-    size: int  # of the file
+    inode: int  # of the file
+    size: int
     modified: int
     begin: int
     end: int
@@ -69,8 +74,8 @@ class Stretch(NamedTuple):
         """Return the number of events."""
         return len(self.ends)
 
-    def place(self, event: int) -> int:
-        """Return where an event begins, or where the last one ends."""
+    def offset(self, event: int) -> int:
+        """Return the offset at which an event begins, or at which the last one ends."""
         return int(self.ends[event - 1]) if event else self.begin
 
 
@@ -88,6 +93,8 @@ class TextFile:
 
     Attributes
     ----------
+    file : FileIO
+        The open file; blocks are read from it even if the path names another file now.
     namespaces : Namespaces
         Names of the events that were parsed here.
 
@@ -98,9 +105,9 @@ class TextFile:
     """
 
     def __init__(self, path: str, configuration: Configuration, problems: Diagnostics) -> None:
-        self._file, state = _opened(path)
-        weakref.finalize(self, self._file.close)
-        self._path, self._size, self._modified = path, state.st_size, state.st_mtime_ns
+        self.file, self._state = _opened(path)
+        weakref.finalize(self, self.file.close)
+        self._path = path
         self._configuration, self._problems = configuration, problems
         self._multiline = kind_of(configuration).endswith("adf")
         self.namespaces = Namespaces()
@@ -108,84 +115,141 @@ class TextFile:
         self._ends = np.zeros(0, np.int64)
         self._windows = [(0, 0)]  # positions, ascending, and the number of lines before each
         self._is_open = False  # whether an event has begun before the scanned position
+        self._is_ended = False  # what is written later is not read
 
-    def look_ahead(self, n: int) -> None:
-        """Find the ends of the next `n` events."""
-        found = [self._ends]
-        left = n - len(self._ends)
-        while left > 0 and self._scanned < self._size:
-            found.append(self._scan())
-            left -= len(found[-1])
-        self._ends = np.concatenate(found)
+    def look_ahead(self, n: int, *, to_end: bool = False) -> None:
+        """Find the ends of the next `n` events.
+
+        If the file has fewer, `to_end` says whether it ends here, so that a last event is complete. Otherwise
+        the rest of this event, and others, may be written until they are taken.
+
+        Raises
+        ------
+        InputError
+            The file has become shorter, or is not text; the ends found before remain.
+        """
+        ends, left = [self._ends], n - len(self._ends)
+        try:
+            while left > 0 and not self._is_ended and (lines := self._lines_from(self._scanned)):
+                ends.append(self._scan(lines))
+                left -= len(ends[-1])
+            if left > 0 and to_end and not self._is_ended:
+                ends.append(self._end())
+        finally:
+            self._ends = np.concatenate(ends)
 
     def density(self) -> float:
-        """Return the number of events per byte at the begin of the file."""
-        self.look_ahead(1)
-        return len(self._ends) / max(self._scanned, 1)
+        """Return the number of events per byte at the beginning of the file."""
+        self.look_ahead(1, to_end=True)
+        return (len(self._ends) + self._is_open) / max(self._scanned, 1)
 
     def take(self, n: int) -> Stretch:
-        """Return the next `n` events, or those that are left, and move behind them."""
-        self.look_ahead(n)
+        """Return the next `n` events, or those that are left, and move behind them.
+
+        If fewer are left, the file ends here: like a reader, it does not follow a file that grows for ever.
+
+        Raises
+        ------
+        InputError
+            No event is left, and the file has become shorter, or is not text.
+        """
+        try:
+            self.look_ahead(n, to_end=True)
+        except InputError:
+            if not len(self._ends):
+                raise
         stretch, self._ends = Stretch(self._at, self._ends[:n]), self._ends[n:]
-        self._at = stretch.place(len(stretch))
+        self._at = stretch.offset(len(stretch))
         return stretch
 
     def move_back(self, stretch: Stretch) -> None:
-        """Move to the begin of the events that were taken last."""
+        """Move to the beginning of the events that were taken last."""
         self._at, self._ends = stretch.begin, np.concatenate([stretch.ends, self._ends])
 
     def read(self, n: int) -> list[Block]:
-        """Parse the next `n` events, or those that are left; malformed ones are located and not counted."""
+        """Parse the next `n` events, or those that are left; malformed ones are located and not counted.
+
+        Raises
+        ------
+        InputError
+            No event is left, and the file has become shorter, or is not text.
+        """
         blocks: list[Block] = []
-        while n > 0 and len(stretch := self.take(n)):
-            part = self._part(stretch, 0, len(stretch))
-            found = list(read_part(self._file, part, self._configuration, self.namespaces, self._problems))
-            n -= sum(map(len, found))
-            blocks += found
+        try:
+            while n > 0 and len(stretch := self.take(n)):
+                part = self._part(stretch, 0, len(stretch))
+                for block in read_part(self.file, part, self._configuration, self.namespaces, self._problems):
+                    n -= len(block)
+                    blocks.append(block)
+        except InputError:
+            if not blocks:
+                raise
         return blocks
 
     def unread(self, stretch: Stretch, begin: int, end: int, seen: NDArray[np.bool_]) -> UnreadBlock:
         """Return the events [begin, end) of a stretch as a block that is not read yet."""
-        return UnreadBlock(self._part(stretch, begin, end), self._configuration, self.namespaces, seen)
+        part = self._part(stretch, begin, end)
+        return UnreadBlock(part, self._configuration, self.namespaces, seen, source=self)
 
     def _part(self, stretch: Stretch, begin: int, end: int) -> TextPart:
-        first, last = stretch.place(begin), stretch.place(end)
+        first, last = stretch.offset(begin), stretch.offset(end)
         while len(self._windows) > 1 and self._windows[1][0] <= stretch.begin:
             del self._windows[0]
         start, lines = next(each for each in reversed(self._windows) if each[0] <= first)
         lines += self._bytes(start, first).count(b"\n")
-        return TextPart(self._path, self._size, self._modified, first, last, lines, end - begin)
+        state = self._state
+        return TextPart(
+            self._path, state.st_ino, state.st_size, state.st_mtime_ns, first, last, lines, end - begin
+        )
 
     def _bytes(self, begin: int, end: int) -> bytes:
-        self._file.seek(begin)
-        return self._file.read(end - begin)
+        self.file.seek(begin)
+        data = self.file.read(end - begin)
+        while len(data) < end - begin:
+            if not (more := self.file.read(end - begin - len(data))):
+                raise InputError(f"{self._path}: {_SHORTER}")
+            data += more
+        return data
 
-    def _scan(self) -> NDArray[np.int64]:
-        """Return the ends of the events that end in the next window of whole lines."""
+    def _grow(self) -> int:
+        """Return the size of the file, which may have grown."""
+        state = os.fstat(self.file.fileno())
+        if state.st_size < self._state.st_size:
+            raise InputError(f"{self._path}: {_SHORTER}")
+        self._state = state
+        return state.st_size
+
+    def _scan(self, data: bytes) -> NDArray[np.int64]:
+        """Return the ends of the events that end in the next lines; the last line may have no newline."""
         begin = self._scanned
-        text = np.frombuffer(self._lines_from(begin), np.uint8)
+        text = np.frombuffer(data if data.endswith(b"\n") else data + b"\n", np.uint8)
         newline = text == _NEWLINE
         ends, self._is_open = find_events(text, newline, multiline=self._multiline, is_open=self._is_open)
-        self._scanned = min(begin + len(text), self._size)
-        self._lines += int(np.count_nonzero(newline))
+        self._scanned = begin + len(data)
+        self._lines += int(np.count_nonzero(newline[: len(data)]))
         self._windows.append((self._scanned, self._lines))
-        ends = np.minimum(begin + ends, self._size)
-        if self._scanned == self._size and self._is_open:
-            ends, self._is_open = np.append(ends, self._size), False
+        return np.minimum(begin + ends, self._scanned)
+
+    def _end(self) -> NDArray[np.int64]:
+        """Return the ends of the events that the end of the file ends."""
+        self._is_ended = True
+        rest = self._bytes(self._scanned, self._state.st_size)
+        ends = self._scan(rest) if rest else np.zeros(0, np.int64)
+        if self._is_open:
+            ends, self._is_open = np.append(ends, self._scanned), False
         return ends
 
     def _lines_from(self, begin: int) -> bytes:
-        """Return whole lines from a position on, at least one; at the end of the file a newline is added."""
+        """Return whole lines from a position on, at least one; none if the next line has no newline yet."""
         size = _WINDOW
-        while begin + size < self._size and size <= LARGEST_EVENT:
-            data = self._bytes(begin, begin + size)
-            if cut := data.rfind(b"\n") + 1:
+        while size <= LARGEST_EVENT:
+            is_last = begin + size >= self._state.st_size and begin + size >= self._grow()
+            data = self._bytes(begin, self._state.st_size if is_last else begin + size)
+            cut = data.rfind(b"\n") + 1
+            if cut or is_last:
                 return data[:cut]
             size *= 2
-        if size > LARGEST_EVENT:
-            raise InputError(f"{self._path}: no event ends within {LARGEST_EVENT} bytes; is this text?")
-        data = self._bytes(begin, self._size)
-        return data if data.endswith(b"\n") else data + b"\n"
+        raise InputError(f"{self._path}: no event ends within {LARGEST_EVENT} bytes; is this text?")
 
 
 def find_events(
@@ -222,16 +286,32 @@ def _empty_lines(
     """Return where the empty lines among lines begin, and their newlines."""
     at, empty = start.copy(), []
     marked = np.flatnonzero(text[at] == _MARK[0])
+    marked = marked[at[marked] + len(_MARK) <= len(text)]
     at[marked] += len(_MARK) * (text[at[marked, None] + np.arange(len(_MARK))] == _MARK).all(axis=1)
-    while len(at):
-        byte = text[at]
-        ended = byte == _NEWLINE
+    n_passes = 0
+    while len(at) > _FEW or (len(at) and n_passes < _PASSES):
+        ended, blank = _first_bytes(text, at)
         empty.append((start[ended], at[ended]))
-        blank = (byte == _BLANK) | (byte == _TAB) | (byte == _RETURN)
         start, at = start[blank], at[blank] + 1
+        n_passes += 1
+    if len(at):
+        data = text.tobytes()
+        newline = np.array([data.index(b"\n", each) for each in at.tolist()])
+        ended = np.array(
+            [not data[i:j].lstrip(b" \t\r") for i, j in zip(at.tolist(), newline.tolist(), strict=True)]
+        )
+        empty.append((start[ended], newline[ended]))
     starts, ends = (np.concatenate(each) for each in zip(*empty, strict=True)) if empty else (start, at)
     order = np.argsort(ends)
     return starts[order], ends[order]
+
+
+def _first_bytes(
+    text: NDArray[np.uint8], at: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return for each position whether the byte there is a newline, and whether it is a blank."""
+    byte = text[at]
+    return byte == _NEWLINE, (byte == _BLANK) | (byte == _TAB) | (byte == _RETURN)
 
 
 class UnreadBlock(Block):
@@ -247,13 +327,16 @@ class UnreadBlock(Block):
         The names that the events may have, which are numbered.
     seen : bool[n_namespaces]
         Whether the coordinator has seen features of each.
+    source : TextFile, optional
+        The file, if this process has opened it.
     """
 
-    __slots__ = ("_configuration", "part", "seen")
+    __slots__ = ("_configuration", "_source", "part", "seen")
 
     part: TextPart
     seen: NDArray[np.bool_]
     _configuration: Configuration
+    _source: TextFile | None
 
     def __init__(
         self,
@@ -261,10 +344,12 @@ class UnreadBlock(Block):
         configuration: Configuration,
         namespaces: Namespaces,
         seen: NDArray[np.bool_],
+        *,
+        source: TextFile | None = None,
     ) -> None:
         for name, value in zip(
-            ("part", "_configuration", "namespaces", "seen"),
-            (part, configuration, namespaces, seen),
+            ("part", "_configuration", "namespaces", "seen", "_source"),
+            (part, configuration, namespaces, seen, source),
             strict=True,
         ):
             object.__setattr__(self, name, value)
@@ -274,11 +359,20 @@ class UnreadBlock(Block):
         return self.part.n
 
     def __getattr__(self, name: str) -> Any:
-        """Parse the events, and return an attribute of the block."""
+        """Parse the events, and return an attribute of the block.
+
+        Raises
+        ------
+        UnexpectedEventsError
+            The events are not in the file any more.
+        """
         names = [each.name for each in fields(Block)]
         if name not in names:
             raise AttributeError(name)
-        block = join_blocks(list(self.pieces()))
+        try:
+            block = join_blocks(list(self.pieces()))
+        except InputError as error:
+            raise UnexpectedEventsError(f"{self.part.path} has changed while it was read") from error
         for each in names:
             object.__setattr__(self, each, getattr(block, each))
         return getattr(block, name)
@@ -291,36 +385,44 @@ class UnreadBlock(Block):
         UnexpectedEventsError
             The events are not those that were counted, a line is malformed, or a namespace is not known.
         """
-        part, found, n = self.part, Diagnostics(), 0
-        file, state = _opened(part.path)
-        with file:
-            if (state.st_size, state.st_mtime_ns) != (part.size, part.modified):
-                raise UnexpectedEventsError(f"{part.path} has changed")
-            for block in read_part(file, part, self._configuration, self.namespaces, found, seen=self.seen):
+        part, problems, n = self.part, Diagnostics(), 0
+        with nullcontext(self._source.file) if self._source else _opened_part(part) as file:
+            for block in read_part(
+                file, part, self._configuration, self.namespaces, problems, seen=self.seen
+            ):
                 n += len(block)
-                if found.total or n > part.n:
+                if problems.total or n > part.n:
                     break
                 yield block
-        if found.total or n != part.n:
+        if problems.total or n != part.n:
             raise UnexpectedEventsError(f"{part.path}: {n} events and not {part.n}, or problems")
 
 
 class _Bytes(io.RawIOBase):
-    """The bytes of a part of a file."""
+    """The bytes of a part of a file, which others may read in between."""
 
     def __init__(self, file: io.FileIO, part: TextPart) -> None:
-        self.name, self._file, self._left = part.path, file, part.end - part.begin
-        file.seek(part.begin)
+        self.name, self._file, self._at, self._end = part.path, file, part.begin, part.end
 
     def readable(self) -> bool:
         """Return True."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into `buffer`, and return their number."""
-        n = self._file.readinto(memoryview(buffer)[: self._left])
-        self._left -= n or 0
-        return n or 0
+        """Read bytes into `buffer`, and return their number.
+
+        Raises
+        ------
+        InputError
+            The file has become shorter.
+        """
+        wanted = memoryview(buffer)[: self._end - self._at]
+        self._file.seek(self._at)
+        n = self._file.readinto(wanted) or 0
+        if len(wanted) and not n:
+            raise InputError(_SHORTER)
+        self._at += n
+        return n
 
 
 def read_part(
@@ -341,17 +443,19 @@ def read_part(
     """
     reader = open_lines(cast("Any", _Bytes(file, part)), configuration, diagnostics=problems)
     reader.begin_after(part.line)
-    number = np.zeros(0, np.int32)
+    number, is_known = np.zeros(0, np.int32), np.zeros(0, np.bool_)
     for block in check_labels(reader, configuration, problems):
         names, hashes = block.namespaces.names, block.namespaces.hashes
         for name, hash_ in zip(names[len(number) :], hashes[len(number) :], strict=True):
             at = namespaces.names.index(name) if name in namespaces.names else -1
             if at < 0 and seen is None:
                 at = namespaces.add(name, hash_)
-            if seen is not None and not (0 <= at < len(seen) and seen[at]):
-                raise UnexpectedEventsError(f"{part.path}: a namespace is new: {name!r}")
             number = np.append(number, np.int32(at))
+            is_known = np.append(is_known, seen is None or bool(0 <= at < len(seen) and seen[at]))
         column = block.spans["namespace"][:-1]
+        if not is_known[column].all():  # a namespace without features has no span
+            name = names[column[np.argmin(is_known[column])]]
+            raise UnexpectedEventsError(f"{part.path}: a namespace is new: {name!r}")
         column[:] = number[column]
         object.__setattr__(block, "namespaces", namespaces)
         yield block
@@ -372,6 +476,24 @@ def _opened(path: str) -> tuple[io.FileIO, os.stat_result]:
     return file, os.fstat(file.fileno())
 
 
+def _opened_part(part: TextPart) -> io.FileIO:
+    """Return the file of a part, or a copy of it on another machine.
+
+    A file that grows has the same number, and a copy the same size and time.
+
+    Raises
+    ------
+    UnexpectedEventsError
+        The file cannot be opened, or is another one.
+    """
+    file, state = _opened(part.path)
+    is_copy = (state.st_size, state.st_mtime_ns) == (part.size, part.modified)
+    if not is_copy and (state.st_ino != part.inode or state.st_size < part.end):
+        file.close()
+        raise UnexpectedEventsError(f"{part.path} has changed")
+    return file
+
+
 def text_paths(source: Sources, configuration: Configuration) -> list[str]:
     """Return the files of a source if all are plain text and read by position; else none."""
     is_native = dialect_of(configuration) is NATIVE and format_of(configuration) == "text"
@@ -381,13 +503,14 @@ def text_paths(source: Sources, configuration: Configuration) -> list[str]:
         paths = [os.fspath(each) if isinstance(each, os.PathLike) else None for each in source]
     else:
         paths = [os.fspath(source) if isinstance(source, str | os.PathLike) else None]
-    found = [each for each in paths if isinstance(each, str) and _is_plain_text(each)]
-    return found if len(found) == len(paths) else []
+    plain = [each for each in paths if isinstance(each, str) and _is_plain_text(each)]
+    return plain if len(plain) == len(paths) else []
 
 
 def estimated_events(paths: Sequence[str], configuration: Configuration) -> int:
-    """Return about how many events files of text have, by their sizes and the begin of the first."""
-    density = TextFile(paths[0], configuration, Diagnostics()).density()
+    """Return about how many events files of text have, by their sizes and the first one that has events."""
+    densities = (TextFile(each, configuration, Diagnostics()).density() for each in paths)
+    density = next((each for each in densities if each), 0)
     return round(density * sum(Path(each).stat().st_size for each in paths))
 
 

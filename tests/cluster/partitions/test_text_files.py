@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import re
 import signal
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,17 @@ import pytest
 from datasets.generate import text
 from onlineauto import InputError, Workspace
 from onlineauto.cli.main import main
+from onlineauto.cluster.partitions import run as run_module
 from onlineauto.cluster.partitions import text_file
 from onlineauto.cluster.partitions.coordinator import Schedule
 from onlineauto.cluster.partitions.local import ProcessPool
 from onlineauto.cluster.partitions.run import PartitionedRun
-from onlineauto.cluster.partitions.text_file import TextFile, UnexpectedEventsError, UnreadBlock, text_paths
+from onlineauto.cluster.partitions.text_file import (
+    TextFile,
+    UnreadBlock,
+    find_events,
+    text_paths,
+)
 from onlineauto.engine.ensemble.branches import Branch
 from onlineauto.engine.ensemble.combiner_kernels import UNSURE
 from onlineauto.engine.ensemble.regression import merge_regression, settle
@@ -107,6 +114,18 @@ def test_an_unread_block_has_the_arrays_of_the_file(tmp_path: Path) -> None:
     assert sum(map(len, learnt.blocks)) == EVENTS
 
 
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[None]:
+    """Return a list that grows with each call of a function of the module of text files."""
+    function, calls = getattr(text_file, name), list[None]()
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        calls.append(None)
+        return function(*arguments, **named)
+
+    monkeypatch.setattr(text_file, name, counted)
+    return calls
+
+
 def spoilt(change: str) -> bytes:
     events = BANDIT.split(b"\n\n")
     if change == "malformed":
@@ -120,19 +139,71 @@ def spoilt(change: str) -> bytes:
     elif change == "mark":
         events[650] += b"\n\xef\xbb\xbf\n" + events[650]
     elif change == "outlier":
-        events[700] = events[700].replace(b"0:-", b"0:-9e9") if b"0:-" in events[700] else events[700]
+        at = next(at for at in range(700, len(events)) if b"\n0:-" in events[at])
+        events[at] = re.sub(rb"\n0:-[^:]+:", b"\n0:-9e9:", events[at])
     return b"\n\n".join(events)
 
 
-@pytest.mark.parametrize("change", ["malformed", "two costs", "namespace", "empty", "mark", "outlier"])
-def test_what_a_worker_does_not_expect_is_handed_over(tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        ("malformed", ["label 'bad' has no cost"]),
+        ("two costs", ["on a second line of the event"]),
+        ("namespace", []),
+        ("empty", []),
+        ("mark", []),
+        ("outlier", ["label or cost '-9e+09 (a reward of 9e+09)' is thousands of times beyond"]),
+    ],
+)
+def test_what_a_worker_does_not_expect_is_handed_over(
+    tmp_path: Path, change: str, messages: list[str]
+) -> None:
     path = file_of(tmp_path, spoilt(change))
     expected = Learnt(run_of(path), handed=True)
-    assert bool(expected.problems[0]) >= (change in ("malformed", "two costs"))
+    assert len(expected.problems[0]) == len(messages)
+    for problem, message in zip(expected.problems[0], messages, strict=True):
+        assert message in problem
     for workers in (1, 2):
         learnt = Learnt(run_of(path, workers))
         learnt.assert_same(expected)
         assert learnt.n_unread
+
+
+def test_a_namespace_without_features_is_read_by_workers(tmp_path: Path) -> None:
+    events = BANDIT.replace(b"shared |a", b"shared |zz |a").split(b"\n\n")
+    events[700:] = [each.replace(b"|Z", b"|later |Z") for each in events[700:]]
+    path = file_of(tmp_path, b"\n\n".join(events))
+    expected = Learnt(run_of(path), handed=True)
+    for workers in (1, 2):
+        learnt = Learnt(run_of(path, workers))
+        learnt.assert_same(expected)
+        assert learnt.n_unread >= 4 * 3
+
+
+def test_more_rounds_are_handed_over_after_each_rejected_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "_READ_HERE", 1)
+    monkeypatch.setattr(run_module, "_MOST_READ_HERE", 4)
+    events = BANDIT.split(b"\n\n")[:-1]
+    lines = [event + b"\n\nbad |a" if at < 800 and at % 5 == 0 else event for at, event in enumerate(events)]
+    path = file_of(tmp_path, b"\n\n".join(lines))
+    schedule = Schedule(alone=64, head=4, shortest=32, longest=8, growth=4)
+    run = PartitionedRun(Workspace(**OPTIONS), path, schedule=schedule)
+    learn, rejected, learnt = run._learn_unread, list[int](), list[int]()
+    for number in range(EVENTS):
+
+        def count_and_learn(number: int = number) -> bool:
+            is_learnt = learn()
+            (learnt if is_learnt else rejected).append(number)
+            return is_learnt
+
+        run._learn_unread = count_and_learn  # type: ignore[method-assign]
+        if not run.learn_round():
+            break
+    assert np.diff(rejected)[:5].tolist() == [1, 2, 4, 4, 4]
+    assert learnt[0] == rejected[-1] + 4
+    assert learnt == list(range(learnt[0], number))
 
 
 def test_crlf_and_a_missing_last_newline_are_read(tmp_path: Path) -> None:
@@ -215,20 +286,6 @@ def test_a_run_of_a_file_goes_on_after_its_workers_have_failed(
     assert saved.getvalue() == expected.model
 
 
-def test_a_file_that_has_changed_is_not_learnt_by_workers(tmp_path: Path) -> None:
-    path = file_of(tmp_path, BANDIT)
-    configuration = REGISTRY.from_keywords(**OPTIONS)
-    file = TextFile(str(path), configuration, Diagnostics())
-    names = len(file.read(10)[0].namespaces)
-    block = file.unread(file.take(50), 0, 50, np.ones(names, np.bool_))
-    assert sum(map(len, block.pieces())) == 50
-    with pytest.raises(UnexpectedEventsError, match="a namespace is new"):
-        list(file.unread(file.take(5), 0, 5, np.zeros(names, np.bool_)).pieces())
-    path.write_bytes(BANDIT + b"|a b\n")
-    with pytest.raises(UnexpectedEventsError, match="has changed"):
-        list(block.pieces())
-
-
 def random_text(rng: np.random.Generator) -> bytes:
     lines = [
         b"0:1:0.5 |a b",
@@ -241,6 +298,10 @@ def random_text(rng: np.random.Generator) -> bytes:
         b"\r",
         b"\xef\xbb\xbf",
         b"\xef\xbb\xbf|a",
+        b"\xef",
+        b"\xef\xbb",
+        b" \t" * 20,
+        b" \t" * 20 + b"|c",
     ]
     return b"\n".join(lines[at] for at in rng.integers(len(lines), size=rng.integers(1, 40)))
 
@@ -250,7 +311,7 @@ def test_events_are_found_like_by_the_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     configuration, rng, n_fine = REGISTRY.from_keywords(**options), np.random.default_rng(3), 0
-    for number in range(300):
+    for number in range(500):
         content = random_text(rng) if options else random_text(rng).replace(b"0:1:0.5", b"1")
         monkeypatch.setattr(text_file, "_WINDOW", int(rng.integers(1, 60)))
         path = file_of(tmp_path, content, f"{number}.txt")
@@ -266,6 +327,26 @@ def test_events_are_found_like_by_the_reader(
         assert found == numbers
         n_fine += not problems.total
     assert n_fine > 50
+
+
+@pytest.mark.parametrize("options", [{"cb_explore_adf": True}, {}])
+def test_a_part_of_a_byte_order_mark_at_the_end_is_a_line(tmp_path: Path, options: dict[str, Any]) -> None:
+    configuration = REGISTRY.from_keywords(**options)
+    for content in (b"|a b\n\n\xef", b"|a b\n\n\xef\n", b"|a b\n\n\xef\xbb", b"|a b\n\n\xef\xbb\xbf"):
+        file = TextFile(str(file_of(tmp_path, content)), configuration, Diagnostics())
+        ends = file.take(5).ends.tolist()
+        is_empty = content.endswith(b"\xbf")
+        assert ends == [5 + bool(options)] + [len(content)] * (not is_empty)
+
+
+def test_a_long_line_of_blanks_takes_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = np.frombuffer(b"a\n" + b" \t" * 100_000 + b"\nb\n" + b" " * 9 + b"c\n\n", np.uint8)
+    passes = count_calls(monkeypatch, "_first_bytes")
+    newline = text == ord("\n")
+    n = len(text)
+    assert find_events(text, newline, multiline=True, is_open=False)[0].tolist() == [200_003, n]
+    assert find_events(text, newline, multiline=False, is_open=False)[0].tolist() == [2, 200_005, n - 1]
+    assert len(passes) < 50
 
 
 def test_only_plain_text_is_read_by_workers(tmp_path: Path) -> None:
@@ -290,6 +371,12 @@ def test_a_small_file_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "warning" not in capsys.readouterr().err
     assert PartitionedRun(Workspace(**OPTIONS), path, schedule=SHORT).warning == ""
     assert PartitionedRun(Workspace(**OPTIONS), BANDIT).warning == ""
+    empty, blank = file_of(tmp_path, b"", "empty"), file_of(tmp_path, b"\n \n", "blank")
+    sources = [[empty, path], [path, empty], [blank, empty, path, blank]]
+    assert {PartitionedRun(Workspace(**OPTIONS), each).warning.split(":")[0] for each in sources} == {
+        f"--workers does not pay for about {EVENTS:,} events"
+    }
+    assert PartitionedRun(Workspace(**OPTIONS), [empty, blank]).warning == ""
 
 
 def test_a_settled_regression_merges_to_the_same_bits() -> None:
