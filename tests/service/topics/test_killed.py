@@ -32,7 +32,7 @@ def saved_at(model: Path) -> int:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(("kills", "n"), [(5, 1500), pytest.param(50, 10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kills", "n"), [(6, 3000), pytest.param(50, 10_000, marks=pytest.mark.slow)])
 def test_killed_learner_gives_the_same_model(broker: Broker, tmp_path: Path, kills: int, n: int) -> None:
     messages, draw = decisions_and_rewards(n), Random(kills)
     names = {"decision": f"decisions{kills}", "reward": f"rewards{kills}"}
@@ -41,7 +41,9 @@ def test_killed_learner_gives_the_same_model(broker: Broker, tmp_path: Path, kil
     words = (broker.address(names["decision"]), "--rewards", names["reward"], "--reward_wait", 1, *LEARNING)
     words = (*words, "--until_end", "--quiet", "--save_every", 20)
     whole, model = tmp_path / "whole", tmp_path / "model"
+    begin = time.monotonic()
     run("topic", *words, "-f", whole, "-p", tmp_path / "whole.predictions")
+    seconds = time.monotonic() - begin
     words = (*words, "-f", model, "-p", tmp_path / "predictions")
     killed = 0
     for _ in range(kills):
@@ -50,10 +52,10 @@ def test_killed_learner_gives_the_same_model(broker: Broker, tmp_path: Path, kil
         for _ in range(saves):
             until(lambda: saved_at(model) != before or process.poll() is not None)  # noqa: B023
             before = saved_at(model)
-        time.sleep(draw.random() * (0.05 if saves else 2.0))
+        time.sleep(seconds * draw.random() * (0.02 if saves else 0.7))
         process.kill()
         killed += process.wait() == -signal.SIGKILL
-    assert killed > kills // 2  # the others had learnt everything
+    assert killed > kills // 4  # the others had learnt everything, on a fast machine more of them
     assert started(*words).wait() == 0
     assert content(model) == content(whole)
     assert (tmp_path / "predictions").read_bytes() == (tmp_path / "whole.predictions").read_bytes()
