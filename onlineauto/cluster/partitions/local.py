@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from onlineauto.cluster.partitions.messages import chunk_to_tree, end_of_tree, pack, unpack
-from onlineauto.cluster.partitions.server import Bases
+from onlineauto.cluster.partitions.server import MOST_DEATHS, Bases, OutsidePool
 from onlineauto.cluster.partitions.text_file import UnexpectedEventsError
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.errors import InputError, OptionError, WorkersError
@@ -41,8 +41,6 @@ _LEAST_FREE = 1 << 30
 """Free bytes of shared memory without which messages are files in the directory for temporary files."""
 _WORKER = "onlineauto.cluster.partitions.process"
 """The module of a worker process, which nothing imports, because Python runs it."""
-_MOST_DEATHS = 8
-"""Number of deaths of workers after which a run gives up, unless chunks are learnt in between."""
 
 
 class Pool(Protocol):
@@ -146,7 +144,7 @@ class _Process:
         return f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
 
 
-class ProcessPool:
+class ProcessPool(OutsidePool):
     """Worker processes on this machine.
 
     Parameters
@@ -165,9 +163,9 @@ class ProcessPool:
     def __init__(self, n: int, command: str) -> None:
         if os.name == "nt":
             raise OptionError("--workers 2 and more need Linux or macOS: Windows cannot wait for pipes")
+        super().__init__(n)
         self._folder, self._command = "", command
         self._processes: list[_Process] = []
-        self._n, self._deaths = n, 0
 
     @property
     def pids(self) -> list[int]:
@@ -178,30 +176,6 @@ class ProcessPool:
     def size(self) -> int:
         """Number of processes that run."""
         return len(self._processes)
-
-    def resize(self, n: int) -> None:
-        """Have `n` processes from the next round on."""
-        self._n = n
-
-    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
-        """Return the ends of chunks that were learnt from the coordinator's next base.
-
-        Raises
-        ------
-        WorkersError
-            Workers die again and again, or a worker has no memory or disk.
-        UnexpectedEventsError
-            The coordinator must read the events itself.
-        InputError
-            An event cannot be learnt.
-        """
-        try:
-            return self._learn(coordinator, chunks)
-        except UnexpectedEventsError:
-            raise  # all workers wait
-        except BaseException:
-            self.close()  # no worker may answer later; the next call starts others
-            raise
 
     def _learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
         if not self._folder:  # a coordinator that is killed before it has workers leaves no folder
@@ -256,7 +230,7 @@ class ProcessPool:
         waiting.appendleft(process.chunk)
         how = process.end()
         self._deaths += 1
-        if self._deaths > _MOST_DEATHS:
+        if self._deaths > MOST_DEATHS:
             raise WorkersError(
                 f"workers have died {self._deaths} times in a row; the last one was {how}. Messages of the "
                 "processes are on standard error"
@@ -275,6 +249,9 @@ class ProcessPool:
 
     def close(self) -> None:
         """End the processes, and remove their messages."""
+        self._end()
+
+    def _end(self) -> None:
         try:
             while self._processes:
                 self._processes.pop().end()

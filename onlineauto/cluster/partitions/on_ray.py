@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from onlineauto.cluster.partitions.messages import chunk_to_tree, end_of_tree, pack, unpack
-from onlineauto.cluster.partitions.server import Bases, Server
+from onlineauto.cluster.partitions.server import MOST_DEATHS, Bases, OutsidePool, Server
 from onlineauto.cluster.partitions.text_file import UnexpectedEventsError
 from onlineauto.errors import InputError, WorkersError
 from onlineauto.tune.workers.on_ray.actors import resource_options
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.partitions.worker import End
 
 _LOG: Final = logging.getLogger("onlineauto")
-_MOST_DEATHS: Final = 8
-"""Number of deaths of actors after which a run gives up, unless chunks are learnt in between."""
 _LONG: Final = 30.0
 """Seconds without an actor and without a message after which a warning is logged."""
 
@@ -63,7 +61,7 @@ class _Actor:
         self.awaited: Any = self.handle.ready.remote()
 
 
-class RayPool:
+class RayPool(OutsidePool):
     """Actors of a Ray cluster that learn the chunks of rounds.
 
     Parameters
@@ -94,7 +92,8 @@ class RayPool:
         address: str | None = None,
         needs: Mapping[str, float] | None = None,
     ) -> None:
-        self._n, self._command, self._deaths = n, command, 0
+        super().__init__(n)
+        self._command = command
         self._ray, self._connection = imported_ray(), ExitStack()
         self._connection.enter_context(ray_connection(address))
         # A call is never repeated by Ray itself: the actor that it restarts has no base.
@@ -106,30 +105,6 @@ class RayPool:
     def size(self) -> int:
         """Number of actors that run or start."""
         return len(self.actors)
-
-    def resize(self, n: int) -> None:
-        """Have `n` actors from the next round on."""
-        self._n = n
-
-    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
-        """Return the ends of chunks that were learnt from the coordinator's next base.
-
-        Raises
-        ------
-        WorkersError
-            Actors die again and again.
-        UnexpectedEventsError
-            The coordinator must read the events itself.
-        InputError
-            An event cannot be learnt.
-        """
-        try:
-            return self._learn(coordinator, chunks)
-        except UnexpectedEventsError:
-            raise  # all actors wait
-        except BaseException:
-            self._end()  # no actor may answer later; the next call starts others
-            raise
 
     def _learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
         while len(self.actors) > self._n:
@@ -192,7 +167,7 @@ class RayPool:
         if actor.chunk >= 0:
             waiting.appendleft(actor.chunk)
         self._deaths += 1
-        if self._deaths > _MOST_DEATHS:
+        if self._deaths > MOST_DEATHS:
             raise WorkersError(
                 f"actors have died {self._deaths} times in a row; the last message of Ray: {error}"
             )

@@ -1,7 +1,8 @@
-"""Server: what a worker outside the coordinator's process does with messages, whatever carries them."""
+"""Workers outside the coordinator's process: what is the same for them, whatever carries their messages."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from onlineauto.cluster.partitions.messages import base_of_tree, base_to_tree, chunk_of_tree, end_to_tree
@@ -12,10 +13,14 @@ from onlineauto.features.namespaces import Namespaces
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from onlineauto.cluster.partitions.coordinator import Coordinator
+    from onlineauto.cluster.partitions.messages import Chunk
+    from onlineauto.cluster.partitions.worker import End
 
+MOST_DEATHS = 8
+"""Number of deaths of workers after which a run gives up, unless chunks are learnt in between."""
 Sent = TypeVar("Sent")
 """A message that was sent."""
 
@@ -75,3 +80,48 @@ class Bases(Generic[Sent]):
         if self._full is None:
             self._full = self._send("full", base_to_tree(self._coordinator.full_base()))
         return self._full
+
+
+class OutsidePool(ABC):
+    """Workers outside this process; those of a failed round are ended, and the next round starts others.
+
+    Parameters
+    ----------
+    n : int
+        Number of workers; it may be changed between rounds by `resize`.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._n, self._deaths = n, 0
+
+    def resize(self, n: int) -> None:
+        """Have `n` workers from the next round on."""
+        self._n = n
+
+    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+        """Return the ends of chunks that were learnt from the coordinator's next base.
+
+        Raises
+        ------
+        WorkersError
+            Workers die again and again, or a worker has no memory or disk.
+        UnexpectedEventsError
+            The coordinator must read the events itself.
+        InputError
+            An event cannot be learnt.
+        """
+        try:
+            return self._learn(coordinator, chunks)
+        except UnexpectedEventsError:
+            raise  # all workers wait
+        except BaseException:
+            self._end()  # no worker may answer later
+            raise
+
+    @abstractmethod
+    def _learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+        """Learn the chunks as `learn` does, but leave the workers of a failed round as they are."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """End the workers."""
