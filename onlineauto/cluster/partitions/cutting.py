@@ -103,8 +103,8 @@ def _taken(
 
 
 def _joined(parts: Sequence[Any]) -> Any:
-    """Return a copy of the records of several parts, with one sentinel at the end."""
-    return np.concatenate([*(each[:-1] for each in parts), parts[-1][-1:]])
+    """Return a copy of the records of several parts, with one sentinel of zeros at the end."""
+    return np.concatenate([*(each[:-1] for each in parts), np.zeros(1, parts[-1].dtype)])
 
 
 def _concatenated(arrays: Sequence[Any], ends: Sequence[tuple[int, int]]) -> Any:
