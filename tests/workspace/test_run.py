@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -129,3 +131,16 @@ def test_a_predictor_is_published_between_steps() -> None:
         assert predictor.predict(question).tolist() == run.workspace.predict(question).tolist()
         seen.add(predictor.predict(question).tobytes())
     assert len(seen) > 1
+
+
+def test_a_workspace_that_nobody_holds_gives_its_arrays_back_at_once() -> None:
+    workspace = Workspace(**OPTIONS)
+    for _ in workspace.stream(TEXT):
+        pass
+    searching = weakref.ref(workspace.searching)
+    gc.disable()
+    try:
+        del workspace
+        assert searching() is None, "a cycle of references waits for the garbage collector"
+    finally:
+        gc.enable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -134,7 +135,6 @@ class Searching:
             members=bool(members),
         )
         self._feature_cost = options.feature_cost
-        self._slots = layout.slots
         self.search: Search = start(self._rules, random_seed=configuration[RunOptions].random_seed)
         self.live_configs = LiveConfigs(
             configuration,
@@ -145,7 +145,7 @@ class Searching:
             hyperparameters=hyperparameters,
             predicts_with=predictor,
             members=members,
-            interactions=self._interactions,
+            interactions=partial(_interactions, self._rules, layout.slots),  # a method would be a cycle
         )
         self.screening = Screening(layout, cells=min(learner.shape.cells, _SCREEN_CELLS))
         self.estimates = Estimates(self.live_configs, self.screening, alpha=options.automl_significance_level)
@@ -365,14 +365,6 @@ class Searching:
         self._set_prices(space_of(self._rules, search, self.estimates))
         return self.live_configs.configs.index(config, 1)
 
-    def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
-        """Return the interactions of a config; with slots, also those with the slot's index feature."""
-        result = interactions_for(self._rules, config, namespaces)
-        if not self._slots:
-            return result
-        indexed = [(*names, INDEX_NAME) for names in (*result, *((name,) for name in namespaces))]
-        return sorted({*result, *indexed}, key=lambda names: (len(names), names))
-
     def _signal(self, cursor: NDArray[np.int64], block: Block | None, event: int) -> Signal | None:
         """Return the signal at the cursor, with the data for its decision; None at the end of a block."""
         reason = cursor[Cursor.SIGNAL]
@@ -538,3 +530,14 @@ class Searching:
         terms = [own + space.terms(config.elements) for config in self.live_configs.configs]
         for live, many in enumerate(terms):
             self.live_configs.price(live, self._feature_cost * math.log2(max(many, 1.0) / max(terms[0], 1.0)))
+
+
+def _interactions(
+    rules: SearchRules, slots: bool, config: Config, namespaces: Sequence[bytes]
+) -> Sequence[Interaction]:
+    """Return the interactions of a config; with slots, also those with the slot's index feature."""
+    result = interactions_for(rules, config, namespaces)
+    if not slots:
+        return result
+    indexed = [(*names, INDEX_NAME) for names in (*result, *((name,) for name in namespaces))]
+    return sorted({*result, *indexed}, key=lambda names: (len(names), names))
