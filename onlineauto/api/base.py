@@ -370,8 +370,11 @@ class AutoModel:
         workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
         content = run.get("api") or {}
         if content.get("class") != cls.__name__:
-            known = f"{content['class']}.load" if "class" in content else "Workspace.load"
-            raise InputError(f"{name} was not saved by {cls.__name__}: {known} reads it")
+            known = str(content.get("class", "Workspace"))
+            hint = (
+                f": {known}.load reads it" if known.isidentifier() else ", and names no class that reads it"
+            )
+            raise InputError(f"{name} was not saved by {cls.__name__}{hint}")
         model = cls.__new__(cls)
         try:
             tally = LossTally(*msgspec.convert(content["tally"], tuple[int, float, float]))

@@ -12,6 +12,7 @@ import pytest
 
 from onlineauto import AutoML, InputError, OptionError, Workspace
 from onlineauto.interop import from_dicts
+from onlineauto.workspace.save_load import save_model
 from tests.api.events import ACTIONS, context, logged, reward, serve
 
 
@@ -241,3 +242,12 @@ def test_html_has_no_markup_of_names() -> None:
         bandit.learn(choice, reward=1)
     assert "<b>" not in bandit._repr_html_()
     assert "&lt;b&gt;user" in bandit._repr_html_()
+
+
+def test_a_forged_class_in_a_model_is_an_error_of_one_line() -> None:
+    file = io.BytesIO()
+    save_model(Workspace(cb_explore_adf=True).state(copy=False), file, run={"api": {"class": "A\ntoML"}})
+    with pytest.raises(
+        InputError, match=r"^the model was not saved by AutoML, and names no class that reads it$"
+    ):
+        AutoML.load(file.getvalue())

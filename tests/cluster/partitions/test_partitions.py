@@ -357,7 +357,7 @@ def test_messages_return_what_was_packed() -> None:
 @pytest.mark.parametrize("cuts", [(0, 1, 2, 50), (7, 7, 30), (0, EVENTS)])
 def test_a_cut_and_joined_block_is_the_same(cuts: tuple[int, ...]) -> None:
     block = block_of(BANDIT)
-    block.lines[len(block.lines) - 1]["label"] = np.nan  # a sentinel may hold anything but where the last line ends
+    block.lines[len(block.lines) - 1]["label"] = np.nan  # only offsets of a sentinel count
     parts = [cut_block(block, begin, end) for begin, end in itertools.pairwise(cuts)]
     joined, whole = join_blocks(parts), cut_block(block, cuts[0], cuts[-1])
     for name in ("event_start", "lines", "costs", "spans", "features", "tag"):
