@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.errors import OptionError, install_hint
@@ -41,8 +41,17 @@ def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator
     if make is None:
         yield Bar(_ignore, shown=False)
         return
-    with make(total=total, unit=unit if unit == "B" else f" {unit}", unit_scale=True) as bar:
-        yield Bar(bar.update, shown=True)
+    bar = make(total=total, unit=unit if unit == "B" else f" {unit}", unit_scale=True)
+
+    def advance(n: int) -> None:
+        with suppress(OSError):  # a terminal that was closed must not end the run
+            bar.update(n)
+
+    try:
+        yield Bar(advance, shown=True)
+    finally:
+        with suppress(OSError):
+            bar.close()
 
 
 def _maker(show: bool | None) -> Any:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _EVENTS, _BLOCKS, _OURS, _VW = "text", "blocks", "a model of onlineauto", "a model of Vowpal Wabbit"
+_TEXTS = {".txt", ".vw", ".json", ".jsonl", ".dsjson", ".csv", ".parquet"}
+"""Endings of names that no file of blocks should have."""
 _BECOMES = {_EVENTS: _BLOCKS, _BLOCKS: _EVENTS, _OURS: _VW, _VW: _OURS}
 """Maps each kind of file to the kind of its conversion."""
 
@@ -49,6 +51,11 @@ def run(configuration: Configuration) -> int:
     target = _BECOMES[kind]
     if Path(output).exists() and (target == _EVENTS or _kind(output) != target):
         raise OptionError(f"{output} exists and would be overwritten: remove it, or name another file")
+    if target == _BLOCKS and Path(output).suffix in _TEXTS:
+        raise OptionError(
+            f"{output} would be a file of blocks, which is what {inputs[0]} can be converted to: name it "
+            f"{Path(output).with_suffix('.blocks')}; blocks can then be converted to text"
+        )
     if kind in (_OURS, _VW):
         result = _convert_model(inputs, output, configuration, kind=kind)
     else:

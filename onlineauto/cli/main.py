@@ -6,6 +6,7 @@ reader of standard output has closed it, 143 terminated.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
+_READER_GONE: Final = 141
 _COMMAND_MODULES: Final = {
     "evaluate": "onlineauto.cli.evaluate",
     "warmup": "onlineauto.cli.machine.warmup",
@@ -71,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OptionError as error:
         return _fail(f"{error}", code=2)
     except BrokenPipeError:
-        return _reader_gone()
+        _discard_output()
+        return _READER_GONE
     except OnlineautoError as error:  # also an OutputError, which is an OSError and names its file
         return _fail(f"{error}", code=1)
     except OSError as error:
@@ -87,6 +90,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _description(error: OSError) -> str:
     """Return the message of an error with its file; closing a file fails again, without its name."""
+    if error.errno == errno.EBADF and error.filename is None:
+        _discard_output()
+        return "standard output is closed"
     while error.errno and error.filename is None and isinstance(error.__context__, OSError):
         error = error.__context__
     if error.filename is None or error.strerror is None:
@@ -181,7 +187,6 @@ def _fail(message: str, *, code: int) -> int:
     return code
 
 
-def _reader_gone() -> int:
-    """Redirect standard output to the null device, so that the last flush does not fail; return 141."""
+def _discard_output() -> None:
+    """Redirect standard output to the null device, so that the last flush does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 141

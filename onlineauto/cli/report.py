@@ -118,7 +118,7 @@ class RunReport:
     def _open(self, name: str) -> Sink:
         """Open the output of option `name`, and return it positioned after a resumed run's bytes."""
         path, (before, at) = getattr(self._options, name), self._written.get(name, ("", 0))
-        if before and before != path:
+        if before and before != _stored_path(path):
             raise OptionError(f"--{name} {path}: the resumed run has written to {before}: name that file")
         sink = self._sinks[name] = self._files.enter_context(open_sink(path, at=at))
         return sink
@@ -130,7 +130,7 @@ class RunReport:
             sink.flush()
             if isinstance(sink, io.BufferedIOBase) and sink.seekable():
                 os.fsync(sink.fileno())
-                written[name] = (getattr(self._options, name), sink.tell())
+                written[name] = (_stored_path(getattr(self._options, name)), sink.tell())
         metrics = {} if self._metrics is None else {"metrics": self._metrics.counts()}
         return {"outputs": written} | metrics
 
@@ -201,6 +201,11 @@ class RunReport:
         """Print a line to standard error, unless the run is quiet."""
         if not self._options.quiet:
             print(line, file=sys.stderr)
+
+
+def _stored_path(path: str) -> str:
+    """Return a path as a model file stores it: bytes that are not UTF-8 are escaped."""
+    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def _by_code(diagnostics: Diagnostics) -> dict[str, int]:

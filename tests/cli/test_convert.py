@@ -85,6 +85,16 @@ def test_no_text_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (tmp_path / "other.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["out.txt", "out.dsjson", "out.parquet"])
+def test_blocks_do_not_get_the_name_of_another_format(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "events.vw").write_text("1 |a x\n")
+    assert main(["convert", f"{tmp_path}/events.vw", f"{tmp_path}/{name}"]) == 2
+    assert "would be a file of blocks" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
 def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("convert nowhere.txt b") == 1
     assert capsys.readouterr().err == "onlineauto: error: nowhere.txt: no such file\n"

@@ -6,17 +6,18 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
+from onlineauto import Workspace
 from onlineauto.cli.main import main
 from onlineauto.errors import InputError, OptionError, ParseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from onlineauto.options import Configuration
 
@@ -147,3 +148,55 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("target", ["closed", "full", "gone"])
+def test_messages_that_cannot_be_written_do_not_cost_the_model(tmp_path: Path, target: str) -> None:
+    events, model = tmp_path / "events.txt", tmp_path / "my.oam"
+    events.write_text("".join(f"{number % 3} |a x{number % 3}\n" for number in range(100)))
+    reader, writer = os.pipe()
+    os.close(reader)
+    redirection = {"closed": "2>&-", "full": "2>/dev/full", "gone": f"2>&{writer}"}[target]
+    command = f"exec {sys.executable} -m onlineauto -d {events} -f {model} {redirection}"
+    done = subprocess.run(["bash", "-c", command], pass_fds=[writer], check=False)
+    os.close(writer)
+    assert done.returncode == 0
+    assert Workspace.load(model).predict("|a x1").shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["doctor"], 1, "onlineauto: error: standard output is closed\n"),
+        (["-d", os.devnull, "--quiet"], 0, ""),
+    ],
+)
+def test_a_closed_standard_output_is_an_error_of_what_prints(
+    words: list[str], code: int, message: str
+) -> None:
+    command = f"exec {sys.executable} -m onlineauto {' '.join(words)} >&-"
+    done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, message)
+
+
+def test_characters_that_the_output_lacks_are_escaped(tmp_path: Path) -> None:
+    events, model = tmp_path / "events.txt", tmp_path / "my.oam"
+    events.write_text("1 |имя да\n0 |имя нет\n")
+    assert main(["-d", str(events), "-f", str(model), "--quiet"]) == 0
+    command = [sys.executable, "-m", "onlineauto", "inspect", str(model), str(events)]
+    for encoding in ("latin-1", "ascii"):
+        environment = os.environ | {"PYTHONIOENCODING": encoding}
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+        assert (done.returncode, b"\\u0438" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("option", ["-p", "--journal"])
+def test_an_output_name_that_is_not_utf8_costs_nothing(tmp_path: Path, option: str) -> None:
+    events, model = tmp_path / "events.txt", tmp_path / "my.oam"
+    events.write_text("shared |u a\n0:-1:0.5 |a x\n|a y\n\n" * 3)
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/p\xff.txt")
+    words = ["-d", str(events), "--cb_explore_adf", "--automl", option, name, "-f", str(model), "--quiet"]
+    assert main(words) == 0
+    before = Path(name).read_bytes()
+    assert main([*words, "--resume"]) == 0
+    assert Path(name).read_bytes() == before != b""

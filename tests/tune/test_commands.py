@@ -71,6 +71,7 @@ def test_a_worker_does_a_study(url: str, folder: Path, capsys: pytest.CaptureFix
             "the study 'rates' has no trainable: pass one; or, if its trials learn",
         ),
         (["--study", "URL", "--trainable", "training"], "trainable = 'training': it is MODULE:NAME"),
+        (["--study", "URL", "--trainable", "./training.py:loss"], "it is MODULE:NAME"),
         (["--study", "URL", "--trainable", "no_such_module:f"], "there is no module 'no_such_module' here"),
         (["--study", "URL", "--trainable", "training_of_a_test:f"], "'training_of_a_test' has no 'f'"),
         (["--study", "sqlite:///empty.db"], "empty.db, so no study"),

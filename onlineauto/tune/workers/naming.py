@@ -28,7 +28,7 @@ def import_trainable(text: str) -> Any:
         If there is no such module or object.
     """
     module, colon, name = text.partition(":")
-    if not (module and colon and name):
+    if not (colon and name and all(map(str.isidentifier, module.split(".")))):
         raise OptionError(f"trainable = {text!r}: it is MODULE:NAME, as in train:loss for loss in train.py")
     try:
         target: Any = importlib.import_module(module)
