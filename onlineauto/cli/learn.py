@@ -99,7 +99,7 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
                 print(f"onlineauto: warning: {warning}", file=sys.stderr)
         if learning.warning:
             report.write_line(f"onlineauto: warning: {learning.warning}")
-        saving = Saving(learning, report, Showing(learning, files))
+        saving = Saving(learning, report, Showing(learning, files), is_topic=topic is not None)
         if learning.position.passes >= configuration[RunOptions].passes:
             report.write_line(
                 "onlineauto: warning: the run was complete already; to learn new events, continue from its "
@@ -120,7 +120,7 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
         saving.finish(interrupted=interrupt.requested)
     if interrupt.requested:
         return _KILLED + interrupt.signal
-    if topic is None:
+    if topic is None or not topic.waiting:
         _check_something_was_read(learning)
     return 0
 

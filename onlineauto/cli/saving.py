@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 MODEL_FILES: Final = ("final_regressor", "readable_model", "invert_hash")
 """Options that name files of the model."""
+_TOPIC_EVERY: Final = 10_000
+_PAUSE: Final = 20.0
 
 
 def open_workspace(configuration: Configuration) -> tuple[Workspace, State]:
@@ -61,6 +64,9 @@ def open_workspace(configuration: Configuration) -> tuple[Workspace, State]:
 class Saving:
     """Writes the model of ``-f``: at intervals with ``--save_every``, and at the end, also as text.
 
+    A save of a topic costs as much as decisions wait. So without ``--save_every`` a topic is saved after
+    10,000 events, and once 20 times as long has passed as the last save took.
+
     Parameters
     ----------
     run : Run
@@ -69,20 +75,31 @@ class Saving:
         The report of the run.
     showing : Showing
         Has the names of features, if requested.
+    is_topic : bool
+        Whether the run learns a topic, which is saved at intervals in any case.
     """
 
-    def __init__(self, run: Run, report: RunReport, showing: Showing) -> None:
+    def __init__(self, run: Run, report: RunReport, showing: Showing, *, is_topic: bool = False) -> None:
         self._run, self._workspace = run, (workspace := run.workspace)
         self._report, self._showing = report, showing
         self._options = workspace.configuration[ModelOptions]
         self._path = self._options.final_regressor
         self._unsaved = 0
+        self._every = self._options.save_every
+        self._pause = 0.0 if self._every is not None or not is_topic else _PAUSE
+        if self._every is None and is_topic:
+            self._every = _TOPIC_EVERY
+        self._next_save = 0.0
 
     def note(self, n: int) -> None:
         """Count `n` more learnt events, and save the model if it is due."""
         self._unsaved += n
-        if self._options.save_every is not None and self._unsaved >= self._options.save_every:
+        is_due = self._every is not None and self._unsaved >= self._every
+        if is_due and time.monotonic() >= self._next_save:
+            begin = time.monotonic()
             self.save()
+            end = time.monotonic()
+            self._next_save = end + self._pause * (end - begin)
 
     def finish(self, *, interrupted: bool = False) -> None:
         """Write the model and its texts, then print the summary, which a resumed run must not count."""

@@ -69,7 +69,6 @@ class TopicOptions:
 
 REGISTRY: Final = Registry((TopicOptions, *LEARNING.groups))
 """The flags of this verb: those of the topic, and those of learning."""
-_SAVE_EVERY: Final = 10_000
 _PATIENCE: Final = 1.0
 """Seconds of waiting for messages after which workers learn the events that are there."""
 _JOIN: Final = {
@@ -81,7 +80,7 @@ _JOIN: Final = {
 _PAGE: Final = Page(
     "Usage: onlineauto topic [options] BROKER:PORT/TOPIC",
     "Learn from a topic of Kafka, one event in each message: text, --json or --dsjson. The model of -f has "
-    "the offsets of all partitions, is saved every 10,000 events (--save_every) and is continued if it "
+    "the offsets of all partitions, is saved at intervals (--save_every) and is continued if it "
     "exists, so that each message is learnt once, also after kill -9. All options of learning: onlineauto "
     "learn --help.",
     """\
@@ -123,7 +122,7 @@ def run(argv: Sequence[str]) -> int:
     own_options = {each.name for each in options_of(TopicOptions)}
     supplied = {name: configuration.get(name) for name in configuration.supplied - own_options}
     if configuration[ModelOptions].final_regressor is not None:
-        supplied = {"resume": True, "save_every": _SAVE_EVERY} | supplied
+        supplied = {"resume": True} | supplied
     with _source(addresses[0], options) as source:
         source.patience = None if configuration[PartitionOptions].workers is None else _PATIENCE
         code = learn(LEARNING.from_keywords(**supplied), source)
@@ -153,14 +152,28 @@ def _source(address: str, options: TopicOptions) -> TopicSource:
 
 
 def _print_join(source: TopicSource) -> None:
-    """Print the counts of the join, and of dead letters that were not delivered, to standard error."""
+    """Print the counts of the join, and warn of what was lost, on standard error."""
     if (join := source.join) is not None:
         counts = join.counts
+        lost = counts.late + counts.dangling
         print(
             f"decisions: {counts.joined} with a reward, {counts.defaulted} without one, {join.waiting} wait, "
-            f"{counts.repeated} repeated; rewards: {counts.late + counts.dangling} without a decision that "
-            f"waits, {counts.duplicate} repeated",
+            f"{counts.repeated} repeated; rewards: {lost} without a decision that waits, "
+            f"{counts.duplicate} repeated, {join.early} wait for a decision",
             file=sys.stderr,
         )
+        if lost + join.early > counts.joined:
+            print(
+                "onlineauto: warning: most rewards have no decision that waits: they came after "
+                "--reward_wait, or their ids are those of no decision",
+                file=sys.stderr,
+            )
+        if source.disordered:
+            print(
+                f"onlineauto: warning: {source.disordered} messages are older, by more than --reward_wait, "
+                "than a message before them: the wait is measured by the times of messages, so send them in "
+                "order",
+                file=sys.stderr,
+            )
     if source.undelivered:
         print(f"onlineauto: warning: {source.undelivered} dead letters were not delivered", file=sys.stderr)

@@ -160,7 +160,8 @@ class Run:
         """Return the state for a resumed run besides the model: position, counters, and states of sinks."""
         self.count_passes()
         position = self.position
-        if self._stream is not None and position.events and isinstance(self._source, EventSource):
+        begun = position.events or (isinstance(self._source, EndlessSource) and self._source.waiting)
+        if self._stream is not None and begun and isinstance(self._source, EventSource):
             position = position._replace(at=self._source.position(position.events))
         state: State = {"position": position._asdict(), "progress": self.progress.counts()}
         for sink in self.sinks:

@@ -446,7 +446,8 @@ class PartitionedRun(Run):
         if self._due:
             state["rest_of_round"] = self._due
         position = self.position
-        if self._blocks is not None and position.events and isinstance(self._source, EventSource):
+        begun = position.events or (isinstance(self._source, EndlessSource) and self._source.waiting)
+        if self._blocks is not None and begun and isinstance(self._source, EventSource):
             try:
                 at = self._source.position(position.events)
             except ValueError as error:  # it knows those of the last blocks only

@@ -68,7 +68,7 @@ class PositionedBlocks:
         """
         self.events_before = 0 if position is None else position["events"]
         if self._inner is not None:
-            self._inner.seek(position if self.events_before else None)
+            self._inner.seek(None if position == {"events": 0} else position)
 
     def open(self, rules: EventRules, found: Diagnostics | None = None) -> EventReader:  # noqa: ARG002
         """Return a reader of the events from the position on; the rules are taken from the options."""

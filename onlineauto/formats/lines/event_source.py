@@ -121,5 +121,9 @@ class EventSource(Protocol):
 class EndlessSource(EventSource, Protocol):
     """A source without an end, such as a topic; a pass over it never ends."""
 
+    @property
+    def waiting(self) -> int:
+        """The number of decisions that are read and will be events later."""
+
     def saved(self) -> None:
         """Receive the notice that the last position is in a file."""

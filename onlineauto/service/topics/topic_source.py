@@ -101,6 +101,8 @@ class TopicSource:
         The address, and the topic in it.
     events_before : int
         Number of events before the position at which it begins to be read.
+    disordered : int
+        Number of messages that were older, by more than the wait for rewards, than one that was read before.
     stopped : callable
         Reading ends when it returns True; may be replaced.
 
@@ -129,6 +131,10 @@ class TopicSource:
         servers, self.topic = split_address(address)
         self.name = f"{servers}/{self.topic}"
         self._topics = [self.topic] if rewards in (None, self.topic) else [self.topic, str(rewards)]
+        if dead_letters in self._topics:
+            raise OptionError(
+                f"dead letters cannot go to {dead_letters}, which is read: they would be read again for ever"
+            )
         self._how = None
         if rewards is not None:
             try:
@@ -146,6 +152,7 @@ class TopicSource:
         self._partitions: Partitions | None = None
         self._lock = threading.Lock()  # a block is read, or a position is made
         self._saved: dict[str, list[int]] = {}
+        self.disordered, self._latest = 0, 0.0
         self.seek(None)
 
     def __repr__(self) -> str:
@@ -168,6 +175,11 @@ class TopicSource:
     def join(self) -> Join | None:
         """The join of decisions with rewards, with its counts; None without a topic of rewards."""
         return None if self._join is None else self._join.join
+
+    @property
+    def waiting(self) -> int:
+        """The number of decisions that wait for their rewards."""
+        return 0 if self._join is None else self._join.join.waiting
 
     @property
     def undelivered(self) -> int:
@@ -322,6 +334,9 @@ class TopicSource:
             if message is None:
                 break
             n_messages, n_bytes = n_messages + 1, n_bytes + len(message.value or b"")
+            if self._how is not None:
+                self.disordered += message.time < self._latest - self._how.reward_wait
+                self._latest = max(self._latest, message.time)
             try:
                 entry = self._entry(message, reader)
                 entries += [entry] if self._join is None else self._join.take(entry, message.time)

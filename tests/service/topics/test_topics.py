@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from onlineauto import Run, Workspace
+from onlineauto.cli.saving import Saving
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.service.topics import TopicSource
 from onlineauto.service.topics.brokers import Brokers, read_client_settings
 from onlineauto.service.topics.topic_source import TopicReader
+from onlineauto.workspace.model_file import read_file
 from onlineauto.workspace.options import REGISTRY
 from tests.service.topics.broker import (
     LEARNING,
@@ -405,3 +407,77 @@ def test_unknown_topics_and_silent_brokers_are_errors(
     settings.write_text("auto.offset.reset=latest")
     run("topic", broker.address("known"), "--client_settings", settings, code=2)
     assert "auto.offset.reset cannot be changed" in capsys.readouterr().err
+
+
+def test_a_topic_of_which_no_message_can_be_used_ends_like_such_a_file(
+    broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker.send("refused", [(0, time, b"1 |a x") for time in range(20)])
+    run("topic", broker.address("refused"), *LEARNING, *END, "-f", tmp_path / "model", code=1)
+    assert "no event could be read" in capsys.readouterr().err
+    run("topic", broker.address("refused"), "--quiet", "--until_end", "-f", tmp_path / "model2")
+    assert Workspace.load(tmp_path / "model2").learner.model.touched.any()
+
+
+@pytest.mark.parametrize("topic", ["looped", "looped-rewards"])
+def test_dead_letters_do_not_go_where_they_are_read(topic: str) -> None:
+    with pytest.raises(OptionError, match=f"dead letters cannot go to {topic}, which is read"):
+        TopicSource("localhost:1/looped", rewards="looped-rewards", dead_letters=topic)
+
+
+def test_decisions_that_wait_are_saved_before_the_first_is_learnt(broker: Broker, tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    events = [decision(random, number) for number in range(300)]
+    broker.send("waits", [(0, 10 * n, msgspec.json.encode(each)) for n, each in enumerate(events)])
+    words = (
+        "topic",
+        broker.address("waits"),
+        *LEARNING,
+        *END,
+        "--rewards",
+        "waits",
+        "-f",
+        tmp_path / "model",
+    )
+    run(*words)
+    stored = read_file(tmp_path / "model")["run"]["position"]
+    assert stored["events"] == 0
+    assert sum(stored["at"]["offsets"]["waits"]) == 300
+    broker.send("waits", [(0, 10_000_000, msgspec.json.encode(decision(random, 300)))])
+    run(*words)
+    position = read_file(tmp_path / "model")["run"]["position"]
+    assert position["events"] == 300
+
+
+def test_rewards_that_find_no_decision_are_counted_with_the_reason(
+    broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random = np.random.default_rng(3)
+    events = [decision(random, number) for number in range(100)]
+    late = [{"EventId": each["EventId"], "RewardValue": 1.0} for each in events]
+    messages = [(0, 10 * n, msgspec.json.encode(each)) for n, each in enumerate(events)]
+    broker.send(
+        "late", [*messages, *((0, 5000 + n, msgspec.json.encode(each)) for n, each in enumerate(late))]
+    )
+    words = (*LEARNING, "--until_end", "--rewards", "late", "--reward_wait", "1", "-f", tmp_path / "model")
+    run("topic", broker.address("late"), *words)
+    message = capsys.readouterr().err
+    found = re.search(r"rewards: (\d+) without a decision that waits, 0 repeated, (\d+) wait", message)
+    assert found is not None
+    assert sum(map(int, found.groups())) == 100
+    assert "most rewards have no decision that waits" in message
+    assert "older" not in message
+    broker.send("odd", [(0, 90_000, messages[0][2]), *messages[1:]])
+    run("topic", broker.address("odd"), *LEARNING, "--until_end", "--rewards", "odd", "--reward_wait", "1")
+    assert "99 messages are older" in capsys.readouterr().err
+
+
+def test_saves_of_a_topic_are_spread_by_what_they_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.0, 1.0, 10.0, 20.9, 21.0, 21.0, 22.0])
+    monkeypatch.setattr("onlineauto.cli.saving.time.monotonic", lambda: next(clock))
+    saving, saved = Saving.__new__(Saving), []
+    saving._every, saving._pause, saving._unsaved, saving._next_save = 10, 20.0, 0, 0.0
+    saving.save = lambda: saved.append(saving._unsaved)  # type: ignore[method-assign]
+    for _ in range(4):
+        saving.note(10)
+    assert saved == [10, 40]
