@@ -1,7 +1,9 @@
 """Estimators for scikit-learn: `AutoMLRegressor` and `AutoMLClassifier`.
 
 They need scikit-learn, ``pip install '.[sklearn]'``. Columns may be numbers or texts. `fit` learns
-the rows `passes` times, in orders drawn by the seed; `partial_fit` learns more rows, once, in their order.
+the rows up to `passes` times, in orders drawn by the seed. With several passes, a tenth of the rows is held
+out and learnt at the end; a pass that does not clearly reduce their loss is undone, and is the last one.
+`partial_fit` learns more rows, once, in their order.
 A weight scales the step of a row, which is not the same as learning the row several times.
 
 >>> from onlineauto.sklearn import AutoMLClassifier
@@ -14,6 +16,7 @@ True
 from __future__ import annotations
 
 import pickle
+from copy import deepcopy
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +50,29 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X).tolist()
         pairs, draw = list(zip(self._rows(X), labels, weights, strict=True)), Random(self.seed)
-        for _ in range(1 if passes is None else passes):
-            self.model_.fit(pairs if passes is None else draw.sample(pairs, len(pairs)), progress=False)
+        if passes is not None:
+            pairs = draw.sample(pairs, len(pairs))
+        n_learnt = len(pairs) if passes in (None, 1) else len(pairs) - len(pairs) // 10
+        learnt, held_out = pairs[:n_learnt], pairs[n_learnt:]
+        self.model_.fit(learnt, progress=False)
+        if not held_out:
+            return self
+        losses = self._losses(held_out)
+        for _ in range(1, passes or 1):
+            before = deepcopy(self.model_)
+            self.model_.fit(draw.sample(learnt, n_learnt), progress=False)
+            gains = losses - (losses := self._losses(held_out))
+            if gains.mean() <= gains.std() / np.sqrt(len(gains)):
+                self.model_ = before
+                break
+        self.model_.fit(held_out, progress=False)
         return self
+
+    def _losses(self, pairs: Sequence[tuple[dict[str, Any], Any, float]]) -> NDArray[np.float64]:
+        """Return the weighted loss of each row."""
+        rows, labels, weights = zip(*pairs, strict=True)
+        losses: NDArray[np.float64] = np.asarray(weights) * self._loss(list(rows), np.asarray(labels))
+        return losses
 
     def _events(self, X: Any) -> list[dict[str, Any]]:
         check_is_fitted(self)
@@ -122,6 +145,10 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
             self.model_ = onlineauto.AutoMLRegressor(**arguments, seed=self.seed, **(self.options or {}))
         return self._learn(X, y.tolist(), sample_weight, passes)
 
+    def _loss(self, rows: list[dict[str, Any]], labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the squared error of each row."""
+        return np.square(self.model_.predict(rows) - labels)
+
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the expected label of each row."""
         rows = self._events(X)
@@ -163,9 +190,16 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
             raise ValueError(f"y has labels that are not in the classes {self.classes_.tolist()}")
         return self._learn(X, codes.tolist(), sample_weight, passes)
 
+    def _loss(self, rows: list[dict[str, Any]], labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the log loss of each row."""
+        of_label = self._probabilities(rows)[np.arange(len(rows)), labels]
+        return -np.log(of_label.clip(min=1e-9))
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, in the order of `classes_`."""
-        rows = self._events(X)
+        return self._probabilities(self._events(X))
+
+    def _probabilities(self, rows: list[dict[str, Any]]) -> NDArray[np.float64]:
         probabilities = np.zeros((len(rows), len(self.classes_)))
         probabilities[:, self.model_.labels] = self.model_.predict_proba(rows)
         return probabilities

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 from sklearn.datasets import load_diabetes, load_wine
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -51,6 +52,20 @@ def test_frames_have_texts_and_names() -> None:
     assert model.predict(frame[:2]).round() == pytest.approx([10, 20])
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[["rooms", "town"]])
+
+
+def test_a_pass_that_overfits_is_undone() -> None:
+    draw = np.random.default_rng(0)
+    numbers, place = draw.normal(size=(3000, 4)), draw.integers(0, 60, 3000)
+    logit = numbers[:, 0] - 0.7 * numbers[:, 1] * numbers[:, 2] + draw.normal(size=60)[place] - 1
+    y = draw.random(3000) < 1 / (1 + np.exp(-logit))
+    rows = np.empty((3000, 5), object)
+    rows[:, :4], rows[:, 4] = numbers, [f"p{each}" for each in place]
+    losses = {}
+    for passes in (1, 3):
+        model = AutoMLClassifier(passes=passes).fit(rows[:2000], y[:2000])
+        losses[passes] = log_loss(y[2000:], model.predict_proba(rows[2000:])[:, 1])
+    assert losses[3] <= 1.02 * losses[1]
 
 
 def test_no_passes_are_refused() -> None:

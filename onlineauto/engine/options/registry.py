@@ -328,6 +328,12 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
         raise OptionError("--predict_with mix is for single lines; bandits have champion and ensemble")
     if automl.predict_with == "ensemble" and (what := excludes_ensemble(configuration)):
         raise OptionError(f"--predict_with ensemble and {what} exclude each other")
+    of_ensemble = automl.predict_with in (None, "ensemble") and not excludes_ensemble(configuration)
+    if of_ensemble and configuration[RunOptions].passes > 1:
+        raise OptionError(
+            "--passes: the ensemble over-fits events that it reads again; leave --passes out, or add "
+            "--predict_with champion"
+        )
     if paired and automl.automl_significance_level >= 1:
         raise OptionError(
             f"--automl_significance_level {automl.automl_significance_level} is not a probability below 1"
