@@ -43,6 +43,8 @@ __all__ = ["AutoMLClassifier", "AutoMLRegressor"]
 class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Rows of arrays and frames as events."""
 
+    model_: onlineauto.AutoMLRegressor | onlineauto.AutoMLClassifier
+
     def _learn(self, X: NDArray[Any], labels: list[Any], sample_weight: Any, passes: int | None) -> Self:
         if passes is not None and passes < 1:
             raise ValueError(f"passes is {passes}: it must be at least 1")
@@ -113,6 +115,8 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
     """`onlineauto.AutoMLRegressor` with scikit-learn's interface; `model_` is the regressor."""
 
+    model_: onlineauto.AutoMLRegressor
+
     def __init__(
         self,
         *,
@@ -147,7 +151,8 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
 
     def _loss(self, rows: list[dict[str, Any]], labels: NDArray[Any]) -> NDArray[np.float64]:
         """Return the squared error of each row."""
-        return np.square(self.model_.predict(rows) - labels)
+        errors: NDArray[np.float64] = np.square(self.model_.predict(rows) - labels)
+        return errors
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the expected label of each row."""
@@ -157,6 +162,8 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
 
 class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
     """`onlineauto.AutoMLClassifier` with scikit-learn's interface; `model_` is the classifier."""
+
+    model_: onlineauto.AutoMLClassifier
 
     def __init__(
         self, *, live_configs: int | None = 4, passes: int = 1, seed: int = 0, options: _Options = None
@@ -193,7 +200,8 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
     def _loss(self, rows: list[dict[str, Any]], labels: NDArray[Any]) -> NDArray[np.float64]:
         """Return the log loss of each row."""
         of_label = self._probabilities(rows)[np.arange(len(rows)), labels]
-        return -np.log(of_label.clip(min=1e-9))
+        losses: NDArray[np.float64] = -np.log(of_label.clip(min=1e-9))
+        return losses
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, in the order of `classes_`."""

@@ -110,6 +110,11 @@ class AutoModel:
     _measure: ClassVar[str] = "loss"
     """The quantity that reports average: ``"loss"``, or ``"reward"``, its negative."""
 
+    @property
+    def _standardises(self) -> bool:
+        """True if the workspace learns standardised labels, so that its losses are not those of labels."""
+        return False
+
     def __init__(self, options: Mapping[str, Any], *, begin_with: Sequence[str] = ()) -> None:
         config = config_of_names(begin_with)
         arguments = dict(options)

@@ -30,8 +30,9 @@ class Champion:
     events : int
         Number of events since this config became the champion.
     reward : (float, float)
-        Bounds on its average reward over these events; for regression and classification, on the negated
-        loss. With the probability of the significance level, they hold at all times at once.
+        Bounds on its average reward over these events; for classification, on the negated loss, and for
+        regression, on that of standardised labels. With the probability of the significance level, they hold
+        at all times at once.
     changes : int
         Number of champions before it.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
 import msgspec
 import numpy as np
@@ -214,6 +214,15 @@ class AutoMLClassifier(SingleLines):
             block = self._block_of(rows)
             columns = [model.predict_block(block).prediction for model in self._models()]
             return self._ensemble.run(block, searched=self._searched(columns))
+
+    _predicts: ClassVar[str] = "probability"
+
+    def _respond(self, rows: Rows) -> NDArray[np.float64]:
+        return self.predict_proba(rows)
+
+    @property
+    def _output_labels(self) -> list[dict[str, Any]]:
+        return [{"label": label} for label in self.labels]
 
     def predict_proba_each(self, rows: Any) -> NDArray[np.float64]:
         """Return the probabilities for many events: `predict_proba` under its earlier name."""

@@ -148,6 +148,13 @@ class AutoMLRegressor(SingleLines):
             predicted = self._workspace.predict_block(self._block_of(rows)).prediction.astype(float)
             return np.clip(mean + unit * predicted, low, high)
 
+    def _respond(self, rows: Rows) -> NDArray[np.float64]:
+        return self.predict(rows)[:, np.newaxis]
+
+    @property
+    def _standardises(self) -> bool:
+        return self._power > 0
+
     def predict_each(self, rows: Any) -> NDArray[np.float64]:
         """Return the labels of many events: `predict` under its earlier name."""
         many: NDArray[np.float64] = self.predict(rows)

@@ -70,7 +70,7 @@ def _rows(model: AutoModel, *, most: int) -> Iterator[tuple[str, str]]:
     if wide := model.workspace.diagnostics.counts[ProblemCode.TOO_WIDE]:
         yield "too wide", f"{wide:,} events, learnt without their widest interactions"
     options = model.workspace.searching.options
-    if champion.events:
+    if champion.events and not model._standardises:  # noqa: SLF001
         low, high = champion.reward if sign < 0 else (0.0 - champion.reward[1], 0.0 - champion.reward[0])
         sure = f"{1 - options.automl_significance_level:.0%}"
         yield (

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from onlineauto.api.base import AutoModel, hide_class_name, options_of_model
+from onlineauto.api.effects import effects_of, parts_of, spaced
 from onlineauto.api.feed import Feed, check_source, size_of
 from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import NumberEncoder
@@ -21,6 +23,7 @@ from onlineauto.api.tables import (
     frame_rows,
     is_frame,
     labelled_rows,
+    rows_of,
 )
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, add_outlier, outlier_message
 from onlineauto.engine.records.loop import Outlier
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.api.tables import Rows
     from onlineauto.features.block import Block
     from onlineauto.formats.mappings.named_event import NamedEvent
 
@@ -57,6 +61,8 @@ class SingleLines(AutoModel):
 
     A subclass defines `_learn_block`, and `_check_label` for labels.
     """
+
+    _predicts: ClassVar[str] = "prediction"
 
     def __init__(
         self,
@@ -216,6 +222,96 @@ class SingleLines(AutoModel):
             number = weights[at] if outliers[at] == Outlier.FAR_WEIGHT else number
             add_outlier(block, at, int(outliers[at]), problems, number=number)
 
+    # -- why -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _respond(self, rows: Rows) -> NDArray[np.float64]:
+        """Return the predictions of rows: float64[n_rows, n_outputs]."""
+
+    @property
+    def _output_labels(self) -> list[dict[str, Any]]:
+        """The name of each output of `_respond`, as members of an explanation; none for a number."""
+        return [{}]
+
+    def explain(self, features: Features, background: Rows | None = None) -> dict[str, Any]:
+        """Return how much each feature moves the prediction of an event, in the unit of the prediction.
+
+        Parameters
+        ----------
+        features : mapping
+            The features of the event, as for `predict`.
+        background : sequence of mappings or frame, optional
+            Usual rows, such as some hundred that were learnt: features are compared with theirs. By default,
+            features are compared with missing ones.
+
+        Returns
+        -------
+        dict
+            ``predictions`` has a mapping, or one for each label with its ``label``: the ``prediction`` or
+            ``probability``, the ``base``, which is the mean for the background, and ``features``, what each
+            feature adds, the largest first. The base and all parts add up to the prediction.
+            `onlineauto.pictures.parts` draws it.
+
+        Raises
+        ------
+        InputError
+            The features are not valid for `learn`, or the background has no rows.
+
+        Source
+        ------
+        Shapley values (Štrumbelj and Kononenko, 2014) by one permutation and its reverse.
+
+        Examples
+        --------
+        >>> from onlineauto import AutoMLRegressor
+        >>> rows = [{"rooms": 1 + k % 4, "town": ("Ulm", "Bonn")[k % 3 == 0]} for k in range(1200)]
+        >>> model = AutoMLRegressor().fit(rows, [300.0 * row["rooms"] for row in rows])
+        >>> [found] = model.explain({"rooms": 4, "town": "Ulm"}, rows)["predictions"]
+        >>> round(found["prediction"]), round(found["base"]), round(found["features"]["rooms"])
+        (1200, 714, 486)
+        """
+        rows: list[Any] = [{}] if background is None else spaced(list(rows_of(background)))
+        found = parts_of(self._respond, features, rows)
+        predictions = []
+        for at, label in enumerate(self._output_labels):
+            parts = {name: float(part[at]) for name, part in found.parts.items()}
+            ordered = dict(sorted(parts.items(), key=lambda each: -abs(each[1])))
+            base, value = float(found.base[at]), float(found.prediction[at])
+            predictions.append({**label, self._predicts: value, "base": base, "features": ordered})
+        return {"predicts": self._predicts, "predictions": predictions}
+
+    def effects(self, rows: Rows) -> dict[str, Any]:
+        """Return how the prediction depends on each feature: the mean over rows in which it has a value.
+
+        Parameters
+        ----------
+        rows : sequence of mappings or frame
+            Usual rows, such as some hundred that were learnt; up to 100 of them are used.
+
+        Returns
+        -------
+        dict
+            ``features`` has for each feature, the one with the largest effect first, up to nine ``values``
+            and the ``predictions`` at each: float64[n_values], or float64[n_values, n_labels] in the order
+            of ``labels``. `onlineauto.pictures.effects` draws it.
+
+        Raises
+        ------
+        InputError
+            There are no rows, or a feature is not valid for `learn`.
+
+        Source
+        ------
+        Partial dependence (Friedman, 2001).
+        """
+        found = effects_of(self._respond, list(rows_of(rows)))
+        labels = [each["label"] for each in self._output_labels if each]
+        features = {
+            name: {"values": values, "predictions": means if labels else means[:, 0]}
+            for name, (values, means) in found.items()
+        }
+        return {"predicts": self._predicts, "features": features} | ({"labels": labels} if labels else {})
+
     # -- many events -----------------------------------------------------------------------------------
 
     def fit(
@@ -323,6 +419,12 @@ class SingleLines(AutoModel):
             f"{type(self).__name__} has its own scale of numbers and labels, so it cannot begin with another "
             f"model; {type(self).__name__}.load continues with a saved one"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the file of the model for `pickle`: it is smaller than the arrays."""
+        file = io.BytesIO()
+        self.save(file)
+        return type(self).load, (file.getvalue(),)
 
     def _extra_state(self) -> dict[str, Any]:
         raw = self._numbers.raw_state()

@@ -5,6 +5,7 @@ Drawing needs matplotlib, the extra ``plot``, which is imported with the first p
 """
 
 from onlineauto.pictures.crossings import crossings
+from onlineauto.pictures.effects import effects
 from onlineauto.pictures.fronts import front_picture
 from onlineauto.pictures.parts import parts
 from onlineauto.pictures.picture import Picture, check_picture
@@ -17,6 +18,7 @@ __all__ = [
     "Picture",
     "check_picture",
     "crossings",
+    "effects",
     "front_picture",
     "parts",
     "race",

@@ -1,0 +1,116 @@
+"""Explanations of regressions and classes add up to the prediction, in the unit of the labels."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineauto import AutoMLClassifier, AutoMLRegressor, InputError
+from onlineauto.api.effects import parts_of
+from onlineauto.pictures import effects, parts
+
+DRAW = Random(0)
+ROWS: list[dict[str, Any]] = [
+    {"rooms": DRAW.randint(1, 5), "town": DRAW.choice(["Ulm", "Bonn"]), "noise": DRAW.random()}
+    for _ in range(1500)
+]
+RENTS = [300.0 * row["rooms"] * (1 + (row["town"] == "Bonn")) for row in ROWS]
+SIZES = ["large" if row["rooms"] > 3 else "small" for row in ROWS]
+ROW = st.dictionaries(st.sampled_from("abcd"), st.floats(-3, 3), max_size=4)
+
+
+@pytest.fixture(scope="module")
+def regressor() -> AutoMLRegressor:
+    return AutoMLRegressor().fit(ROWS, RENTS)
+
+
+@pytest.fixture(scope="module")
+def classifier() -> AutoMLClassifier:
+    return AutoMLClassifier().fit(ROWS, SIZES)
+
+
+@given(ROW, st.lists(ROW, min_size=1, max_size=3))
+def test_parts_add_up_and_a_feature_without_effect_has_none(
+    event: dict[str, float], background: list[dict[str, float]]
+) -> None:
+    def predict(rows: Any) -> Any:
+        return np.array(
+            [[row.get("a", 1) * row.get("b", 2) + row.get("c", 0), row.get("a", 0)] for row in rows]
+        )
+
+    found = parts_of(predict, event, background)
+    np.testing.assert_allclose(found.prediction, predict([event])[0])
+    np.testing.assert_allclose(found.base, predict(background).mean(axis=0))
+    np.testing.assert_allclose(found.base + sum(found.parts.values()), found.prediction, atol=1e-9)
+    assert not np.any(found.parts.get("d", 0))
+
+
+def test_a_regression_is_explained_in_the_unit_of_its_labels(regressor: AutoMLRegressor) -> None:
+    event = {"rooms": 4, "town": "Bonn", "noise": 0.5}
+    [found] = regressor.explain(event, ROWS)["predictions"]
+    assert found["prediction"] == pytest.approx(regressor.predict(event)) == pytest.approx(2400, rel=0.1)
+    assert found["base"] == pytest.approx(np.mean(RENTS), rel=0.15)
+    assert found["base"] + sum(found["features"].values()) == pytest.approx(found["prediction"])
+    assert list(found["features"])[2] == "noise"
+    [alone] = regressor.explain(event)["predictions"]
+    assert alone["base"] == pytest.approx(regressor.predict({}))
+
+
+def test_classes_are_explained_one_by_one(classifier: AutoMLClassifier) -> None:
+    found = classifier.explain({"rooms": 5, "town": "Ulm", "noise": 0.5}, ROWS)
+    assert [each["label"] for each in found["predictions"]] == classifier.labels
+    large = next(each for each in found["predictions"] if each["label"] == "large")
+    assert large["probability"] > 0.9
+    assert next(iter(large["features"])) == "rooms"
+    assert large["base"] + sum(large["features"].values()) == pytest.approx(large["probability"])
+
+
+def test_effects_have_the_largest_first(regressor: AutoMLRegressor, classifier: AutoMLClassifier) -> None:
+    found = regressor.effects(ROWS)
+    assert list(found["features"])[2] == "noise"
+    rooms = found["features"]["rooms"]
+    assert rooms["values"] == [1, 2, 3, 4, 5]
+    np.testing.assert_allclose(np.diff(rooms["predictions"]), 450, rtol=0.25)
+    assert set(found["features"]["town"]["values"]) == {"Ulm", "Bonn"}
+    of_labels = classifier.effects(ROWS)
+    assert of_labels["features"]["rooms"]["predictions"].shape == (5, 2)
+    for model in (regressor, classifier):
+        with pytest.raises(InputError, match="there are no rows"):
+            model.effects([])
+
+
+def test_pictures_show_parts_and_effects(regressor: AutoMLRegressor, classifier: AutoMLClassifier) -> None:
+    for model, panels in ((regressor, 1), (classifier, 2)):
+        drawn = effects(model.effects(ROWS)).figure
+        assert {axes.get_title(loc="left") for axes in drawn.axes} == {"rooms", "town", "noise"}
+        assert len(parts(model.explain(ROWS[0], ROWS)).figure.axes) == panels
+
+
+def test_the_report_has_the_unit_of_the_labels_alone(regressor: AutoMLRegressor) -> None:
+    assert f"average loss      {regressor.average_loss:.4g}" in regressor.report()
+    assert "champion's loss" not in regressor.report()
+
+
+def test_a_pickle_is_the_file_of_the_model(regressor: AutoMLRegressor, classifier: AutoMLClassifier) -> None:
+    for model in (regressor, classifier):
+        file = io.BytesIO()
+        model.save(file)
+        packed = pickle.dumps(model)
+        assert len(packed) < len(file.getvalue()) + 1000
+        for other in (
+            pickle.loads(packed),  # noqa: S301
+            copy.deepcopy(model),
+            copy.copy(model),
+        ):
+            np.testing.assert_array_equal(
+                other.effects(ROWS[:5])["features"]["rooms"]["predictions"],
+                model.effects(ROWS[:5])["features"]["rooms"]["predictions"],
+            )
