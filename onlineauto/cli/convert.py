@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.engine.options.registry import OutputOptions
 from onlineauto.errors import OptionError
+from onlineauto.explorers.choice import choose_explorer
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.interop.vw.champion import write_vw_model
@@ -86,6 +87,12 @@ def _convert_model(inputs: list[str], output: str, configuration: Configuration,
     else:
         workspace, _ = load_model(Workspace, inputs[0], configuration)
         write_vw_model(workspace, output)
+        explorer = choose_explorer(workspace.configuration).name if "explore" in workspace.kind else ""
+        if explorer == "scaled_squarecb" and not configuration[OutputOptions].quiet:
+            _print(
+                "onlineauto: warning: Vowpal Wabbit has no --scaled_squarecb, the explorer of this model: it "
+                "will explore with ε-greedy"
+            )
     return f"{int(workspace.learner.model.touched.sum())} learnt cells, as {_BECOMES[kind]}"
 
 

@@ -121,6 +121,14 @@ def test_models_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run("convert again.oam model.vw --quiet") == 0  # a model may be written over one
 
 
+def test_an_explorer_that_vw_lacks_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-d events.txt --cb_explore_adf --automl 2 -f search.oam --quiet") == 0
+    assert run("convert search.oam search.vw --quiet") == 0
+    assert capsys.readouterr().err == ""
+    assert run("convert search.oam search.vw") == 0
+    assert "Vowpal Wabbit has no --scaled_squarecb" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
