@@ -63,43 +63,41 @@ class Part(NamedTuple):
 ANY: Final = Part(1 << 63, False)
 
 
-class PlannedRounds:
-    """The planned parts of a log.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is created with the first part.
-    log : SegmentLog
-        The log.
-    learners : Learners
-        The workers.
-
-    Raises
-    ------
-    InputError
-        The file is damaged.
-    """
-
-    def __init__(self, path: Path, log: SegmentLog, learners: Learners) -> None:
-        self.learners, self._path, self._log = learners, path, log
-        self._begins: list[int] = []
-        self._ends: list[int] = []
-        content = path.read_bytes() if path.exists() else b""
-        self._size = content.rfind(b"\n") + 1  # a part that was not written completely was not learnt
+def planned_parts(path: Path, log_end: int) -> tuple[list[tuple[int, int]], int]:
+    """Return the parts in a file, and its size; cut off those that end behind the log, as in a copy."""
+    content = path.read_bytes() if path.exists() else b""
+    parts: list[tuple[int, int]] = []
+    size = 0
+    for line in content[: content.rfind(b"\n") + 1].splitlines(keepends=True):
         try:
-            for line in content[: self._size].splitlines():
-                begin, end = map(int, line.split())
-                if not (self._ends[-1] if self._ends else 0) <= begin < end:
-                    raise ValueError
-                self._begins.append(begin)
-                self._ends.append(end)
+            begin, end = map(int, line.split())
+            if not (parts[-1][1] if parts else 0) <= begin < end:
+                raise ValueError
         except ValueError:
             raise InputError(
-                f"{path}:{len(self._ends) + 1}: a line has the begin and the end of a part of the log. "
+                f"{path}:{len(parts) + 1}: a line has the begin and the end of a part of the log. "
                 "Restore the file from a backup; or remove it, and what the snapshot does not have is learnt "
                 "in other parts"
             ) from None
+        if end > log_end:
+            break
+        parts.append((begin, end))
+        size += len(line)
+    if size < len(content):  # also a part that was not written completely, and so was not learnt
+        with path.open("r+b") as file:
+            file.truncate(size)
+            os.fsync(file.fileno())
+    return parts, size
+
+
+class PlannedRounds:
+    """The planned parts of a log, in a file that is created with the first part."""
+
+    def __init__(self, path: Path, log: SegmentLog, learners: Learners) -> None:
+        self.learners, self._path, self._log = learners, path, log
+        parts, self._size = planned_parts(path, log.end)
+        self._begins = [begin for begin, _ in parts]
+        self._ends = [end for _, end in parts]
 
     def part_at(self, position: int, learnt: int) -> Part:
         """Return the part that begins or continues at a position; plan one if the learner is far behind.
