@@ -52,7 +52,8 @@ class LoopOptions:
     fill_gaps: bool = option(
         False,
         "Write blanks in place of segments of the log that are missing or too short, and print the lost "
-        "positions. Stop the service first; it skips the blanks at its next start.",
+        "positions. Stop the service first; it skips the blanks at its next start. A folder that is not "
+        "whole is used as it is from then on.",
         vw=False,
     )
     backup: str | None = option(
@@ -134,6 +135,9 @@ def run(argv: Sequence[str]) -> int:
     if options.fill_gaps:
         return _fill_gaps(folder)
     from onlineauto.service.log.segment_log import SegmentLog
+    from onlineauto.service.loop.folder_identity import check_whole
+
+    check_whole(folder)
 
     log = SegmentLog(folder / "log", read_only=True, keep_damaged=True)
     if options.backup is not None:
@@ -195,10 +199,12 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
     from onlineauto.service.join.replay import skipped_at
     from onlineauto.service.log.erase import erase
     from onlineauto.service.log.segment_log import SegmentLog
+    from onlineauto.service.loop.folder_identity import check_whole
 
     for folder in folders:
         if not (folder / "log").is_dir():
             raise InputError(f"{folder} is not the folder of a service: it has no log")
+        check_whole(folder)
     erased: Counter[str] = Counter()
     with ExitStack() as stack:
         for folder in folders:
@@ -226,10 +232,15 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
 def _fill_gaps(folder: Path) -> int:
     """Write blanks in place of missing parts of the log in a folder, and return 0."""
     from onlineauto.service.log.gaps import fill_gaps
+    from onlineauto.service.loop.folder_identity import FolderIdentity
 
     with ExitStack() as stack:
         _lock(folder, stack)
         gaps = fill_gaps(folder / "log")
+        identity = FolderIdentity.read(folder)
+        if identity is not None and not identity.whole:
+            msgspec.structs.replace(identity, whole=True).write(folder)
+            print(f"{folder} was not whole: what it has is used from now on")
     for begin, end in gaps:
         print(f"the positions {begin} to {end} of the log are lost: {end - begin} bytes")
     if not gaps:
@@ -238,13 +249,7 @@ def _fill_gaps(folder: Path) -> int:
 
 
 def _back_up(folder: Path, log: SegmentLog, target: Path) -> None:
-    """Copy the folder of a service, which may run.
-
-    Raises
-    ------
-    InputError
-        The target has another log, or a file cannot be copied.
-    """
+    """Copy the folder of a service, which may run."""
     from onlineauto.service.loop.folder_copy import FolderCopy
 
     try:
@@ -261,12 +266,10 @@ def _restore(source: Path, folder: Path) -> int:
     """Copy a backup to an empty folder, print what it has and what is lost, and return 0."""
     from onlineauto.service.loop.folder_copy import restore_folder
 
-    with ExitStack() as stack:
-        _lock(folder, stack)
-        try:
-            restored = restore_folder(source, folder)
-        except OSError as error:
-            raise InputError(f"cannot restore {folder} from {source}: {error}") from None
+    try:
+        restored = restore_folder(source, folder)
+    except OSError as error:
+        raise InputError(f"cannot restore {folder} from {source}: {error}; run it again") from None
     print(f"the log has the positions {restored.begin} to {restored.end}; its last record: {restored.latest}")
     if restored.torn:
         print(f"the last {restored.torn} bytes were an incomplete record, and are cut off")
@@ -277,13 +280,7 @@ def _restore(source: Path, folder: Path) -> int:
 
 
 def _lock(folder: Path, stack: ExitStack) -> None:
-    """Lock the folder of a service until a stack is closed.
-
-    Raises
-    ------
-    InputError
-        A service uses the folder.
-    """
+    """Lock the folder of a service until a stack is closed."""
     from onlineauto.service.loop.folder_lock import FolderLock
 
     try:

@@ -144,7 +144,7 @@ def test_a_backup_while_the_service_runs(
     again.close()
     for folder in (loop.folder, tmp_path / "again"):  # a log is not overwritten
         assert main(["loop", str(folder), "--restore", str(tmp_path / "backup")]) == 1
-    assert "has a log, which is not overwritten" in capsys.readouterr().err
+    assert "which is not overwritten: restore into an empty folder" in capsys.readouterr().err
 
 
 def test_a_torn_segment_of_the_copy_is_cut_and_continued(loop: Loop, target: Path, tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_copy_of_another_log_is_not_overwritten(loop: Loop, target: Path, tmp_
         pass
     fill(empty, 80)
     with (
-        pytest.raises(OtherLogError, match="copy of another log"),
+        pytest.raises(OtherLogError, match="copy of another service"),
         FolderCopy(empty.folder, empty.log, target),
     ):
         pass

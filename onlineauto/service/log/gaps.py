@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.errors import InputError
+from onlineauto.service.log.segment_log import SEGMENTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ def fill_gaps(folder: Path) -> list[tuple[int, int]]:
     OSError
         A file cannot be written.
     """
-    paths = sorted(folder.glob("[0-9]" * 20 + ".dsjson"))
+    paths = sorted(folder.glob(SEGMENTS))
     gaps = []
     for path, following in itertools.pairwise(paths):
         begin, end = int(path.stem) + path.stat().st_size, int(following.stem)

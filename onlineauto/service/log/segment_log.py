@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _NAME: Final = re.compile(r"(\d{20})\.dsjson")
+SEGMENTS: Final = "[0-9]" * 20 + ".dsjson"
+"""The pattern of the names of segments, for `Path.glob`."""
 _CHUNK: Final = 1 << 20
 _MOST_OPENED: Final = 16
 _NEAR: Final = 1 << 16

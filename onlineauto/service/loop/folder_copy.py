@@ -1,23 +1,35 @@
 """``FolderCopy``: keeps a copy of a service's folder on another disk; ``restore_folder`` begins from one.
 
 The copy of the log has the same bytes at the same positions, so a copied folder is a service's folder itself.
-A snapshot is put into place once the copy of the log has all records that the snapshot has learnt.
+A snapshot is put into place once the copy of the log has all records that the snapshot has learnt. A copy has
+the identity of its service, and no other folder is changed.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.service.learning.rounds import planned_parts
 from onlineauto.service.log.gaps import fill_gaps
 from onlineauto.service.log.log_copier import LogCopier
 from onlineauto.service.log.record import is_whole, read_record
-from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.log.segment_log import SEGMENTS, SegmentLog
+from onlineauto.service.loop.folder_identity import (
+    NAMED_FILES,
+    SERVICE_FILES,
+    FolderIdentity,
+    check_whole,
+    service_file_in,
+)
 from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.workspace.model_file import replace_file
 
@@ -30,28 +42,18 @@ _COMPARED: Final = 1 << 16
 _SHARE: Final = 10.0
 """The next copy of a snapshot waits for this multiple of the duration of the last one."""
 _SNAPSHOT: Final = "snapshot.oam"
+_MODELS: Final = ("[0-9]" * 12 + "*.oam", "put-*.oam")
+"""The names of models of a history; other models in the folder of a copy are not removed."""
 
 
 class OtherLogError(InputError):
-    """A folder has the copy of another log or more of this log, or is that of the service itself."""
+    """A folder has files of another service, other records or more of the log, or is within the service's."""
 
 
 class FolderCopy(LogCopier):
-    """Copies the log, the models, the journals, the tokens and the snapshot of a service to a folder.
+    """Copies the folder of a service to an existing folder: if its disk is away, no other one is begun.
 
-    Parameters
-    ----------
-    folder : path
-        The folder of the service.
-    log : SegmentLog
-        Its log.
-    target : path
-        The folder of the copy, which must exist: if its disk is away, the copy must not begin elsewhere.
-
-    Raises
-    ------
-    OtherLogError
-        By `__enter__`: the folder has a copy that must not be overwritten. Other problems are failures.
+    `__enter__` raises `OtherLogError` if the folder must not be overwritten. Other problems are failures.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class FolderCopy(LogCopier):
         self._from, self._to = Path(folder), Path(target)
         self._copy: SegmentLog | None = None
         self._lock: FolderLock | None = None
+        self._identity = FolderIdentity(())
         self._versions: dict[str, tuple[int, int, int]] = {}
         self._snapshot_at = 0.0
 
@@ -85,23 +88,22 @@ class FolderCopy(LogCopier):
         """Copy what is new; return 0, since a step copies all of it."""
         try:
             copy = self._open()
-            models = [path.relative_to(self._from) for path in (self._from / "models").glob("*.oam")]
-            end = self.log.durable
-            for name in (Path("tokens"), Path("rounds"), *models):  # before the records that name the models
-                self._copy_file(name)
-            self._copy_log(copy, end)
+            self._copy_log(copy)
             self._copy_snapshot(copy)
-            for path in (self._to / "models").glob("*.oam"):
-                if path.relative_to(self._to) not in models:
+            for path in (path for names in _MODELS for path in (self._to / "models").glob(names)):
+                if not (self._from / "models" / path.name).exists():
                     path.unlink()
+            self._identify(whole=True)
         except BaseException:
             self.close()  # the next step opens the copy again, and cuts off what is incomplete
             raise
         return 0
 
-    def _copy_log(self, copy: SegmentLog, end: int) -> None:
-        """Append the records up to a position to the copy."""
-        most = min(_CHUNK, self.log.segment_bytes)
+    def _copy_log(self, copy: SegmentLog) -> None:
+        """Append the records that are durable now to the copy, after the models that they name."""
+        end, most = self.log.durable, min(_CHUNK, self.log.segment_bytes)
+        for path in (path for pattern in NAMED_FILES for path in self._from.glob(pattern)):
+            self._copy_file(path.relative_to(self._from))
         while self.position < end:
             lines, size = [], 0
             for _, line in self.log.lines(self.position, end):
@@ -116,15 +118,18 @@ class FolderCopy(LogCopier):
     def _copy_snapshot(self, copy: SegmentLog) -> None:
         """Replace the snapshot, and remove the records before it that the log no longer has."""
         path, begin, now = self._from / _SNAPSHOT, self.log.begin, time.monotonic()
-        if now < self._snapshot_at or not path.exists() or _version(path) == self._versions.get(_SNAPSHOT):
+        if (self._identity.whole and now < self._snapshot_at) or not path.exists():
+            return
+        if _version(path) == self._versions.get(_SNAPSHOT):
             return
         version, new = _version(path), self._to / f"{_SNAPSHOT}.new"
         _copy(path, new)
         for journal in (self._from / "journals").glob("*.jsonl"):
             self._copy_file(journal.relative_to(self._from))
         self.log.refresh()
-        self._copy_log(copy, self.log.durable)
+        self._copy_log(copy)
         new.replace(self._to / _SNAPSHOT)
+        _sync(self._to)
         self._versions[_SNAPSHOT] = version
         copy.remove_first(copy.old_segments(begin))
         self._snapshot_at = now + _SHARE * (time.monotonic() - now)
@@ -138,50 +143,84 @@ class FolderCopy(LogCopier):
             self._versions[str(name)] = version
 
     def _open(self) -> SegmentLog:
-        """Return the copy of the log, opened again if it was moved or has failed.
-
-        Raises
-        ------
-        OtherLogError
-            It is not the beginning of the log, or it is within the folder of the service.
-        """
-        if self._copy is not None and self.position >= self.log.begin:
+        """Return the copy of the log, opened again if it was moved or has failed; reject any other folder."""
+        in_place = self._lock is not None and self._lock.is_in_place()
+        if self._copy is not None and in_place and self.position >= self.log.begin:
             segment, _ = self._copy.place_of(self._copy.end)
             if (self._to / "log" / segment).exists():
                 return self._copy
         self.close()
         if not self._to.is_dir():
             raise InputError(f"the folder {self._to} does not exist: make it on the second disk")
-        own, target = (Path(os.path.realpath(each)) for each in (self._from, self._to))
-        if target.is_relative_to(own):
+        if Path(os.path.realpath(self._to)).is_relative_to(os.path.realpath(self._from)):
             raise OtherLogError(
                 f"{self._to} is within the folder {self._from} of the service, and would be lost with it: "
                 "name a folder on another disk"
             )
+        own = FolderIdentity.read(self._from)
+        self._check_target(own)  # before the file of the lock is made in the folder
         self._lock = FolderLock(self._to)
+        before = self._check_target(own)
+        if own is None:
+            raise InputError(f"{self._from} has no identity.json: start its service once, and copy it then")
+        self._identity = before or FolderIdentity(own.ids, "copy", whole=False)
+        if before is None:
+            self._identity.write(self._to)
         segments = self._to / "log"
         segments.mkdir(mode=0o700, exist_ok=True)
-        if not any(segments.glob("*.dsjson")):
+        if not any(segments.glob(SEGMENTS)):
+            self._identify(whole=False)
             (segments / f"{self.log.begin:020d}.dsjson").touch(mode=0o600)
         copy = self._copy = SegmentLog(segments, segment_bytes=self.log.segment_bytes, keep_damaged=True)
-        if copy.end < self.log.begin:  # the log has lost the records that follow
-            copy.close()
-            for path in segments.glob("*.dsjson"):
-                path.unlink()
-            return self._open()
         if copy.end > self.log.durable:
             raise OtherLogError(
                 f"{self._to} has the log up to position {copy.end}, and {self._from} only up to "
                 f"{self.log.durable}: restore the folder from it, or name an empty folder"
             )
         begin = max(copy.begin, self.log.begin, copy.end - _COMPARED)
-        if _between(copy, begin, copy.end) != _between(self.log, begin, copy.end):
+        if (
+            _between(copy, begin, copy.end) != _between(self.log, begin, copy.end)
+            if begin < copy.end
+            else self._identity.ids != own.ids  # without a record in common
+        ):
             raise OtherLogError(
                 f"{self._to} has the copy of another log than that of {self._from}, or features were erased "
                 "in one of them only: name an empty folder"
             )
+        self._identify(ids=own.ids)
+        if not copy.begin <= self.log.begin <= copy.end:  # one of them has lost what the other needs
+            self._identify(whole=False)
+            copy.close()
+            for path in sorted(segments.glob(SEGMENTS)):  # what is left at any instant is a log
+                path.unlink()
+            return self._open()
         self.position = copy.end
         return copy
+
+    def _check_target(self, own: FolderIdentity | None) -> FolderIdentity | None:
+        """Return the identity of the target; reject all but an unused folder and a copy of this service."""
+        try:
+            identity, name = FolderIdentity.read(self._to), service_file_in(self._to)
+        except InputError as error:
+            raise OtherLogError(str(error)) from None
+        if identity is None and name:
+            why = f"has {name} and no identity.json that says whose copy it is"
+        elif identity is not None and identity.kind != "copy":
+            why = "is the folder of a service, and not a copy"
+        elif identity is not None and (own is None or identity.ids[0] not in own.ids):
+            why = f"has the copy of another service than that of {self._from}"
+        else:
+            return identity
+        raise OtherLogError(
+            f"{self._to} {why}, and stays as it is: restore the folder from it, or name an empty folder"
+        )
+
+    def _identify(self, **changes: Any) -> None:
+        """Change the identity of the copy."""
+        identity = msgspec.structs.replace(self._identity, **changes)
+        if identity != self._identity:
+            identity.write(self._to)
+            self._identity = identity
 
     def close(self) -> None:
         """Close and unlock the copy; the next step opens it again."""
@@ -196,45 +235,63 @@ class FolderCopy(LogCopier):
 
 
 class Restored(NamedTuple):
-    """The log of a restored folder, and what is lost in it.
-
-    Attributes
-    ----------
-    begin, end : int
-        Its first position, and the position behind its last record.
-    latest : str
-        The time of its last record, or "" if it has none.
-    torn : int
-        The number of bytes of an incomplete record that were cut off its end.
-    gaps, damaged : list of tuple of int
-        The first position, and the position behind the last one, of each missing and of each damaged part.
-    """
+    """The log of a restored folder, and what is lost in it."""
 
     begin: int
     end: int
-    latest: str
-    torn: int
-    gaps: list[tuple[int, int]]
+    latest: str  # the time of the last record, or ""
+    torn: int  # number of bytes of an incomplete record that were cut off the end
+    gaps: list[tuple[int, int]]  # the begin and the end of each missing part
     damaged: list[tuple[int, int]]
 
 
 def restore_folder(source: Path, folder: Path) -> Restored:
     """Copy a copied folder to where a service continues from it, and check each record of its log.
 
-    Raises
-    ------
-    InputError
-        The source has no log, or the folder has one.
-    OSError
-        A file cannot be read or written.
+    The folder is whole once the disk has all of it; a repeated call begins again. An `InputError` is raised
+    if the source is not whole, or if the folder has files of a service.
     """
-    if not any((source / "log").glob("*.dsjson")):
+    copied = check_whole(source)
+    segments = sorted((source / "log").glob(SEGMENTS))
+    if not segments:
         raise InputError(f"{source} is not the copy of a service's folder: it has no log")
-    if any((folder / "log").glob("*.dsjson")):
-        raise InputError(f"{folder} has a log, which is not overwritten: restore into an empty folder")
-    shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lock", "*.new"))
+    _check_unused(folder)  # before the file of the lock is made in the folder
+    lock = FolderLock(folder)
+    try:
+        _check_unused(folder)
+        identity = FolderIdentity((secrets.token_hex(8), *(copied.ids if copied else ())))
+        msgspec.structs.replace(identity, whole=False).write(folder)
+        for pattern in SERVICE_FILES:
+            for path in folder.glob(pattern):  # of an interrupted restore
+                path.unlink()
+            for path in sorted(source.glob(pattern)):
+                target = folder / path.relative_to(source)
+                target.parent.mkdir(exist_ok=True)
+                shutil.copy2(path, target)
+                _sync(target)
+                _sync(target.parent)
+        if not (folder / "log" / segments[0].name).exists():  # a service has removed it behind the snapshot
+            raise InputError(f"{source} was changed while it was copied: run the restore again")
+        restored = _check_log(folder)
+        _sync(folder.resolve().parent)
+        identity.write(folder)
+    finally:
+        lock.release()
+    return restored
+
+
+def _check_unused(folder: Path) -> None:
+    """Reject a folder with files of a service, unless an unfinished restore has left them."""
+    identity, name = FolderIdentity.read(folder), service_file_in(folder)
+    if name and (identity is None or identity.whole or identity.kind == "copy"):
+        raise InputError(f"{folder} has {name}, which is not overwritten: restore into an empty folder")
+
+
+def _check_log(folder: Path) -> Restored:
+    """Read each record of a copied log, and make the log one that a service can open."""
     gaps = fill_gaps(folder / "log")
     log = SegmentLog(folder / "log", keep_damaged=True)
+    planned_parts(folder / "rounds", log.end)
     damaged: list[tuple[int, int]] = []
     latest = b""
     for position, line in log.lines(log.begin):
@@ -246,6 +303,15 @@ def restore_folder(source: Path, folder: Path) -> Restored:
     log.close()
     time_of_last = read_record(latest).time.isoformat(timespec="milliseconds") if latest else ""
     return Restored(log.begin, log.end, time_of_last, log.torn, gaps, damaged)
+
+
+def _sync(path: Path) -> None:
+    """Wait until the disk has a file or a folder."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _version(path: Path) -> tuple[int, int, int]:

@@ -21,7 +21,8 @@ class FolderLock:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
-            self._file = os.open(Path(folder) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self._path = Path(folder) / "lock"
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise InputError(f"cannot use the folder {folder}: {error.strerror}") from None
         try:
@@ -29,6 +30,13 @@ class FolderLock:
         except BlockingIOError:
             os.close(self._file)
             raise InputError(f"another service runs in {folder}; each needs its own folder") from None
+
+    def is_in_place(self) -> bool:
+        """Return whether the locked folder is still at its path; another disk may be there."""
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(self._file))
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Release the lock."""

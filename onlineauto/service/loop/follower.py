@@ -21,6 +21,7 @@ from onlineauto.service.learning.learner import Published
 from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp
 from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.loop.folder_identity import claim_folder
 from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.service.loop.front import Front, ignore_completion
 from onlineauto.service.loop.log_parts import LogParts
@@ -93,6 +94,7 @@ class Follower(Front):
         self.failed: Exception | None = None
         self._held = FolderLock(folder)
         try:
+            claim_folder(Path(folder))
             log = SegmentLog(Path(folder) / "log", keep_damaged=True)
             self._parts, self.shipped = LogParts(Path(folder) / "source", log), log.begin
             join, settings = Join(JoinSettings()), None

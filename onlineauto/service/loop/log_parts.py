@@ -28,20 +28,7 @@ class LogPart(NamedTuple):
 
 
 class LogParts:
-    """The parts of a log, stored in a file with one line for each: its name, and its beginning unless 0.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is created if it does not exist.
-    log : SegmentLog
-        The log, which was just opened.
-
-    Raises
-    ------
-    InputError
-        The file is damaged, or cannot be written.
-    """
+    """The parts of a log that was just opened, in a file with a line for each: its name, and its begin."""
 
     def __init__(self, path: Path, log: SegmentLog) -> None:
         self._path, self._opened_at = path, log.end

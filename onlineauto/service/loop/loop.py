@@ -26,6 +26,7 @@ from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
+from onlineauto.service.loop.folder_identity import claim_folder
 from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.service.loop.front import WAITING, Front, ignore_completion
 from onlineauto.service.loop.roll_back import NO_CANARY, changes_after_alarm
@@ -140,6 +141,7 @@ class Loop(Front):
         self._closing = False
         self._held = FolderLock(folder)
         try:
+            claim_folder(Path(folder))
             log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True)
             self.learner = LogLearner(folder, log, configuration, keep=keep, learners=learners)
         except OnlineautoError:
