@@ -3,25 +3,53 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+import logging
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.service.client import AsyncClient, Client, Retry, ServiceDecision
+from onlineauto.service.loop.upstream import HttpUpstream
 
 ACTIONS = {"a": {"x": 1}, "b": {"y": 1}}
-ANSWER = b'{"event_id":"e","action":"b","index":1,"probability":0.9,"pmf":{"a":0.1,"b":0.9},"model":"m"}'
 QUICK = Retry(wait=0.0)
+DECISION = {"action": "b", "index": 1, "probability": 0.9, "pmf": {"a": 0.1, "b": 0.9}, "model": "m"}
+JSON = {"Content-Type": "application/json"}
+
+
+def decided(request: httpx.Request, **changes: Any) -> httpx.Response:
+    """Answer a rank like the service, with some members changed."""
+    event_id = json.loads(request.content or b"{}").get("event_id")
+    return httpx.Response(200, json={"event_id": event_id} | DECISION | changes)
+
+
+def recorded(request: httpx.Request) -> httpx.Response:
+    """Answer a reward, a metric or an activation like the service."""
+    del request
+    return httpx.Response(204, headers={"Recorded-By": "onlineauto"})
+
+
+def refused(status: int, message: str, **headers: str) -> httpx.Response:
+    """Return an error of the service."""
+    return httpx.Response(status, json={"error": {"code": "C", "message": message}}, headers=headers)
+
+
+Step = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
 
 
 class Script:
     """Answers requests one after the other; an exception is raised."""
 
-    def __init__(self, *answers: httpx.Response | Exception) -> None:
+    def __init__(self, *answers: Step) -> None:
         self.answers, self.asked = list(answers), list[bytes]()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -29,7 +57,7 @@ class Script:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer if isinstance(answer, httpx.Response) else answer(request)
 
 
 def client(script: Script) -> Client:
@@ -37,26 +65,26 @@ def client(script: Script) -> Client:
 
 
 def test_a_decision_is_ranked_and_rewarded() -> None:
-    script = Script(httpx.Response(200, content=ANSWER), httpx.Response(204))
+    script = Script(decided, recorded)
     with client(script) as asking:
-        decision = asking.rank({"u": {"x": 1}}, ACTIONS)
+        decision = asking.rank({"u": {"x": 1}}, ACTIONS, event_id="e")
         assert decision == ServiceDecision("e", "b", 1, 0.9, {"a": 0.1, "b": 0.9}, "m")
         assert asking.reward(decision, 1.0)
 
 
 def test_a_unit_and_a_metric_are_sent() -> None:
-    script = Script(httpx.Response(200, content=ANSWER), httpx.Response(204))
+    script = Script(decided, recorded)
     with client(script) as asking:
-        decision = asking.rank({}, ACTIONS, unit="user7")
-        assert asking.metric(decision, "basket", 2.5)
+        decision = asking.rank({}, ACTIONS, unit="user7", event_id="e")
+        assert asking.metric(decision, "basket", 2.5, key="k")
         assert not asking.metric(ServiceDecision("e", "a", 0, 1.0, {}, "", fallback=True), "basket", 1.0)
     body, metric = map(json.loads, script.asked)
     assert body["unit"] == "user7"
-    assert metric == {"event_id": "e", "metric": "basket", "value": 2.5}
+    assert metric == {"event_id": "e", "metric": "basket", "value": 2.5, "key": "k"}
 
 
 def test_values_of_every_library_are_sent_by_the_one_rule() -> None:
-    script = Script(httpx.Response(200, content=ANSWER), httpx.Response(204))
+    script = Script(decided, recorded)
     with client(script) as asking:
         context = {"u": {"x": Decimal("1.5"), "y": np.float32(0.5), "z": math.nan, "v": np.array([1, 2])}}
         decision = asking.rank(context, ACTIONS)
@@ -72,8 +100,8 @@ def test_what_failed_is_sent_again_as_it_was() -> None:
     script = Script(
         httpx.ConnectError("away"),
         httpx.Response(503),
-        httpx.Response(200, content=ANSWER),
-        httpx.Response(204),
+        decided,
+        recorded,
     )
     with client(script) as asking:
         assert asking.rank({}, ACTIONS).action == "b"
@@ -99,9 +127,9 @@ def test_refusals_say_why() -> None:
 def test_the_asynchronous_client_does_the_same() -> None:
     script = Script(
         httpx.ConnectError("away"),
-        httpx.Response(200, content=ANSWER),
-        httpx.Response(204),
-        httpx.Response(204),
+        decided,
+        recorded,
+        recorded,
         *[httpx.Response(429, headers={"Retry-After": "0"})] * 3,
     )
 
@@ -118,3 +146,198 @@ def test_the_asynchronous_client_does_the_same() -> None:
 
     decision, rewarded, activated, away = asyncio.run(ask())
     assert (decision.action, rewarded, activated, away.fallback) == ("b", True, True, True)
+
+
+HTML = b"<html>We are back soon</html>"
+LOGIN = {"Location": "http://login/", "Content-Type": "text/html"}
+STRANGE: dict[str, Step] = {
+    **{
+        f"a page with {status}": httpx.Response(status, html=HTML.decode()) for status in (200, 201, 203, 400)
+    },
+    **{f"a proxy's {status}": httpx.Response(status, html="no") for status in (401, 403, 404, 407, 413, 429)},
+    **{f"a redirect {status}": httpx.Response(status, headers=LOGIN) for status in (301, 302, 303, 307, 308)},
+    **{f"nothing with {status}": httpx.Response(status) for status in (200, 202, 204, 205, 304)},
+    "an incomplete error": httpx.Response(400, json={"error": "no"}),
+    "an error of something else": httpx.Response(404, json={"detail": "Not Found"}),
+    "an error as a page": httpx.Response(409, text='{"error":{"code":"C","message":"no"}}'),
+    "not gzip": httpx.DecodingError("incorrect header check"),
+    "half an answer": httpx.RemoteProtocolError("closed"),
+    "no address": httpx.ConnectError("refused"),
+    "an empty object": httpx.Response(200, json={}),
+    "a list": httpx.Response(200, json=[DECISION]),
+    "null": httpx.Response(200, json=None),
+    "no JSON": httpx.Response(200, content=b"\xff", headers=JSON),
+    "deep JSON": httpx.Response(200, content=b"[" * 100_000, headers=JSON),
+    "no type": lambda request: httpx.Response(200, content=decided(request).content),
+    "another event": lambda request: decided(request, event_id="other"),
+    "another action": lambda request: decided(request, action="c"),
+    "another index": lambda request: decided(request, index=0),
+    "an index out of range": lambda request: decided(request, index=2),
+    "a negative index": lambda request: decided(request, index=-1),
+    "other probabilities": lambda request: decided(request, pmf={"a": 0.1}),
+    "no probabilities": lambda request: decided(request, pmf=None),
+    "a probability out of range": lambda request: decided(request, pmf={"a": -1.0, "b": 2.0}),
+    "a text as a probability": lambda request: decided(request, probability="0.9"),
+    "its own fallback": lambda request: decided(request, fallback=True),
+    "a wait that is no number": httpx.Response(503, headers=[(b"Retry-After", b"\xc2\xb2")]),
+}
+
+
+def repeated(step: Step) -> Script:
+    """Return a script that gives the same answer again and again."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if isinstance(step, httpx.Response):
+            return httpx.Response(step.status_code, headers=step.headers, content=step.content)
+        return step(request)  # type: ignore[operator]
+
+    return Script(*[step if isinstance(step, Exception) else answer] * 3)
+
+
+CALLS: dict[str, tuple[Any, ...]] = {"reward": ("e", 1.0), "metric": ("e", "m", 1.0), "activate": ("e",)}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_an_answer_of_something_else_counts_as_none(name: str) -> None:
+    async def ask(method: str, *values: Any, **more: Any) -> Any:
+        transport = httpx.MockTransport(repeated(STRANGE[name]))
+        async with AsyncClient("http://service", retry=QUICK, transport=transport) as asking:
+            return await getattr(asking, method)(*values, **more)
+
+    script = repeated(STRANGE[name])
+    with client(script) as asking:
+        decision = asking.rank({}, ACTIONS, event_id="e", excluded=["a"])
+    assert (decision.action, decision.fallback, len(script.asked)) == ("b", True, 3)
+    assert asyncio.run(ask("rank", {}, ACTIONS, event_id="e", excluded=["a"])) == decision
+    for method, values in CALLS.items():
+        with client(repeated(STRANGE[name])) as asking:
+            assert getattr(asking, method)(*values) is False
+        assert asyncio.run(ask(method, *values)) is False
+
+
+@given(
+    st.integers(200, 599),
+    st.sampled_from(
+        [{}, JSON, {"Content-Type": "text/html"}, {"Content-Type": "application/json; charset=x"}]
+    ),
+    st.one_of(
+        st.binary(max_size=40),
+        st.recursive(
+            st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=4),
+            lambda each: (
+                st.lists(each, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["event_id", "error", "message", "code", "pmf"]), each, max_size=4
+                )
+            ),
+        ).map(lambda value: json.dumps(value).encode()),
+    ),
+)
+def test_no_answer_raises_another_error(status: int, headers: dict[str, str], content: bytes) -> None:
+    for method, values in {"rank": ({}, ACTIONS), **CALLS}.items():
+        with client(repeated(httpx.Response(status, headers=headers, content=content))) as asking:
+            with suppress(InputError):
+                found = getattr(asking, method)(*values)
+                assert found is False or found.fallback
+                continue
+            assert 400 <= status < 500
+            assert isinstance(json.loads(content)["error"]["message"], str)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 422, 429])
+def test_a_rejection_of_the_service_is_raised_with_its_message(status: int) -> None:
+    for method, values in {"rank": ({}, ACTIONS), **CALLS}.items():
+        script = Script(refused(status, "each decision needs its own id"))
+        with client(script) as asking, pytest.raises(InputError, match=f"{status}.*its own id"):
+            getattr(asking, method)(*values)
+        assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize("status", [409, 429, 503])
+def test_a_rejection_for_now_is_sent_again(status: int) -> None:
+    later = {"Retry-After": "1"}
+    with client(Script(refused(status, "later", **later), decided)) as asking:
+        assert not asking.rank({}, ACTIONS).fallback
+    for again in (refused(500, "failed"), refused(507, "full"), refused(408, "slow")):
+        with client(Script(again, recorded)) as asking:
+            assert asking.reward("e", 1.0)
+
+
+def test_each_metric_has_its_own_key_which_is_sent_again() -> None:
+    script = Script(httpx.ReadTimeout("lost"), httpx.Response(502), recorded, recorded, recorded)
+    with client(script) as asking:
+        assert asking.metric("e", "basket", 1.0)
+        assert asking.metric("e", "basket", 1.0)
+        assert asking.metric("e", "basket", 1.0, key="mine")
+    keys = [json.loads(body)["key"] for body in script.asked]
+    assert keys[0] == keys[1] == keys[2] != keys[3]
+    assert keys[4] == "mine"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["localhost:8001", "service", "//service", "", "http://", "ftp://h", "http://a b", "http://h:99999"],
+)
+def test_an_address_that_cannot_be_asked_is_rejected_at_once(url: str) -> None:
+    for kind in (Client, AsyncClient, HttpUpstream):
+        with pytest.raises(InputError, match="give http://HOST:PORT"):
+            kind(url)
+        with pytest.raises(InputError, match="the token has a space, a line end"):
+            kind("http://service", token="abc" + chr(10))
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_rank_server_takes_no_answer_of_something_else_for_that_of_its_learner(name: str) -> None:
+    for method, values in (("model", ("m",)), ("model", ("",)), ("settings", ()), ("take", ("s", 5, b"{}"))):
+        if name == "nothing with 304" and values == ("m",):
+            continue
+        upstream = HttpUpstream("http://learner", transport=httpx.MockTransport(repeated(STRANGE[name])))
+        with pytest.raises(InputError, match=r"is no learner|is away"):
+            getattr(upstream, method)(*values)
+        upstream.close()
+
+
+@pytest.mark.parametrize("position", [-1, 4, 7])
+def test_a_rank_server_skips_no_record_because_of_a_strange_position(position: int) -> None:
+    answer = httpx.Response(200, json={"position": position})
+    upstream = HttpUpstream("http://learner", transport=httpx.MockTransport(lambda _: answer))
+    with pytest.raises(InputError, match=f"wants the records from {position}"):
+        upstream.take("s", 5, b"x")
+    upstream.close()
+
+
+def test_a_client_is_closed_without_a_with_block() -> None:
+    asking = client(Script())
+    asking.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        asking.reward("e", 1.0)
+    other = AsyncClient("http://service")
+    asyncio.run(other.aclose())
+
+
+def test_without_an_action_there_is_no_fallback() -> None:
+    for actions, excluded in (({}, []), (ACTIONS, ["a", "b"])):
+        with (
+            client(Script(*[httpx.ConnectError("away")] * 3)) as asking,
+            pytest.raises(InputError, match="at least one must remain"),
+        ):
+            asking.rank({}, actions, excluded=excluded)
+
+
+def test_an_outage_is_logged_once_with_its_reason_and_its_proxy(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setenv("HTTP_PROXY", "http://user:secret@127.0.0.1:9")
+    script = Script(*[httpx.ConnectError("refused")] * 6, recorded, recorded)
+    with client(script) as asking:
+        assert [asking.reward("e", 1.0) for _ in range(4)] == [False, False, True, True]
+    away, back = [each.getMessage() for each in caplog.records]
+    assert "asked through the proxy of HTTP_PROXY" in away
+    assert away.endswith("ConnectError: refused")
+    assert "secret" not in away
+    assert "answers again" in back
+    upstream = HttpUpstream("http://127.0.0.1:1")
+    with pytest.raises(InputError, match=r"the learner is away \(asked through the proxy of HTTP_PROXY"):
+        upstream.settings()
+    upstream.close()

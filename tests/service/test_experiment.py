@@ -18,6 +18,7 @@ from onlineauto.service.learning.experiment import (
     bucket_of,
 )
 from onlineauto.service.learning.joined import join_log_lines
+from onlineauto.service.ranking.rank_request import Limits
 from onlineauto.workspace.workspace import Workspace
 from tests.service.test_http import learnt
 from tests.waiting import until
@@ -25,6 +26,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from onlineauto.service.loop.loop import Loop
     from tests.service.in_process import InProcessClient
 
 ACTIONS = {"bad": {"topic": {"bad": 1}}, "good": {"topic": {"good": 1}}}
@@ -271,3 +273,74 @@ def test_a_canary_survives_a_restart_and_ends_when_it_is_used_for_all(
     assert (loop.canary, again.get("/v1/status").json()["settings"]["canary"]) == (None, "")
     (loop.folder / "models" / f"{name}.oam").unlink()
     assert again.post("/v1/models/canary", json={"share": 0.0}).status_code == 200
+
+
+def metric_sum(loop: Loop, name: str) -> float:
+    """Return the sum of all values of a metric that the experiment has counted."""
+    until(lambda: loop.learner.position >= loop.log.durable)
+    return float(loop.learner.experiment.state()["whole"][1][name][0].sum())
+
+
+def test_a_metric_with_a_key_counts_once_over_restarts_and_replays(
+    serve: Callable[..., InProcessClient],
+) -> None:
+    client = serve(control=0.3, guardrails=["basket", "sales"])
+    visit(client, 1, lambda _: 1.0)
+    visit(client, 2, lambda _: 1.0)
+
+    def send(client: InProcessClient, status: int = 204, **changes: Any) -> None:
+        body = {"event_id": "e1", "metric": "basket", "value": 3.0, "key": "k", **changes}
+        assert client.post("/v1/metric", json=body).status_code == status
+
+    for _ in range(3):
+        send(client)
+    others: list[dict[str, Any]] = [{"event_id": "e2"}, {"metric": "sales"}, {"key": "l"}, *[{"key": ""}] * 2]
+    for changes in others:
+        send(client, **changes)
+    send(client, 422, value=4.0)
+    send(client, 400, key="k" * 129)
+    for _ in range(2):
+        body = {"event_id": "e2", "metric": "sales", "value": 1.0}
+        assert client.post("/v1/metric", json=body, headers={"Idempotency-Key": "h"}).status_code == 204
+    assert client.post("/v1/reward", json={"event_id": "e1", "reward": 1.0, "key": "k"}).status_code == 204
+    sums = [metric_sum(client.loop, name) for name in ("basket", "sales")]
+    assert sums == [15.0, 4.0]
+    client.__exit__(None, None, None)
+    again = serve()  # from the snapshot
+    send(again)
+    send(again, 422, value=4.0)
+    assert [metric_sum(again.loop, name) for name in ("basket", "sales")] == sums
+    report = again.loop.learner.experiment.report()
+    again.__exit__(None, None, None)
+    (again.loop.folder / "snapshot.oam").unlink()
+    last = serve()  # from the log
+    assert [metric_sum(last.loop, name) for name in ("basket", "sales")] == sums
+    assert last.loop.learner.experiment.report() == report
+
+
+def test_keys_of_metrics_are_bounded_and_take_no_room_of_rewards(
+    serve: Callable[..., InProcessClient],
+) -> None:
+    client = serve(control=0.3, guardrails=["basket"], aggregation="sum", limits=Limits(parts=3))
+    body = {"event_id": "e1", "actions": ACTIONS, "unit": "user1"}
+    assert client.post("/v1/rank", json=body).status_code == 200
+    metric = {"event_id": "e1", "metric": "basket", "value": 1.0}
+    statuses = [client.post("/v1/metric", json={**metric, "key": key}).status_code for key in "abcda"]
+    assert statuses == [204, 204, 204, 429, 204]
+    assert client.post("/v1/metric", json=metric).status_code == 204
+    rewards = [{"event_id": "e1", "reward": 1.0, "key": key} for key in "abcd"]
+    statuses = [client.post("/v1/reward", json=each).status_code for each in rewards]
+    assert statuses == [204, 204, 204, 429]
+    assert metric_sum(client.loop, "basket") == 4.0
+
+
+def test_guardrails_that_nothing_is_compared_with_are_rejected(serve: Callable[..., InProcessClient]) -> None:
+    client = serve()
+    for changes in ({"guardrails": ["sales"]}, {"guardrails": ["sales"], "control": 0.01}):
+        refused = client.patch("/v1/settings", json=changes)
+        assert refused.status_code == 422
+        assert "give --control 5%" in refused.json()["error"]["message"]
+    assert client.patch("/v1/settings", json={"guardrails": ["sales"], "control": 0.05}).status_code == 200
+    assert client.patch("/v1/settings", json={"control": 0.01}).status_code == 422
+    assert client.patch("/v1/settings", json={"control": 0.0}).status_code == 200  # the experiment ends
+    assert client.patch("/v1/settings", json={"guardrails": []}).status_code == 200

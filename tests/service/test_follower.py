@@ -167,6 +167,21 @@ def test_slots_arms_and_metrics_of_a_rank_server_are_those_of_its_learner(tmp_pa
     assert basket.mean == pytest.approx(2.0, abs=0.05)
 
 
+def test_a_metric_that_is_sent_to_several_servers_counts_once(tmp_path: Path, loop: Loop) -> None:
+    loop.change({"control": 0.5, "guardrails": ["basket"]}, ignore_completion)
+    followers = [Follower(tmp_path / f"rank{n}", Beside(loop)) for n in range(2)]
+    followers[0].rank(rank_request("e"), ignore_completion)
+    for server in (followers[0], loop, *followers):  # an answer was lost, and a proxy asks another server
+        server.metric("e", "basket", 2.0, ignore_completion, key="k")
+        for each in followers:
+            each.follow()
+    for each in followers:
+        each.close()
+    settled(loop)
+    sums = loop.learner.experiment.state()["whole"][1]
+    assert sums["basket"][0].sum() == 2.0
+
+
 def test_a_rank_server_ranks_with_the_ensemble_of_its_learner(tmp_path: Path, loop: Loop) -> None:
     for number in range(40):
         loop.rank(rank_request(f"e{number}", user=f"u{number % 4}"), ignore_completion)

@@ -15,7 +15,7 @@ from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
 from onlineauto.service.log.record import read_record
 from tests.service.endurance import simulate
-from tests.service.traffic import decision, record, reward
+from tests.service.traffic import BEGIN, decision, record, reward
 
 WAIT = 10.0
 
@@ -352,3 +352,39 @@ def test_a_decision_that_waits_takes_the_memory_that_is_stated() -> None:
     assert (found.refused, found.forgotten) == (0, 0)
     assert found.most_waiting <= 2000 * 360 + 1
     assert found.bytes_per_decision <= 1.1 * BYTES_PER_DECISION
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0, 4), st.sampled_from("ab"), st.sampled_from("mn"), st.sampled_from(["", "k", "l"])
+        ),
+        max_size=30,
+    ),
+    st.frozensets(st.integers(0, 60)),
+)
+def test_a_key_of_a_metric_counts_once_while_its_decision_is_known(
+    metrics: list[tuple[float, str, str, str]], cuts: frozenset[int]
+) -> None:
+    lines = [decision("a", 0.0), reward("a", 0.0, 1.0, "k"), decision("b", 0.0)]
+    time, known, wanted = 0.0, set[tuple[str, str, str]](), [False, False, False]
+    for wait, event_id, name, key in metrics:
+        time += wait
+        lines.append(
+            record(
+                "metric", time, EventId=event_id, Metric=name, Value=2.0, **({"RewardId": key} if key else {})
+            )
+        )
+        is_known = read_record(lines[-1]).time.timestamp() < BEGIN + WAIT
+        wanted.append(is_known and (event_id, name, key) in known)
+        if key:
+            known.add((event_id, name, key))
+    join, position, found = Join(JoinSettings(reward_wait=WAIT)), 0, list[bool]()
+    for number, line in enumerate(lines):
+        if number in cuts:
+            join = Join.of(msgspec.msgpack.decode(msgspec.msgpack.encode(join.state())))
+        join.take(read_record(line), position, len(line))
+        position += len(line)
+        found.append(join.is_repeated)
+    assert found == wanted
+    assert join.counts.duplicate == 0

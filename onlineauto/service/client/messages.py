@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
+from urllib.request import getproxies, proxy_bypass
 
+import httpx
 import msgspec
 
 from onlineauto.errors import InputError
 from onlineauto.formats.mappings.values import plain, plain_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-_AGAIN: Final = {409, 429, 500, 502, 503, 504}
+_LOG: Final = logging.getLogger("onlineauto.service")
+RECORDED_BY: Final = ("recorded-by", "onlineauto")
+"""The header of an answer without a body, which an empty answer of a proxy does not have."""
+_UNREADABLE: Final = (ValueError, LookupError, RecursionError, msgspec.MsgspecError)
+Result = TypeVar("Result")
 
 
 class ServiceDecision(msgspec.Struct, frozen=True):
@@ -71,14 +78,74 @@ class Retry(msgspec.Struct, frozen=True):
         >>> [Retry().seconds(attempt, None) for attempt in (0, 1, 9)], Retry().seconds(0, "1")
         ([0.05, 0.1, 2.0], 1.0)
         """
-        if retry_after is not None and retry_after.isdigit():
+        if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
             return min(float(retry_after), self.longest)
         return min(self.wait * 2.0**attempt, self.longest)
 
 
-def must_retry(status: int) -> bool:
-    """Return whether the same request may succeed later."""
-    return status in _AGAIN
+class ServiceAddress:
+    """The address of a service, with the headers of its requests; logs when the service goes away or is back.
+
+    Raises
+    ------
+    InputError
+        The address has no ``http://`` or ``https://``, or a header cannot have the token.
+    """
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self.headers, self._is_away = dict[str, str](), False
+        try:
+            parsed = httpx.URL(url)
+            is_valid = parsed.scheme in ("http", "https") and " " not in url and bool(parsed.host)
+            is_valid = is_valid and 0 < (parsed.port or 80) < 65536
+        except (httpx.InvalidURL, TypeError):
+            is_valid = False
+        if not is_valid:
+            raise InputError(f"{url!r} is not the address of a service: give http://HOST:PORT")
+        self._url = parsed.copy_with(userinfo=b"")  # a log must not have a password
+        if token is not None:
+            if not token.isascii() or not token.isprintable() or " " in token:
+                raise InputError("the token has a space, a line end or another character that no token has")
+            self.headers["Authorization"] = f"Bearer {token}"
+
+    def report(self, reason: str) -> None:
+        """Report why a request had no answer; "" if it had one."""
+        if bool(reason) != self._is_away:
+            self._is_away = bool(reason)
+            message = "no answer of the service at %s%s" if reason else "the service at %s answers again%s"
+            _LOG.warning(message, self._url, reason and f"{self.proxy()}: {reason}")
+
+    def proxy(self) -> str:
+        """Return a clause that names the variable of a proxy, if the environment has one for the address."""
+        proxies = getproxies()
+        name = next((name for name in (self._url.scheme, "all") if proxies.get(name)), "")
+        if not name or proxy_bypass(self._url.host):
+            return ""
+        return f" (asked through the proxy of {name.upper()}_PROXY; NO_PROXY names hosts that need none)"
+
+
+def result_of(
+    answer: httpx.Response | str, read: Callable[[httpx.Response], Result]
+) -> tuple[Result | None, str, str | None]:
+    """Return what `read` finds in an answer; or None, the reason and the header ``Retry-After``.
+
+    Without an answer, `answer` is the reason.
+
+    Raises
+    ------
+    InputError
+        The service has rejected the request, and would do so again.
+    """
+    if isinstance(answer, str):
+        return None, answer, None
+    status, after = answer.status_code, answer.headers.get("retry-after")
+    try:
+        return read(answer), "", None
+    except _UNREADABLE as error:
+        message = message_in(answer)
+        if message and 400 <= status < 500 and status != 408 and after is None:
+            raise InputError(f"the service has rejected a request ({status}): {message}") from None
+        return None, f"status {status}: {message or error}", after
 
 
 def rank_body(
@@ -89,8 +156,8 @@ def rank_body(
     excluded: Sequence[str],
     deferred: bool,
     unit: str = "",
-) -> tuple[str, bytes]:
-    """Return the id of a decision and the body of its request, which may be sent again.
+) -> tuple[str, list[str], bytes]:
+    """Return the id of a decision, the ids of its actions and its body, which may be sent again.
 
     Raises
     ------
@@ -98,10 +165,11 @@ def rank_body(
         A value cannot be a feature.
     """
     event_id = event_id or secrets.token_hex(16)
+    named = plain_tree(actions, "actions")
     body: dict[str, Any] = {
         "event_id": event_id,
         "context": plain_tree(context, "context"),
-        "actions": plain_tree(actions, "actions"),
+        "actions": named,
     }
     if excluded:
         body["excluded"] = list(excluded)
@@ -109,63 +177,90 @@ def rank_body(
         body["deferred"] = True
     if unit:
         body["unit"] = unit
-    return event_id, msgspec.json.encode(body)
+    ids = list(named) if isinstance(named, Mapping) else [str(index) for index in range(len(named))]
+    return event_id, ids, msgspec.json.encode(body)
+
+
+def id_of(decision: ServiceDecision | str) -> str | None:
+    """Return the id of a decision; None if it is a fallback, which the service does not know."""
+    if isinstance(decision, ServiceDecision):
+        return None if decision.fallback else decision.event_id
+    return decision
 
 
 def reward_body(decision: ServiceDecision | str, value: float, *, key: str) -> bytes | None:
     """Return the body that rewards a decision; None if the decision is a fallback."""
-    if isinstance(decision, ServiceDecision):
-        if decision.fallback:
-            return None
-        decision = decision.event_id
-    return msgspec.json.encode({"event_id": decision, "reward": plain(value), "key": key})
+    return _about(decision, {"reward": plain(value), "key": key})
 
 
-def metric_body(decision: ServiceDecision | str, name: str, value: float) -> bytes | None:
+def metric_body(decision: ServiceDecision | str, name: str, value: float, *, key: str | None) -> bytes | None:
     """Return the body that has a value of a metric of a decision; None if the decision is a fallback."""
-    if isinstance(decision, ServiceDecision):
-        if decision.fallback:
-            return None
-        decision = decision.event_id
-    return msgspec.json.encode({"event_id": decision, "metric": name, "value": plain(value)})
+    key = secrets.token_hex(16) if key is None else key
+    return _about(decision, {"metric": name, "value": plain(value), "key": key})
 
 
-def activation(decision: ServiceDecision | str) -> str:
+def _about(decision: ServiceDecision | str, members: Mapping[str, Any]) -> bytes | None:
+    event_id = id_of(decision)
+    return None if event_id is None else msgspec.json.encode({"event_id": event_id, **members})
+
+
+def activation(event_id: str) -> str:
     """Return the path of the request that activates a decision."""
-    event_id = decision.event_id if isinstance(decision, ServiceDecision) else decision
     return f"/v1/activate/{quote(event_id, safe='')}"
 
 
-def decision_in(content: bytes) -> ServiceDecision:
-    """Return the decision in an answer of the service."""
-    return msgspec.json.decode(content, type=ServiceDecision)
+def read_decision(answer: httpx.Response, event_id: str, ids: Sequence[str]) -> ServiceDecision:
+    """Return the decision in an answer; raise ValueError if it is not that of the service to this request."""
+    if answer.status_code != 200 or not is_json(answer):
+        raise ValueError("not a decision")
+    found = msgspec.json.decode(answer.content, type=ServiceDecision)
+    chances = [found.probability, *found.pmf.values()]
+    if (
+        (found.event_id, set(found.pmf), found.fallback) != (event_id, set(ids), False)
+        or not 0 <= found.index < len(ids)
+        or found.action != ids[found.index]
+        or not all(0.0 <= each <= 1.0 for each in chances)
+    ):
+        raise ValueError("the decision of another request")
+    return found
 
 
-def fallback(
-    event_id: str, actions: Mapping[str, Any] | Sequence[Mapping[str, Any]], excluded: Sequence[str]
-) -> ServiceDecision:
+def read_recorded(answer: httpx.Response) -> bool:
+    """Return True for an answer that says that the service has a record; raise ValueError for any other."""
+    name, value = RECORDED_BY
+    if answer.status_code != 204 or answer.headers.get(name) != value:
+        raise ValueError("not the answer of a service")
+    return True
+
+
+def is_json(answer: httpx.Response) -> bool:
+    """Return whether an answer says that its body is JSON."""
+    kind = answer.headers.get("content-type", "").partition(";")[0]
+    return bool(kind.strip().lower() == "application/json")
+
+
+def message_in(answer: httpx.Response) -> str:
+    """Return the message of an error of the service; "" if the answer is not one."""
+    try:
+        body = msgspec.json.decode(answer.content, type=dict[str, dict[str, str]])
+        return body["error"]["message"] if is_json(answer) else ""
+    except _UNREADABLE:
+        return ""
+
+
+def fallback(event_id: str, ids: Sequence[str], excluded: Sequence[str]) -> ServiceDecision:
     """Return the baseline: the first action that is not excluded.
 
-    >>> fallback("e", {"a": {}, "b": {}}, ["a"]).action
+    >>> fallback("e", ["a", "b"], ["a"]).action
     'b'
+
+    Raises
+    ------
+    InputError
+        No action is left.
     """
-    named = isinstance(actions, Mapping)
-    ids = [str(name) for name in (actions if named else range(len(actions)))]
-    index = next(index for index, name in enumerate(ids) if name not in excluded)
-    pmf = {name: float(place == index) for place, name in enumerate(ids)}
+    index = next((index for index, name in enumerate(ids) if name not in excluded), None)
+    if index is None:
+        raise InputError("there are no actions, or all are excluded: at least one must remain")
+    pmf = {name: float(position == index) for position, name in enumerate(ids)}
     return ServiceDecision(event_id, ids[index], index, 1.0, pmf, "", fallback=True)
-
-
-def headers_of(token: str | None) -> dict[str, str]:
-    """Return the headers of all requests."""
-    headers = {"Content-Type": "application/json"}
-    return headers if token is None else {**headers, "Authorization": f"Bearer {token}"}
-
-
-def refuse(status: int, content: bytes) -> InputError:
-    """Return the error that reports why the service has rejected a request."""
-    try:
-        message = msgspec.json.decode(content)["error"]["message"]
-    except (msgspec.DecodeError, KeyError, TypeError):
-        message = content[:200].decode("utf-8", "replace")
-    return InputError(f"the service has rejected a request ({status}): {message}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from onlineauto.service.client.messages import RECORDED_BY
 from onlineauto.service.http.openapi import openapi_document
 from onlineauto.service.http.reply import Reply, content_type, reply_to_error
 from onlineauto.service.http.status import follower_status
@@ -54,19 +55,11 @@ _SLOTS = msgspec.json.Decoder(SlotsRank)
 _PERSONALIZER_SLOTS = msgspec.json.Decoder(PersonalizerSlotsRank)
 _PERSONALIZER_SLOTS_REWARD = msgspec.json.Decoder(PersonalizerSlotsReward)
 _METRIC = msgspec.json.Decoder(MetricValue)
-_NOTHING = Reply(204)
+_NOTHING = Reply(204, headers=((RECORDED_BY[0].encode(), RECORDED_BY[1].encode()),))
 
 
 class FrontHandlers:
-    """Answers requests with a front.
-
-    Parameters
-    ----------
-    front : Front
-        Decides, and records rewards.
-    metrics : Metrics
-        The metrics for Prometheus.
-    """
+    """Answers requests with a front."""
 
     def __init__(self, front: Front, metrics: ServiceMetrics) -> None:
         self.front, self.metrics = front, metrics
@@ -216,8 +209,9 @@ class FrontHandlers:
 
     def _metric(self, request: Request) -> None:
         body = _METRIC.decode(request.body)
+        key = body.key or request.headers.get("idempotency-key", "")
         event_id = slot_id(body.event_id, body.slot) if body.slot else body.event_id
-        self.front.metric(event_id, body.metric, body.value, request.done)
+        self.front.metric(event_id, body.metric, body.value, request.done, key=key)
 
     def _reward(self, request: Request) -> None:
         body = _REWARD.decode(request.body)
@@ -282,13 +276,7 @@ def _each(take: Callable[[Request], Reply | None], requests: Sequence[Request]) 
 
 
 def _add_once(event_id: str, ids: set[str]) -> None:
-    """Add the id of a decision to those before it in its batch.
-
-    Raises
-    ------
-    RefusedError
-        An earlier decision of the batch has the id.
-    """
+    """Add the id of a decision to those before it in its batch."""
     if event_id in ids:
         message = f"event {event_id[:200]!r} is twice in this batch: each decision needs its own id"
         raise RefusedError(message, status=409)

@@ -9,6 +9,7 @@ import msgspec
 from onlineauto.service.ranking.answer import Ranked  # noqa: TC001 - msgspec reads the annotations
 from onlineauto.service.ranking.rank_request import Features, RankRequest
 from onlineauto.service.ranking.slots import SlotRequest, SlotsRankRequest
+from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -305,11 +306,15 @@ class Reward(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class MetricValue(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/metric``: a value of a metric of ``--guardrails`` for a decision."""
+    """The body of ``POST /v1/metric``: a value of a metric of ``--guardrails`` for a decision.
+
+    A value that is sent again with the same key counts once.
+    """
 
     event_id: str
     metric: str
     value: float
+    key: str = ""
     slot: str = ""
 
 
@@ -388,6 +393,11 @@ def slots_answer(asked: SlotsRankRequest, ranked: Sequence[Ranked]) -> SlotsAnsw
 
 def _named(actions: dict[str, Features] | list[Features]) -> dict[str, Features]:
     if isinstance(actions, list):
+        if any(each.keys() == {"id", "features"} for each in actions):
+            raise RefusedError(
+                "actions have the members id and features of Personalizer: send them to "
+                "/personalizer/v1.0/rank, or send an object with the features of each action by its id"
+            )
         return {str(index): each for index, each in enumerate(actions)}
     return actions
 

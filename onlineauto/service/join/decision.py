@@ -32,7 +32,7 @@ class JoinDecision(NamedTuple):
     rewards, value : int and float
         The number of rewards so far, and their running value.
     keys : bytes
-        A hash of the key of each reward, and the reward, 16 bytes each.
+        A hash of the key of each reward and value of a metric, and the number, 16 bytes each.
     """
 
     position: int
@@ -94,9 +94,10 @@ def is_plain(packed: bytes) -> bool:
     return len(packed) == _PLAIN.size and packed[-1] == 1
 
 
-def hash_of(key: str) -> bytes:
-    """Return the hash of the key of a reward."""
-    return blake2b(key.encode(), digest_size=8).digest()
+def hash_of(key: str, metric: str = "") -> bytes:
+    """Return the hash of the key of a reward, or of a value of a metric; the first bit tells which."""
+    digest = blake2b((f"{metric}\n{key}" if metric else key).encode(), digest_size=8).digest()
+    return bytes([digest[0] & 127 | 128 * bool(metric)]) + digest[1:]
 
 
 class DecisionTable(msgspec.Struct):
@@ -113,9 +114,9 @@ def remember_key(decision: JoinDecision, key_hash: bytes, reward: float) -> Join
     return decision._replace(keys=decision.keys + _KEY.pack(key_hash, reward))
 
 
-def n_keys(decision: JoinDecision) -> int:
-    """Return the number of keys that a decision remembers."""
-    return len(decision.keys) // _KEY.size
+def n_keys(decision: JoinDecision, *, metrics: bool = False) -> int:
+    """Return the number of keys of rewards that a decision remembers, or of metrics."""
+    return sum((known[0] > 127) == metrics for known, _ in _KEY.iter_unpack(decision.keys))
 
 
 def reward_of(keys: bytes, key_hash: bytes) -> float | None:

@@ -92,6 +92,8 @@ class Join:
         The time at which a record of each rank server was last taken over.
     retired : float
         The last such time among rank servers whose position is no longer known.
+    is_repeated : bool
+        True if the latest record was a value of a metric that has been counted already.
 
     Examples
     --------
@@ -107,7 +109,7 @@ class Join:
         self.settings, self.now, self.counts = settings, 0.0, Counts()
         self.sources: dict[str, int] = {}
         self.heard: dict[str, float] = {}
-        self.retired = 0.0
+        self.retired, self.is_repeated = 0.0, False
         self._book = RuleBook(settings)
         self._clock: float | None = None  # the time of the latest record on its own clock
         self._set_back: tuple[float, float] | None = None  # that time before it was set back, and `now` then
@@ -151,13 +153,16 @@ class Join:
             if not read_decision(packed).active:
                 yield event_id
 
-    def key_of(self, event_id: str, key: str) -> float | None:
-        """Return the reward that has a key, for a decision or waiting for one; None if there is none."""
+    def key_of(self, event_id: str, key: str, metric: str = "") -> float | None:
+        """Return the reward that has a key, for a decision or waiting for one; None if there is none.
+
+        With a metric, return its value that has the key.
+        """
         packed = self._packed_of(event_id)
         if packed is not None:
-            return reward_of(read_decision(packed).keys, hash_of(key))
+            return reward_of(read_decision(packed).keys, hash_of(key, metric))
         early = self._early.get(event_id)
-        return None if early is None else dict(early.rewards).get(key)
+        return None if early is None or metric else dict(early.rewards).get(key)
 
     def parts_of(self, event_id: str, *, keyed: bool) -> int:
         """Return the number of rewards of a decision that take memory; -1 if one more would take none."""
@@ -166,6 +171,11 @@ class Join:
             return n_keys(read_decision(packed)) if keyed else -1
         early = self._early.get(event_id)
         return 0 if early is None else 1 + len(early.rewards)
+
+    def n_metrics(self, event_id: str) -> int:
+        """Return the number of values of metrics whose keys a decision remembers."""
+        packed = self._packed_of(event_id)
+        return 0 if packed is None else n_keys(read_decision(packed), metrics=True)
 
     def range_of(self, event_id: str) -> tuple[float, float] | None:
         """Return the range of rewards of a decision, or of a new one; None if the range is learnt."""
@@ -248,8 +258,10 @@ class Join:
         self._let_pass(at, record.passed)
         ended: list[EndedDecision] = []
         self._expire(ended)
+        self.is_repeated = False
         if record.source:
             if record.behind <= self.sources.get(record.source, 0):
+                self.is_repeated = True
                 self.counts.repeated += 1
                 return ended
             self._note_source(record.source, record.behind, at)
@@ -264,6 +276,8 @@ class Join:
         elif record.kind == "activate":
             if not record.no_room:
                 self._activate(record.event_id, ended)
+        elif record.kind == "metric" and record.key:
+            self._metric(record)
         elif settings is not None:
             self.settings = settings
         return ended
@@ -443,6 +457,17 @@ class Join:
             self._end_now(event_id, decision, ended)
         else:
             self._waiting.replace(event_id, pack_decision(decision))
+
+    def _metric(self, record: LogRecord) -> None:
+        """Remember the key of a value of a metric for as long as its decision is known."""
+        packed, hashed = self._packed_of(record.event_id), hash_of(record.key, record.metric)
+        if packed is not None:
+            decision = read_decision(packed)
+            self.is_repeated = reward_of(decision.keys, hashed) is not None
+            if not self.is_repeated and not record.no_room:
+                waits = self._waiting.get(record.event_id) is not None
+                table = self._waiting if waits else self._finished
+                table.replace(record.event_id, pack_decision(remember_key(decision, hashed, record.value)))
 
     def _bound_reward(self, reward: float, rules: JoinRules) -> float:
         """Return a reward limited to the range declared for its decision, or to the learnt range."""

@@ -47,6 +47,7 @@ _RATIO_ALPHA: Final = 0.01
 _TYPICAL: Final = 0.1
 _TYPICAL_RATIO: Final = 0.05
 _LEAST_BUCKETS: Final = 30
+LEAST_SHARE: Final = _LEAST_BUCKETS / BUCKETS
 _EVERY: Final = 64
 """Guardrails are tested after this number of decisions."""
 _MOST_ALARMS: Final = 20
@@ -69,6 +70,11 @@ def arm_of(bucket: int, settings: JoinSettings) -> str:
     if bucket >= BUCKETS - buckets_in(settings.canary_share):
         return CANARY
     return TREATMENT
+
+
+def can_compare(*shares: float) -> bool:
+    """Return whether an arm with one of these shares of the units is ever large enough for an interval."""
+    return max(map(buckets_in, shares)) >= _LEAST_BUCKETS
 
 
 def buckets_in(share: float) -> int:

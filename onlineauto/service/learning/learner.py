@@ -429,7 +429,7 @@ class LogLearner:
             self.experiment.changed(self.join.now)
         elif record.kind == "settings":
             self.experiment.follow(self.join.settings, self.join.now)
-        elif record.kind == "metric":
+        elif record.kind == "metric" and not self.join.is_repeated:
             self.experiment.take_metric(record.metric, *self._arm_of(record), record.value)
 
     def _arm_of(self, record: LogRecord) -> tuple[str, int]:

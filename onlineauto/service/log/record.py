@@ -51,8 +51,10 @@ class LogRecord(msgspec.Struct, frozen=True):
         Of a decision of an experiment: its arm, and the bucket of its unit; "" and 0 without one.
     metric, value : str and float
         Of a metric: its name, and its value for a decision.
-    reward, key : float and str
-        Of a reward: its value, and the key that identifies a repetition; "" without a key.
+    reward : float
+        Of a reward: its value.
+    key : str
+        Of a reward or a metric: the key that identifies a repetition; "" without a key.
     settings : mapping
         Of settings: the settings in force from here on.
     model : str
@@ -61,7 +63,8 @@ class LogRecord(msgspec.Struct, frozen=True):
         Of a record taken over from a rank server: the name of its log, the position behind the record there,
         and the time of taking it over.
     no_room : bool
-        Of a reward or an activation taken over: too many were waiting for their decisions to keep it.
+        Of a reward or an activation taken over: too many were waiting for their decisions to keep it. Of a
+        metric: its decision has too many keys to remember this one.
     passed : float
         Of a tick: the seconds since the record before, counted by the process that wrote both.
     """
@@ -77,7 +80,7 @@ class LogRecord(msgspec.Struct, frozen=True):
     metric: str = msgspec.field(name="Metric", default="")
     value: float = msgspec.field(name="Value", default=0.0)
     reward: float = msgspec.field(name="RewardValue", default=0.0)
-    key: str = msgspec.field(name="RewardId", default="")
+    key: str = msgspec.field(name="RewardId", default="")  # a metric's key has this name in the log, too
     settings: dict[str, Any] = msgspec.field(name="Settings", default_factory=dict)
     model: str = msgspec.field(name="Model", default="")
     source: str = msgspec.field(name="Source", default="")

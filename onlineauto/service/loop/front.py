@@ -201,11 +201,7 @@ class Front:
             The id is too long, the reward is out of range, the key belongs to another reward, or too much
             waits.
         """
-        self._check_id(event_id)
-        if len(key.encode()) > self.limits.name_bytes:
-            raise RefusedError(f"the key of a reward has at most {self.limits.name_bytes} bytes")
-        if not abs(value) < 3e38:
-            raise RefusedError(f"the reward {value} is not a finite number that single precision has")
+        self._check_value(event_id, value, key, "reward")
         with self._lock:
             bounds = self.join.range_of(event_id)
             if bounds is not None and not bounds[0] <= value <= bounds[1]:
@@ -213,33 +209,37 @@ class Front:
                     f"the reward {value:g} is not within the reward_range of {bounds[0]:g} to {bounds[1]:g}",
                     status=422,
                 )
-            known = self.join.key_of(event_id, key) if key else None
-            if known is not None and known != value:
-                raise RefusedError(f"key {key!r} belongs to a reward of {known} already", status=422)
+            self._is_known(event_id, value, key)
             now = self._now()
             self._check_parts(event_id, bool(key), now)
             members = {"RewardId": key} if key else {}
             record = LogRecord("reward", _NOW, event_id, reward=value, key=key)
             self._append("reward", done, now, record, EventId=event_id, RewardValue=value, **members)
 
-    def metric(self, event_id: str, name: str, value: float, done: Done) -> None:
+    def metric(self, event_id: str, name: str, value: float, done: Done, *, key: str = "") -> None:
         """Record a value of a guardrail's metric for a decision; it counts once `done` is called.
 
         Raises
         ------
         RefusedError
-            The id is too long, the metric is not declared, the value is out of range, or too much waits.
+            The id is too long, the metric is not declared, the value is out of range, the key belongs to
+            another value, or too much waits.
         """
-        self._check_id(event_id)
+        self._check_value(event_id, value, key, "value")
         known = [name_of(each) for each in self.join.settings.guardrails]
         if name not in known or name == REWARD:
             others = ", ".join(each for each in known if each != REWARD) or "none"
             raise RefusedError(f"{name!r} is not a metric of --guardrails, which names {others}")
-        if not abs(value) < 3e38:
-            raise RefusedError(f"the value {value} is not a finite number that single precision has")
         with self._lock:
-            self._check_room(0, WAITING, self._now())
-            self._append("metric", done, EventId=event_id, Metric=name, Value=value)
+            if not self._is_known(event_id, value, key, name) and key:
+                count = self.join.n_metrics(event_id)
+                if count >= self.limits.parts:
+                    message = f"event {event_id!r} has {count} values of metrics with keys already"
+                    raise RefusedError(message, status=429)
+            now = self._now()
+            self._check_room(0, WAITING, now)
+            members = {"RewardId": key} if key else {}
+            self._append("metric", done, now, None, EventId=event_id, Metric=name, Value=value, **members)
 
     def activate(self, event_id: str, done: Done) -> None:
         """Activate a deferred decision, so that it is learnt; this counts once `done` is called.
@@ -351,6 +351,22 @@ class Front:
     def _check_id(self, event_id: str) -> None:
         if not event_id or len(event_id.encode()) > self.limits.name_bytes:
             raise RefusedError(f"the event id has 1 to {self.limits.name_bytes} bytes")
+
+    def _check_value(self, event_id: str, value: float, key: str, what: str) -> None:
+        """Reject a reward or a value of a metric that is out of range, or whose id or key is too long."""
+        self._check_id(event_id)
+        if len(key.encode()) > self.limits.name_bytes:
+            raise RefusedError(f"the key of a {what} has at most {self.limits.name_bytes} bytes")
+        if not abs(value) < 3e38:
+            raise RefusedError(f"the {what} {value} is not a finite number that single precision has")
+
+    def _is_known(self, event_id: str, value: float, key: str, metric: str = "") -> bool:
+        """Return whether a decision has the value of a key already; reject another value."""
+        known = self.join.key_of(event_id, key, metric) if key else None
+        if known is not None and known != value:
+            what = "value" if metric else "reward"
+            raise RefusedError(f"key {key!r} belongs to a {what} of {known} already", status=422)
+        return known is not None
 
     def _check_parts(self, event_id: str, keyed: bool, now: float) -> None:
         """Reject a reward if its decision has too many, since they would take memory without limit."""

@@ -21,6 +21,7 @@ from onlineauto.service.join.duration import seconds_of
 from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.join.replay import replay
 from onlineauto.service.join.settings import check_settings
+from onlineauto.service.learning.experiment import LEAST_SHARE, can_compare
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
@@ -90,6 +91,8 @@ class Loop(Front):
         Size of a segment of the log.
     learners : Learners, optional
         As for `LogLearner`.
+    compares : bool
+        Reject guardrails in `settings` if there is no arm with which they could compare.
     clock : callable, optional
         Returns the time in seconds; by default a `SteadyClock`.
     deliver : callable
@@ -129,6 +132,7 @@ class Loop(Front):
         keep_log: float | None = None,
         segment_bytes: int = 64 << 20,
         learners: Learners | None = None,
+        compares: bool = False,
         clock: Callable[[], float] | None = None,
         deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
     ) -> None:
@@ -175,6 +179,8 @@ class Loop(Front):
         )
         options = {"options": configuration.command(kept=True)}
         changed = _changed(self.join.settings, {**(settings or {}), **options})
+        if compares:
+            _check_guardrails(changed, settings or {})
         if changed != self.join.settings or not self.log.end:
             self._append("settings", ignore_completion, Settings=msgspec.to_builtins(changed))
         self._load_canary()
@@ -222,7 +228,7 @@ class Loop(Front):
                     break  # the rank server sends it again, with the records behind it
                 if waits or known == begin:
                     self._check_room(self.join.waiting if waits else 0, WAITING, now)
-                no_room = record.kind in ("reward", "activate") and not self._has_room(record)
+                no_room = record.kind != "rank" and not self._has_room(record)
                 moved = taken_over(line, source=source, behind=behind, time=now, no_room=no_room)
                 self._submit(moved, ignore_completion)
                 known = behind
@@ -242,6 +248,7 @@ class Loop(Front):
         """
         with self._lock:
             changed = _changed(self.join.settings, settings)
+            _check_guardrails(changed, settings)
             self._append("settings", done, Settings=msgspec.to_builtins(changed))
         return changed
 
@@ -423,7 +430,9 @@ class Loop(Front):
             )
 
     def _has_room(self, record: LogRecord) -> bool:
-        """Return whether a reward or an activation that is taken over may wait for its decision."""
+        """Return whether a reward or an activation taken over may wait, or a metric's key be remembered."""
+        if record.kind not in ("reward", "activate"):
+            return self.join.n_metrics(record.event_id) < self.limits.parts
         join, parts = self.join, self.join.parts_of(record.event_id, keyed=bool(record.key))
         return parts < self.limits.parts and (
             join.is_known(record.event_id) or join.early < self.limits.pending
@@ -550,3 +559,13 @@ def _changed(before: JoinSettings, given: Mapping[str, Any]) -> JoinSettings:
         raise OptionError(f"settings: {error}") from None
     check_settings(settings)
     return settings
+
+
+def _check_guardrails(settings: JoinSettings, given: Mapping[str, Any]) -> None:
+    """Reject guardrails, or a share of the control arm, with which nothing can ever be compared."""
+    is_given = given.get("guardrails") or (given.get("control") and settings.guardrails)
+    if is_given and not can_compare(settings.control, settings.canary_share):
+        raise OptionError(
+            f"guardrails compare with a control arm or a canary that has {LEAST_SHARE:.1%} of the units or "
+            "more: give --control 5%, or begin a canary first"
+        )
