@@ -71,6 +71,7 @@ def run(argv: Sequence[str]) -> int:
     if len(options.folders) != 2:
         raise OptionError("import-personalizer takes two folders: import-personalizer ./export ./loop")
     try:
+        from onlineauto.service.http.personalizer import words_of
         from onlineauto.service.http.personalizer_export import options_in, read_export, start_from
     except ModuleNotFoundError as error:
         raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
@@ -78,7 +79,7 @@ def run(argv: Sequence[str]) -> int:
     export = read_export(source)
     words, dropped, searched = options_in(export)
     if options.options is not None:
-        words, dropped, searched = shlex.split(options.options), [], []
+        words, dropped, searched = words_of(options.options), [], []
     imported = start_from(export, folder, LEARNING.parse(words))
     print(f"learnt: {imported.learnt:,} decisions of {len(export.logs):,} files")
     if imported.skipped:

@@ -228,6 +228,9 @@ def run(argv: Sequence[str]) -> int:
     for name, each in (("log_topic", options.log_topic), ("ship", options.ship)):
         if each is not None and options.follow is not None:
             raise OptionError(f"--{name} is for the learner, whose log has the records of its rank servers")
+    settings = _settings(options)
+    if settings and options.follow is not None:
+        raise OptionError(f"{', '.join(settings)}: a rank server has the settings of its learner")
     if options.learners > 1 and options.follow is not None:
         raise OptionError("--learners is for the learner; a rank server with --follow does not learn")
     supplied = {name: configuration.get(name) for name in configuration.supplied - names}
@@ -240,7 +243,7 @@ def run(argv: Sequence[str]) -> int:
     serving = Serving(
         folder=folders[0],
         configuration=model,
-        settings=_settings(options),
+        settings=settings,
         host=options.host,
         port=options.port,
         follow=options.follow,

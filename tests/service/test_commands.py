@@ -47,6 +47,9 @@ def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, st
         (["loop", "--cb_explore_adf", "--control", "60%"], "give shares from 0 to 0.5"),
         (["loop", "--cb_explore_adf", "--guardrails", "a b"], "give a name of at most 64 letters"),
         (["loop", "--cb_explore_adf", "--guardrails", "a,a:rollback"], "at most 8 different names"),
+        (["loop", "--cb_explore_adf", "--guardrails", "reward:rollback"], "give --control 5%"),
+        (["loop", "--cb_explore_adf", "--guardrails", "reward", "--control", "1%"], "1.5% of the units"),
+        (["loop", "--follow", "http://127.0.0.1:1", "--guardrails", "reward"], "settings of its learner"),
         (["loop", "--cb_explore_adf", "--tokens", "nowhere"], "there is no such file"),
         (["loop", "--cb_explore_adf", "--host", "no.such.host.invalid"], "there are no tokens"),
         (["loop", "--cb_explore_adf", "--prot", "1"], "--port"),
@@ -67,6 +70,13 @@ def test_mistakes_are_named(
     code, _, err = run_command(capfd, "serve", *words, "--port", "0")
     assert code == 2
     assert message in err
+
+
+def test_the_address_of_a_learner_needs_a_scheme(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ("serve", str(tmp_path / "rank"), "--follow", "learner:8001", "--port", "0")
+    code, _, err = run_command(capfd, *words)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "'learner:8001' is not the address of a service: give http://HOST:PORT" in err
 
 
 def test_an_address_that_is_taken_is_named(

@@ -123,3 +123,52 @@ def test_a_folder_without_a_log_is_refused(tmp_path: Path, capsys: pytest.Captur
     assert "has no log of Personalizer" in capsys.readouterr().err
     assert not (tmp_path / "loop").exists()
     assert main(["import-personalizer", str(tmp_path / "empty")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "message"),
+    [
+        ("configuration.json", b'{"rewardWaitTime":5}', 1, "configuration.json cannot be read"),
+        ("configuration.json", b'{"rewardWaitTime":"PT20M","defaultReward":"a"}', 1, "defaultReward"),
+        ("configuration.json", b'{"rewardWaitTime":"PT0S"}', 2, "reward_wait is 0.0"),
+        (
+            "configuration.json",
+            b'{"rewardWaitTime":"PT20M","learningMode":"No"}',
+            2,
+            "learningMode takes one of",
+        ),
+        ("configuration.json", b'{"rewardWaitTime":' + b"9" * 5000 + b"}", 0, "configuration: none found"),
+        ("deep.json", b'{"a":' + b"[" * 5000, 0, "configuration: taken over"),
+        ("learning-settings.json", b'{"arguments":"--cb_explore_adf \\"q"}', 2, "No closing quotation"),
+        ("data/2026/09/02_0.json.gz", b"no gzip", 1, "02_0.json.gz cannot be read"),
+        (
+            "data/2026/09/02_0.json.gz",
+            gzip.compress(b'{"c":1}' * 999)[:-20],
+            1,
+            "02_0.json.gz cannot be read",
+        ),
+        ("data/2026/09/03_0.json", b'{"c":{"_slots":' + b"[" * 9000 + b"\n", 0, "skipped: 2 lines"),
+        ("data/2026/09/03_0.json", b'{"c":{"_slots":[{"_id":\xff}]}}\n', 0, "skipped: 2 lines"),
+    ],
+)
+def test_a_damaged_export_is_reported_with_its_file(
+    name: str,
+    content: bytes,
+    code: int,
+    message: str,
+    export: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (export / name).write_bytes(content)
+    assert main(["import-personalizer", str(export), str(tmp_path / "loop")]) == code
+    printed = capsys.readouterr()
+    assert message in (printed.err if code else printed.out)
+    assert code == 0 or printed.err.count("\n") == 1
+
+
+def test_options_without_a_closing_quotation_are_reported(
+    export: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import-personalizer", str(export), str(tmp_path / "loop"), "--options", "'--cb"]) == 2
+    assert "No closing quotation" in capsys.readouterr().err

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import http.client
 import json
 import socket
 import time
+import tracemalloc
+import weakref
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,12 +20,15 @@ import pytest
 from onlineauto.service.http.protocol.connections import ConnectionLimits, Connections
 from onlineauto.service.http.protocol.http_protocol import HttpProtocol
 from onlineauto.service.http.reply import Reply
+from onlineauto.service.ranking.rank_request import Limits
 from tests.service.serving import Service
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tests.service.in_process import InProcessClient
 
 HEAD = b"POST /v1/rank HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
@@ -490,3 +497,177 @@ def test_a_rejected_body_that_comes_late_has_no_second_answer() -> None:
         assert wire.is_closed
 
     assert on_wire(use).written.count(b"HTTP/1.1 ") == 1
+
+
+UPLOADS = (("PUT", "/v1/model"), ("PUT", "/personalizer/v1.0/model"), ("POST", "/v1/records/x/0"))
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("size", [1, 100, 1000, 1 << 20])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\na: " + b"b" * 20_000,
+        b"GET /" + b"a" * 20_000,
+        b"GET / HTTP/1.1\r\n" + b"a" * 20_000,
+        b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\na: " + b"b" * 20_000,
+        b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 101 + b"\r\n",
+        CHUNKED + b"5\r\nhello\r\n0\r\n" + b"a: b\r\n" * 102,
+        CHUNKED + b"5\r\nhello\r\n0\r\n" + b"a: b\r\n" * 20_000 + b"\r\n",
+        CHUNKED + b"4000\r\n" + b"h" * 0x4000 + b"\r\n0\r\na: " + b"b" * 20_000,
+        CHUNKED + b"5;" + b"a" * 20_000,
+        CHUNKED + b"0" * 20_000,
+    ],
+)
+def test_heads_and_trailers_beyond_the_limit_end_a_connection_in_any_pieces(data: bytes, size: int) -> None:
+    def use(protocol: HttpProtocol, wire: Wire) -> None:
+        for begin in range(0, len(data), size):
+            protocol.data_received(data[begin : begin + size])
+        assert wire.is_closed
+
+    written = on_wire(use).written
+    statuses = [int(each[:3]) for each in written.split(b"HTTP/1.1 ")[1:]]
+    assert statuses[-1] == 431 or data.startswith(HEAD)  # there is no endpoint: 404 may be the answer
+    assert len(statuses) == 1 + data.count(b"\r\n\r\nGET")
+
+
+def test_trailers_beyond_the_limit_are_rejected(service: Service) -> None:
+    body = rank("trailers")
+    for trailers in (b"a: b\r\n" * 101, b"a: b\r\n" * 20_000, b"a: " + b"b" * 20_000 + b"\r\n"):
+        with connected(service) as connection:
+            connection.sendall(CHUNKED + b"%x\r\n%b\r\n0\r\n%b\r\n" % (len(body), body, trailers))
+            assert answers(connection, 1)[0][0] == 431
+    with connected(service) as connection:
+        trailers = b"a: b\r\n" * 100
+        connection.sendall(CHUNKED + b"%x\r\n%b\r\n0\r\n%b\r\n" % (len(body), body, trailers))
+        assert answers(connection, 1)[0][0] == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "more", "status"),
+    [
+        ("POST", "/v1/rank", b"Content-Length: " + b"0" * 5000 + b"2\r\n", 400),
+        ("GET", "/healthz", b"Content-Length: " + b"0" * 5000 + b"2\r\n", 400),
+        ("GET", "/healthz", b"Content-Length: " + b"9" * 5000 + b"\r\n", 400),
+        ("POST", "/v1/records/x/" + "9" * 5000, b"Content-Length: 2\r\n", 400),
+        ("POST", "/v1/records/x/" + "9" * 19, b"Content-Length: 2\r\n", 409),
+        ("POST", "/v1/rank?" + "9" * 5000, b"Content-Length: 2\r\n", 400),
+        ("GET", "/healthz?x=" + "9" * 5000, b"", 200),
+        ("GET", "/" + "9" * 5000, b"", 404),
+        ("POST", "/v1/activate/" + "9" * 5000, b"Content-Length: 0\r\n", 400),
+        ("GET", "/healthz", b"Host: 127.0.0.1:" + b"9" * 5000 + b"\r\n", 200),
+        ("GET", "/healthz", b"Origin: http://127.0.0.1:" + b"9" * 5000 + b"\r\n", 403),
+        ("GET", "/healthz", b"Range: bytes=0-" + b"9" * 5000 + b"\r\n", 200),
+        ("POST", "/v1/rank", b"Content-Encoding: gzip\r\nContent-Length: 2\r\n", 415),
+        ("PUT", "/v1/model", b"Content-Encoding: br\r\nContent-Length: 2\r\n", 415),
+        ("POST", "/v1/rank", b"Content-Encoding: Identity\r\nContent-Length: 2\r\n", 400),
+        ("POST", "/v1/rank", b"Transfer-Encoding: gzip, chunked\r\n", 400),
+        ("POST", "/v1/rank", b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n", 400),
+        ("POST", "/v1/rank", b"Transfer-Encoding: chunked, chunked\r\n", 400),
+    ],
+)
+def test_long_numbers_and_compressed_bodies_are_no_error_of_the_service(
+    service: Service, method: str, path: str, more: bytes, status: int
+) -> None:
+    host = b"" if more.startswith(b"Host") else b"Host: 127.0.0.1\r\n"
+    body = b"{}" if b"Length" in more and b": 0\r\n" not in more else b""
+    body = b"2\r\n{}\r\n0\r\n\r\n" if b"Transfer" in more else body
+    with connected(service) as connection:
+        connection.sendall(f"{method} {path} HTTP/1.1\r\n".encode() + host + more + b"\r\n" + body)
+        assert answers(connection, 1)[0][0] == status
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/rank", b'{"actions":{"a":{"x":%s}}}'),
+        ("/v1/rank", b'{"actions":{"a":{"n":{"x":%s}}}}'),
+        ("/v1/rank", b'{"actions":{"a":{"n":{"x":[%s,1,2]}}},"context":{"_text":%s}}'),
+        ("/v1/rank", b'{"actions":{"a":{"x":-%s.5e-%s}}}'),
+        ("/v1/reward", b'{"event_id":"e","reward":%s}'),
+        ("/v1/reward", b'{"event_id":"e","reward":1e%s}'),
+        ("/v1/reward", b'{"event_id":%s,"reward":1}'),
+        ("/v1/metric", b'{"event_id":"e","metric":"m","value":%s}'),
+        ("/v1/rank:batch", b'{"decisions":[{"actions":{"a":{"_multi":%s}}}]}'),
+        ("/v1/evaluate", b'{"policies":["--cb_explore_adf --automl %s"]}'),
+        ("/v1/models/canary", b'{"name":"m","share":%s}'),
+        ("/personalizer/v1.0/events/e/reward", b'{"value":%s}'),
+    ],
+)
+def test_numbers_of_5000_digits_in_bodies_are_no_error_of_the_service(
+    service: Service, path: str, body: bytes
+) -> None:
+    with connected(service) as connection:
+        connection.sendall(request(body.replace(b"%s", b"9" * 5000), path=path))
+        assert answers(connection, 1)[0][0] < 500
+
+
+def test_actions_in_the_format_of_personalizer_are_rejected(service: Service) -> None:
+    actions = [{"id": "a", "features": [{"x": 1}]}, {"id": "b"}]
+    one = {"actions": actions}
+    for path, body in (("/v1/rank", one), ("/v1/rank/slots", {**one, "slots": [{"id": "top"}]})):
+        answer = httpx.post(service.url + path, json=body)
+        assert answer.status_code == 400
+        assert "/personalizer/v1.0/rank" in answer.json()["error"]["message"]
+    (row,) = httpx.post(f"{service.url}/v1/rank:batch", json={"decisions": [one]}).json()["decisions"]
+    assert row["status"] == 400
+    own = {"actions": [{"id": "a", "features": {"x": 1}, "price": 1}]}  # three features of its own
+    assert httpx.post(f"{service.url}/v1/rank", json=own).status_code == 200
+
+
+def test_a_closed_connection_ends_with_its_body_and_needs_no_collector() -> None:
+    ended: list[weakref.ref[Any]] = []
+
+    def use(protocol: HttpProtocol, _: Wire) -> None:
+        ended.append(weakref.ref(protocol))
+        protocol.data_received(HEAD + b"Content-Length: 100\r\n\r\nhalf")
+        protocol.connection_lost(None)
+
+    gc.collect()
+    gc.disable()
+    try:
+        on_wire(use)
+        assert ended[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_bodies_end_with_their_answers(serve: Callable[..., InProcessClient]) -> None:
+    limits, size = Limits(body_bytes=1 << 19), 1 << 22
+    client = serve(limits=limits)
+    host, port = "127.0.0.1", client.base_url.port
+    assert port is not None
+    rejected = [b"\0" * size, b"{" * size]
+    batch = b'{"decisions":[' + b",".join([b'{"actions":{"a":{}}}'] * 300) + b"]}"
+    requests = [
+        *[(method, path, {}, body) for method, path in UPLOADS for body in rejected],
+        ("PUT", "/v1/model", {"Origin": "http://elsewhere"}, rejected[0]),
+        ("PUT", "/v1/model", {"Content-Encoding": "gzip"}, rejected[0]),
+        ("PUT", "/v1/nothing", {}, rejected[0]),
+        ("POST", "/v1/rank", {}, rejected[0]),
+        ("POST", "/v1/rank", {}, rejected[0][:500_000]),
+        ("POST", "/v1/rank:batch", {}, batch + b" " * (size - len(batch))),
+    ]
+    client.get("/healthz")
+    gc.collect()
+    tracemalloc.start()
+    gc.disable()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for method, path, headers, body in requests:
+            for is_chunked in (False, True):
+                content = iter([body[:1000], body[1000:]]) if is_chunked else body
+                connection = http.client.HTTPConnection(host, port, timeout=PATIENCE)
+                with suppress(ConnectionError):  # the answer may come before the body
+                    connection.request(method, path, content, headers, encode_chunked=is_chunked)
+                    assert 400 <= connection.getresponse().status < 500
+                connection.close()
+        with socket.create_connection((host, port)) as left:  # in the middle of a body
+            left.sendall(b"PUT /v1/model HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000000\r\n\r\n")
+            left.sendall(rejected[0])
+        del content
+        until(lambda: len(client.app.connections) <= 1)
+        assert tracemalloc.get_traced_memory()[0] - before < size // 4
+    finally:
+        gc.enable()
+        tracemalloc.stop()

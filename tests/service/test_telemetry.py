@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import logging
+import socket
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +129,23 @@ def test_a_service_sends_spans_and_warnings_to_a_collector(
             records += [one for each in sent.resource_logs for one in each.scope_logs]
     assert {"onlineauto.rank", "onlineauto.reward", "onlineauto.learn"} <= spans
     assert "serving" in str(records)
+
+
+@pytest.mark.ci
+def test_a_collector_that_is_away_does_not_delay_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as silent:  # accepts connections, and never answers
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(50)
+        for port in (silent.getsockname()[1], 9):
+            monkeypatch.setenv(ENDPOINTS[0], f"http://127.0.0.1:{port}")
+            with Service(tmp_path / f"loop{port}") as service:
+                body = {"actions": {"a": {"x": 1}, "b": {"y": 1}}}
+                assert httpx.post(f"{service.url}/v1/rank", json=body).status_code == 200
+                begin = time.monotonic()
+                assert service.stop() == 0
+                assert time.monotonic() - begin < 9.0  # `docker stop` kills after 10 seconds
 
 
 def test_without_configuration_nothing_is_imported(tmp_path: Path) -> None:

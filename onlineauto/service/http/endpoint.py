@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from onlineauto.service.http.tokens import Tokens
 
 _LOG = logging.getLogger("onlineauto.service")
+_LENGTH_DIGITS: Final = 20
 _UNCOUNTED: Final = ("alive", "ready")
 """Endpoints that are exempt from the limit on simultaneous requests."""
 
@@ -105,10 +106,11 @@ class Request:
     def fail(self, error: Exception) -> None:
         """Answer with an error."""
         self.end(reply_to_error(error, "" if self.endpoint is None else self.endpoint.name))
+        error.__traceback__ = None  # its frames have the body, and may have the error
 
     def end(self, reply: Reply) -> None:
-        """Answer once, and count the request if it has an endpoint."""
-        send, self._send = self._send, None
+        """Answer once, and count the request if it has an endpoint; the body ends here."""
+        send, self._send, self.body = self._send, None, b""
         if send is None:
             return
         if self.endpoint is not None:
@@ -127,20 +129,7 @@ that rejects it."""
 
 
 class RequestGuard:
-    """Guards all endpoints: checks tokens, limits simultaneous requests, records metrics.
-
-    Parameters
-    ----------
-    tokens : Tokens
-        The scopes of each token.
-    count : callable
-        Receives the endpoint, status and seconds of each request.
-    most : int
-        Maximum number of requests that are served at the same time.
-    hosts : collection of str
-        Accepted host names; with none, every name is accepted. Without tokens, a foreign name that resolves
-        to this machine would let pages of that site in.
-    """
+    """Guards all endpoints: checks tokens, limits simultaneous requests, records metrics."""
 
     def __init__(
         self,
@@ -154,13 +143,8 @@ class RequestGuard:
         self.hosts = frozenset(hosts)
 
     def check(self, headers: Mapping[str, str], scope: str | None) -> None:
-        """Reject a request that must not be served.
-
-        Raises
-        ------
-        RefusedError
-            It comes from a page of another site, or its token lacks the scope.
-        """
+        """Reject a request that must not be served."""
+        # Without tokens, a foreign name that resolves to this machine would let pages of that site in.
         if self.hosts and not self.tokens and _parts(f"//{headers.get('host', '')}")[1] not in self.hosts:
             raise RefusedError(
                 "without tokens, a request must name the machine of the service as its host", status=403
@@ -172,13 +156,7 @@ class RequestGuard:
             self.tokens.check(headers, scope)
 
     def admit(self) -> None:
-        """Count a request as being served, until the caller reduces `served` again.
-
-        Raises
-        ------
-        RefusedError
-            Too many requests are being served.
-        """
+        """Count a request as being served, until the caller reduces `served` again."""
         if self.served >= self.most:
             raise RefusedError(f"{self.served} requests are served already", status=429, retry_after=1.0)
         self.served += 1
@@ -197,23 +175,7 @@ class RequestGuard:
 
 
 class Endpoint:
-    """One handler.
-
-    Parameters
-    ----------
-    guard : RequestGuard
-        Checks tokens and limits, and counts requests.
-    handler : callable
-        A `Handler` or a `Begin`.
-    name : str
-        Its name in metrics and logs.
-    scope : str or None
-        The scope that a token needs; None needs no token.
-    body_bytes : int
-        Maximum size of a body.
-    batch : RequestBatch
-        Collects the requests of a `Begin`.
-    """
+    """One handler."""
 
     def __init__(
         self,
@@ -232,15 +194,14 @@ class Endpoint:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def check(self, request: Request) -> None:
-        """Reject a request that must not be served, by its head.
-
-        Raises
-        ------
-        RefusedError
-            The request is rejected.
-        """
+        """Reject a request that must not be served, by its head."""
         self.guard.check(request.headers, self.scope)
+        coding = request.headers.get("content-encoding", "identity").strip().lower()
+        if coding != "identity":
+            raise RefusedError(f"Content-Encoding {coding!r}: send the body as it is", status=415)
         length = request.headers.get("content-length", "0")
+        if len(length) > _LENGTH_DIGITS:
+            raise RefusedError(f"Content-Length has {len(length)} digits")
         if int(length) > self.body_bytes:  # the parser accepts digits only
             raise RefusedError(
                 f"the body has {length} bytes; at most {self.body_bytes} are accepted", status=413
@@ -283,11 +244,6 @@ class RequestBatch:
 
     Requests that arrived over all connections are answered endpoint by endpoint, once everything is read: a
     hundred ranks in a row cost half as much as ranks between other work.
-
-    Parameters
-    ----------
-    together : callable
-        Returns the context manager in which requests are answered, so that the log writes one group.
     """
 
     def __init__(self, together: Callable[[], AbstractContextManager[None]]) -> None:

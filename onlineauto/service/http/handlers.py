@@ -39,20 +39,13 @@ if TYPE_CHECKING:
     from onlineauto.service.loop.loop import Loop
 
 _BYTES: Final = content_type("application/octet-stream")
+_POSITION_DIGITS: Final = 19
 _WATCHERS: Final = 32
 _LAG: Final = 60.0
 
 
 class Handlers(FrontHandlers):
-    """Answers requests with a loop.
-
-    Parameters
-    ----------
-    loop : Loop
-        Decides and learns.
-    metrics : Metrics
-        The metrics for Prometheus.
-    """
+    """Answers requests with a loop."""
 
     def __init__(self, loop: Loop, metrics: ServiceMetrics) -> None:
         super().__init__(loop, metrics)
@@ -158,8 +151,8 @@ class Handlers(FrontHandlers):
     async def records(self, request: Request) -> Reply:
         """Take over records of the log of a rank server."""
         source, position = request.path["source"], request.path["position"]
-        if not position.isascii() or not position.isdigit():
-            raise RefusedError(f"a position is a number of bytes, not {position!r}")
+        if not position.isascii() or not position.isdigit() or len(position) > _POSITION_DIGITS:
+            raise RefusedError(f"a position is a number of bytes, not {position[:40]!r}")
         future, done = Waiting.future()
         wanted = self.loop.take_over(source, int(position), request.body, done)
         await future

@@ -23,6 +23,7 @@ _REFUSALS: Final = {
     "408": "The body did not arrive in time.",
     "409": "In conflict with another request.",
     "413": "Too large.",
+    "415": "The body is compressed.",
     "422": "In conflict with an earlier request of the same key, or a value out of range.",
     "429": "Too many; Retry-After has the seconds to wait.",
     "431": "Too many headers, or too large.",

@@ -207,16 +207,21 @@ def check_policy(policy: PolicyContract, settings: JoinSettings) -> None:
     OptionError
         An option is unknown.
     """
-    try:
-        wanted = REGISTRY.parse(shlex.split(policy.arguments)).command(kept=True)
-    except ValueError as error:
-        raise OptionError(f"arguments: {error}") from None
+    wanted = REGISTRY.parse(words_of(policy.arguments)).command(kept=True)
     if wanted != REGISTRY.parse(shlex.split(settings.options)).command(kept=True):
         raise RefusedError(
             f"the options of a model are those of its start: {settings.options}. Others need another folder: "
             f"onlineauto serve FOLDER {policy.arguments}; POST /v1/evaluate compares them on the log",
             status=501,
         )
+
+
+def words_of(options: str) -> list[str]:
+    """Return the words of options; raise OptionError if a quotation has no end."""
+    try:
+        return shlex.split(options)
+    except ValueError as error:
+        raise OptionError(f"options {options[:200]!r}: {error}") from None
 
 
 def date_of(seconds: float) -> datetime:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import gzip
 import io
 import shlex
+import zlib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,7 +21,12 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import options_of
-from onlineauto.service.http.personalizer import PolicyContract, ServiceConfiguration, settings_in
+from onlineauto.service.http.personalizer import (
+    PolicyContract,
+    ServiceConfiguration,
+    settings_in,
+    words_of,
+)
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop, service_configuration
 from onlineauto.service.ranking.slots import SLOT
@@ -68,27 +75,21 @@ class _Line(msgspec.Struct):
 
 
 def read_export(folder: str | os.PathLike[str]) -> Export:
-    """Return the files of an export, by their content.
-
-    Raises
-    ------
-    InputError
-        The folder has no log.
-    """
+    """Return the files of an export, by their content."""
     logs: list[Path] = []
     configuration: ServiceConfiguration | None = None
     policy: PolicyContract | None = None
     for path in sorted(each for each in Path(folder).rglob("*") if each.is_file()):
         with _opened(path) as file:
             line = file.readline(1 << 20).lstrip(b"\xef\xbb\xbf \t\r\n")
-        if line.startswith(b"{") and (b'"c":' in line or b'"EventId":' in line):
-            logs.append(path)
-        elif line.startswith(b"{") and path.stat().st_size < (1 << 20):
-            found = _decoded(path.read_bytes())
-            if "rewardWaitTime" in found:
-                configuration = msgspec.convert(found, ServiceConfiguration)
-            elif "arguments" in found:
-                policy = PolicyContract(str(found.get("name", "")), str(found["arguments"]))
+            if line.startswith(b"{") and (b'"c":' in line or b'"EventId":' in line):
+                logs.append(path)
+            elif line.startswith(b"{") and path.stat().st_size < (1 << 20):
+                found = _decoded(path.read_bytes())
+                if "rewardWaitTime" in found:
+                    configuration = msgspec.convert(found, ServiceConfiguration)
+                elif "arguments" in found:
+                    policy = PolicyContract(str(found.get("name", "")), str(found["arguments"]))
     if not logs:
         raise InputError(
             f"{folder} has no log of Personalizer: files of lines of dsjson, with or without .gz"
@@ -101,7 +102,7 @@ def options_in(export: Export) -> tuple[list[str], list[str], list[str]]:
     words, dropped, searched = ["--cb_explore_adf"], list[str](), list[str]()
     epsilon = _epsilon_of(export)
     others = _OTHER_NAMES if epsilon is None else {*_OTHER_NAMES, "epsilon"}
-    for group in _groups(shlex.split("" if export.policy is None else export.policy.arguments)):
+    for group in _groups(words_of("" if export.policy is None else export.policy.arguments)):
         try:
             supplied = REGISTRY.parse(["--cb_explore_adf", *group]).supplied
         except OptionError:
@@ -129,15 +130,7 @@ def _can_search(group: list[str]) -> bool:
 
 
 def start_from(export: Export, folder: str | os.PathLike[str], configuration: Configuration) -> Imported:
-    """Learn the log of an export, and begin a service's folder with this model and the export's settings.
-
-    Raises
-    ------
-    InputError
-        The folder is that of a service already, or the log has no decision.
-    OptionError
-        The options are not those of a service.
-    """
+    """Learn the log of an export, and begin a service's folder with this model and the export's settings."""
     if (Path(folder) / "log").exists():
         raise InputError(f"{folder} is the folder of a service already: give another one")
     settings = {} if export.configuration is None else settings_in(export.configuration)
@@ -210,10 +203,7 @@ def _chunks(paths: Sequence[Path]) -> Iterator[bytes]:
                 if b'"_slots"' in line:
                     try:
                         parts = slot_lines(line)
-                    except (
-                        ValueError,
-                        LookupError,
-                    ):  # the reader counts it
+                    except (ValueError, LookupError, RecursionError, msgspec.MsgspecError):  # it is counted
                         parts = [whole]
                 lines += parts
                 size += sum(map(len, parts))
@@ -242,13 +232,18 @@ def _epsilon_of(export: Export) -> float | None:
     return wanted if isinstance(wanted, float) else None
 
 
-def _opened(path: Path) -> Any:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            yield file
+    except (OSError, EOFError, zlib.error, msgspec.ValidationError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
 
 
 def _decoded(content: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -25,6 +25,7 @@ _CODES: Final = {
     408: "Timeout",
     409: "Conflict",
     413: "TooLarge",
+    415: "UnsupportedMediaType",
     422: "Conflict",
     429: "TooManyRequests",
     431: "TooLarge",

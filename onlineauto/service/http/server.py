@@ -33,6 +33,7 @@ from onlineauto.service.learning.rounds import Learners
 from onlineauto.service.loop.folder_copy import FolderCopy
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.telemetry import end_telemetry
 from onlineauto.service.loop.upstream import HttpUpstream
 from onlineauto.service.loop.warm import warm_up
 from onlineauto.service.ranking.rank_request import Limits
@@ -127,6 +128,7 @@ def serve(serving: Serving) -> None:
                 raise
             run_until_signal(app, opened, partial(_LOG.info, "serving", extra=about))
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
+    end_telemetry()
     if app.is_abandoned:
         _LOG.warning(
             "the service ends while kernels are compiled; the next start learns from the log",
@@ -165,6 +167,7 @@ def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, 
         keep=serving.keep_models,
         keep_log=None if serving.keep_log is None else serving.keep_log * 86400.0,
         learners=serving.learners,
+        compares=True,
         deliver=waiting.deliver,
     )
     warm_up(loop.learner.workspace.configuration)

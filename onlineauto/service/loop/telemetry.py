@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +26,8 @@ ENDPOINTS: Final = tuple(f"OTEL_EXPORTER_OTLP_{kind}ENDPOINT" for kind in ("", "
 """Standard variables of the environment, each of which turns OpenTelemetry on."""
 
 _LOG = logging.getLogger("onlineauto")
+_END_SECONDS: Final = 3.0
+_PROVIDERS: Final = list[Any]()  # those of this module, which `end_telemetry` shuts down
 
 
 def record_spans(front: Front) -> None:
@@ -75,11 +78,13 @@ def _configured() -> bool:
 
     if wanted and not isinstance(trace.get_tracer_provider(), TracerProvider):
         if env.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp":
-            spans = TracerProvider()
+            spans = TracerProvider(shutdown_on_exit=False)
+            _PROVIDERS.append(spans)
             spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
             trace.set_tracer_provider(spans)
         if env.get("OTEL_LOGS_EXPORTER", "otlp") == "otlp":
-            records = LoggerProvider()
+            records = LoggerProvider(shutdown_on_exit=False)
+            _PROVIDERS.append(records)
             records.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
             _logs.set_logger_provider(records)
     if isinstance(_logs.get_logger_provider(), LoggerProvider) and not any(
@@ -87,6 +92,17 @@ def _configured() -> bool:
     ):
         _LOG.addHandler(LogHandler())
     return isinstance(trace.get_tracer_provider(), TracerProvider)
+
+
+def end_telemetry() -> None:
+    """Send the spans and log records that wait, for 3 seconds at most if the collector is away."""
+    ends = [threading.Thread(target=each.shutdown, daemon=True) for each in _PROVIDERS]
+    until = time.monotonic() + _END_SECONDS
+    for each in ends:
+        each.start()
+    for each in ends:
+        each.join(max(until - time.monotonic(), 0.0))
+    _PROVIDERS.clear()
 
 
 def _traced(

@@ -34,6 +34,8 @@ _CLOSE: Final = b"connection: close\r\n"
 _KEEP: Final = b"connection: keep-alive\r\n"
 """For HTTP/1.0, in which a connection closes by default."""
 _UNREADABLE: Final = problem("the request is not HTTP", 400)
+_PIECE: Final = 2048
+"""Bytes that are parsed at once; an unfinished head is known to so many bytes."""
 _READ: Final = 65536
 """Bytes of an answer that a slow client reads within `ConnectionLimits.answer_seconds`."""
 
@@ -56,13 +58,7 @@ class HttpApplication(Protocol):
 
 
 class HttpProtocol(asyncio.Protocol):
-    """A connection.
-
-    Parameters
-    ----------
-    app : Application
-        Finds the endpoint of each request.
-    """
+    """A connection."""
 
     transport: asyncio.Transport
 
@@ -72,10 +68,10 @@ class HttpProtocol(asyncio.Protocol):
         self.since = self._stalled = 0.0
         self._target = b""
         self._lines: list[tuple[bytes, bytes]] = []
-        self._body: list[bytes] = []
+        self._body = bytearray()
         self._part = RequestPart.NONE
         self._is_last = self._is_paused = self._is_advancing = False
-        self._run_bytes = self._body_bytes = self._unsent = 0
+        self._run_bytes = self._unsent = 0
         self._reading: Request | None = None  # its head is complete, its body is not
         self._queue: deque[Request] = deque()  # whole requests
         self._current: Request | None = None  # is being answered
@@ -94,6 +90,8 @@ class HttpProtocol(asyncio.Protocol):
         del exc
         self._app.connections.discard(self)
         self._queue.clear()
+        self._body, self._reading = bytearray(), None
+        self._parser = HttpRequestParser(None)  # a parser of this connection would keep the connection alive
         if self._stream is not None:
             self._stream.cancel()
 
@@ -160,17 +158,18 @@ class HttpProtocol(asyncio.Protocol):
 
     def _feed(self, data: bytes) -> None:
         """Parse bytes."""
-        self._run_bytes += len(data)  # the callbacks set it to 0
-        rest: bytes | memoryview = data
         try:
-            while True:
-                try:
-                    self._parser.feed_data(rest)
-                    break
-                except HttpParserUpgrade as offer:
-                    rest = memoryview(rest)[offer.args[0] :]
-                self._begin_without_upgrade()  # outside of `except`, which sets contexts
-            self._check_head(self._run_bytes)  # the parser does not report a header that does not end
+            for begin in range(0, len(data), _PIECE):
+                rest = memoryview(data)[begin : begin + _PIECE]
+                self._run_bytes += len(rest)  # the callbacks set it to 0
+                while True:
+                    try:
+                        self._parser.feed_data(rest)
+                        break
+                    except HttpParserUpgrade as offer:
+                        rest = rest[offer.args[0] :]
+                    self._begin_without_upgrade()  # outside of `except`, which sets contexts
+                self._check_head(self._run_bytes)  # the parser does not report a header that does not end
         except HttpParserCallbackError as error:
             cause = error.__context__  # a callback has raised it
             self._reject(reply_to_error(cause if isinstance(cause, Exception) else error, "head"))
@@ -194,17 +193,18 @@ class HttpProtocol(asyncio.Protocol):
         """Begin a request, whose time limit starts with its first byte."""
         self._wait()
         self._part = RequestPart.HEAD
-        self._target, self._lines, self._body = b"", [], []
-        self._run_bytes = self._body_bytes = 0
+        self._target, self._lines, self._body = b"", [], bytearray()
+        self._run_bytes = 0
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the request's target."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, and discard a trailer of a chunked body."""
-        if self._part is RequestPart.HEAD:
-            self._lines.append((name, value))
+        """Take a header, or a trailer of a chunked body, which is only counted."""
+        self._lines.append((name, value))
+        if self._part is RequestPart.BODY:
+            self._check_head(self._run_bytes)
 
     def on_headers_complete(self) -> None:
         """Check a request by its head."""
@@ -214,8 +214,12 @@ class HttpProtocol(asyncio.Protocol):
         self._part, self._run_bytes = RequestPart.BODY, 0
         headers, size, is_clear = _headers_of(tuple(self._lines))
         self._check_head(size + len(self._target))
+        self._lines = []  # trailers follow
         if not is_clear:
             raise RefusedError("a request has one Host header")
+        coding = headers.get("transfer-encoding", "chunked").strip()
+        if coding.lower() != "chunked":
+            raise RefusedError(f"Transfer-Encoding {coding!r}: send the body as it is")
         version, keeps = parser.get_http_version(), parser.should_keep_alive()
         if version == "0.9":
             raise RefusedError("the request is not HTTP/1.0 or HTTP/1.1")
@@ -244,9 +248,8 @@ class HttpProtocol(asyncio.Protocol):
         request = self._reading
         if request is None or request.endpoint is None or request.refusal is not None:
             return
-        self._body.append(body)
-        self._body_bytes += len(body)
-        if self._body_bytes > (most := request.endpoint.body_bytes):
+        self._body += body
+        if len(self._body) > (most := request.endpoint.body_bytes):
             self._body.clear()
             request.refusal = problem(f"the body has more than {most} bytes", 413)
 
@@ -256,18 +259,12 @@ class HttpProtocol(asyncio.Protocol):
         if request is None:  # with an offer of another protocol
             return
         self._part = RequestPart.NONE
-        request.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        request.body, self._body = bytes(self._body), bytearray()
         if not request.is_ended:
             self._queue.append(request)
 
     def _check_head(self, size: int) -> None:
-        """Reject a head of `size` bytes, or trailers, if they are too large.
-
-        Raises
-        ------
-        RefusedError
-            The head is too large.
-        """
+        """Reject a head of `size` bytes, or trailers, if they are too large."""
         limits = self._app.connections.limits
         if len(self._lines) > limits.headers or size > limits.header_bytes:
             message = f"a request has at most {limits.headers} headers, of {limits.header_bytes} bytes in all"
@@ -277,11 +274,6 @@ class HttpProtocol(asyncio.Protocol):
         """Read the present head again without its offer of another protocol, which may be ignored.
 
         Java's client offers HTTP/2 with each request. The parser would skip the body of such a request.
-
-        Raises
-        ------
-        HttpParserError
-            The request is for a proxy.
         """
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         if method == b"CONNECT":
