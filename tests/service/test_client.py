@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import numpy as np
@@ -21,6 +21,9 @@ from onlineauto.service.client import AsyncClient, Client, Retry, ServiceDecisio
 from onlineauto.service.loop.upstream import HttpUpstream
 
 ACTIONS = {"a": {"x": 1}, "b": {"y": 1}}
+if TYPE_CHECKING:
+    from tests.service.in_process import InProcessClient
+
 QUICK = Retry(wait=0.0)
 DECISION = {"action": "b", "index": 1, "probability": 0.9, "pmf": {"a": 0.1, "b": 0.9}, "model": "m"}
 JSON = {"Content-Type": "application/json"}
@@ -62,6 +65,21 @@ class Script:
 
 def client(script: Script) -> Client:
     return Client("http://service", token="t" * 3, retry=QUICK, transport=httpx.MockTransport(script))
+
+
+def test_a_service_has_what_its_client_reports(serve: Callable[..., InProcessClient]) -> None:
+    service = serve(control=0.3, guardrails=["basket"])
+    with Client(str(service.base_url), timeout=30.0) as asking:
+        decision = asking.rank({}, ACTIONS, deferred=True)
+        assert not decision.fallback
+        assert asking.activate(decision)
+        assert asking.metric(decision, "basket", 1.0)
+        assert asking.reward(decision, 1.0)
+        assert asking.rank({}, ACTIONS, event_id=decision.event_id, deferred=True) == decision
+        with pytest.raises(InputError, match="each decision needs its own id"):
+            asking.rank({"u": {"x": 1}}, ACTIONS, event_id=decision.event_id, deferred=True)
+    described = service.get("/openapi.json").json()["paths"]["/v1/metric"]["post"]["responses"]["204"]
+    assert described["headers"]["recorded-by"]["schema"] == {"const": "onlineauto"}
 
 
 def test_a_decision_is_ranked_and_rewarded() -> None:

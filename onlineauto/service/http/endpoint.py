@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from onlineauto.service.http.tokens import Tokens
 
 _LOG = logging.getLogger("onlineauto.service")
-_LENGTH_DIGITS: Final = 20
+LENGTH_DIGITS: Final = 20
+"""Maximum number of digits of ``Content-Length``."""
 _UNCOUNTED: Final = ("alive", "ready")
 """Endpoints that are exempt from the limit on simultaneous requests."""
 
@@ -200,7 +201,7 @@ class Endpoint:
         if coding != "identity":
             raise RefusedError(f"Content-Encoding {coding!r}: send the body as it is", status=415)
         length = request.headers.get("content-length", "0")
-        if len(length) > _LENGTH_DIGITS:
+        if len(length) > LENGTH_DIGITS:
             raise RefusedError(f"Content-Length has {len(length)} digits")
         if int(length) > self.body_bytes:  # the parser accepts digits only
             raise RefusedError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from onlineauto.service.client.messages import RECORDED_BY
 from onlineauto.service.http.routes import ROUTES
 from onlineauto.service.http.wire import Problem
 
@@ -62,6 +63,9 @@ def _operation(route: Endpoints, schema_of: dict[str, Any], said: str) -> dict[s
         status: {"description": meaning, "content": refusal} for status, meaning in _REFUSALS.items()
     }
     success: dict[str, Any] = {"description": "Success."}
+    if route.scope == "reward":
+        name, value = RECORDED_BY
+        success["headers"] = {name: {"required": True, "schema": {"const": value}}}
     if route.answer is not None:
         success["content"] = {"application/json": {"schema": schema_of[str(route.answer)]}}
     elif route.kind:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from onlineauto.service.http.endpoint import Request
+from onlineauto.service.http.endpoint import LENGTH_DIGITS, Request
 from onlineauto.service.http.reply import Reply, problem, reply_to_error
 from onlineauto.service.refused import RefusedError
 
@@ -71,7 +71,7 @@ class HttpProtocol(asyncio.Protocol):
         self._body = bytearray()
         self._part = RequestPart.NONE
         self._is_last = self._is_paused = self._is_advancing = False
-        self._run_bytes = self._unsent = 0
+        self._run_bytes = self._unread = self._unsent = 0
         self._reading: Request | None = None  # its head is complete, its body is not
         self._queue: deque[Request] = deque()  # whole requests
         self._current: Request | None = None  # is being answered
@@ -159,8 +159,10 @@ class HttpProtocol(asyncio.Protocol):
     def _feed(self, data: bytes) -> None:
         """Parse bytes."""
         try:
-            for begin in range(0, len(data), _PIECE):
-                rest = memoryview(data)[begin : begin + _PIECE]
+            unparsed = memoryview(data)
+            while unparsed:
+                size = max(self._unread, _PIECE)  # a body of known length has no headers
+                rest, unparsed = unparsed[:size], unparsed[size:]
                 self._run_bytes += len(rest)  # the callbacks set it to 0
                 while True:
                     try:
@@ -194,7 +196,7 @@ class HttpProtocol(asyncio.Protocol):
         self._wait()
         self._part = RequestPart.HEAD
         self._target, self._lines, self._body = b"", [], bytearray()
-        self._run_bytes = 0
+        self._run_bytes = self._unread = 0
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the request's target."""
@@ -220,6 +222,8 @@ class HttpProtocol(asyncio.Protocol):
         coding = headers.get("transfer-encoding", "chunked").strip()
         if coding.lower() != "chunked":
             raise RefusedError(f"Transfer-Encoding {coding!r}: send the body as it is")
+        length = headers.get("content-length", "0")
+        self._unread = int(length) if len(length) <= LENGTH_DIGITS else 0
         version, keeps = parser.get_http_version(), parser.should_keep_alive()
         if version == "0.9":
             raise RefusedError("the request is not HTTP/1.0 or HTTP/1.1")
@@ -245,6 +249,7 @@ class HttpProtocol(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """Take a part of a body, unless its request is rejected."""
         self._run_bytes = 0
+        self._unread = max(self._unread - len(body), 0)
         request = self._reading
         if request is None or request.endpoint is None or request.refusal is not None:
             return
