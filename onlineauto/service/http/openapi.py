@@ -64,8 +64,7 @@ def _operation(route: Endpoints, schema_of: dict[str, Any], said: str) -> dict[s
     }
     success: dict[str, Any] = {"description": "Success."}
     if route.scope == "reward":
-        name, value = RECORDED_BY
-        success["headers"] = {name: {"required": True, "schema": {"const": value}}}
+        success["headers"] = {RECORDED_BY[0]: {"required": True, "schema": {"const": RECORDED_BY[1]}}}
     if route.answer is not None:
         success["content"] = {"application/json": {"schema": schema_of[str(route.answer)]}}
     elif route.kind:

@@ -91,7 +91,8 @@ class HttpUpstream:
             answer = self._http.request(method, path, **given)
         except httpx.HTTPError as error:
             raise InputError(f"the learner is away{self._learner.proxy()}: {error}") from None
-        if message := answer.status_code >= 400 and message_in(answer):
+        if answer.status_code >= 400:
+            message = message_in(answer) or answer.text[:300] + self._learner.proxy()
             raise InputError(f"the learner rejects {method} {path} ({answer.status_code}): {message}")
         if answer.status_code not in (200, 304):
             raise self._stranger(answer, f"status {answer.status_code}: {answer.text[:300]}")
