@@ -12,6 +12,7 @@ from onlineauto.cluster import Cluster, Learned, RunJob, StreamJob, StudyJob
 from onlineauto.cluster.named import make_policy
 from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreError
+from onlineauto.options.settings_file import read_settings
 from onlineauto.tune import Space, Study
 from onlineauto.tune.workers.naming import import_trainable
 from onlineauto.workspace.model_file import check_target
@@ -106,7 +107,7 @@ class JobFile:
     def __init__(self, path: str) -> None:
         self._path = path
         try:
-            self._text = Path(path).read_text("utf-8-sig")
+            self._text = read_settings(path)
             document = tomllib.loads(self._text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not TOML: {error}") from None

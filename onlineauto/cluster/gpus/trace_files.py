@@ -144,7 +144,7 @@ def read_gavel(trace: str | os.PathLike[str], throughputs: str | os.PathLike[str
     except msgspec.DecodeError as error:
         raise InputError(f"{throughputs}: these are no throughputs of Gavel: {error}") from None
     try:
-        lines = Path(trace).read_text("utf-8").splitlines()
+        lines = Path(trace).read_text("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise InputError(f"{trace}: the file is not UTF-8: {error}") from None
     jobs = []

@@ -17,10 +17,10 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError, short_repr
+from onlineauto.options.settings_file import read_settings
 
 if TYPE_CHECKING:
     import os
@@ -186,8 +186,7 @@ def read_columns(path: str | os.PathLike[str]) -> DatasetColumns:
         The file cannot be read, is not TOML, or has a key or a value that does not belong there.
     """
     try:
-        with Path(path).open("rb") as file:
-            table = tomllib.load(file)
+        table = tomllib.loads(read_settings(path))
     except OSError as error:
         raise InputError(f"{path}: the file of columns cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.errors import InputError, OptionError
+from onlineauto.options.settings_file import read_settings
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _tokens_of(path: Path) -> list[tuple[bytes, frozenset[str]]]:
         A line is malformed.
     """
     tokens = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(read_settings(path).splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError, OptionError, PackageError, install_hint
+from onlineauto.options.settings_file import read_settings
 
 if TYPE_CHECKING:
     import os
@@ -71,7 +71,7 @@ def read_client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
     """
     settings: dict[str, str] = {}
     try:
-        text = Path(path).read_text("utf-8")
+        text = read_settings(path)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     for number, line in enumerate(text.splitlines(), 1):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError, short_repr
+from onlineauto.options.settings_file import read_settings
 from onlineauto.tune.spaces.parameter import Categorical, Float, Int, Parameter, Value
 
 if TYPE_CHECKING:
@@ -83,11 +84,11 @@ class Space:
         """
         path = Path(source) if isinstance(source, Path) or source.endswith(".toml") else None
         try:
-            text = path.read_text("utf-8") if path else str(source)
+            text = read_settings(path) if path else str(source)
             return cls(tomllib.loads(text))
         except OSError as error:
             raise OptionError(f"{path}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, OptionError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OptionError) as error:
             raise OptionError(f"{path or 'the space'}: {error}") from error
 
     def described(self) -> dict[str, Any]:
