@@ -136,6 +136,36 @@ def test_a_study_of_which_every_trial_failed_is_a_job_that_failed() -> None:
 
 
 @pytest.mark.ci
+def test_a_study_that_is_complete_does_not_run_again(tmp_path: Path) -> None:
+    def command(**options: Any) -> Any:
+        url = f"sqlite:///{tmp_path / 'study.db'}"
+        study = Study(
+            {"rate": Float(0, 1), "seconds": Categorical([0.01])}, max_resource=3, storage=url, name="rates"
+        )
+        cluster = Cluster("fair", slot=0.2, capacity={"CPU": 2}, history=tmp_path / "history.jsonl")
+        cluster.submit(StudyJob(study, trainables.Counter, **options), name="rates")
+        return cluster, study
+
+    cluster, study = command()
+    cluster.run(slots=1)  # is interrupted, or done
+    cluster, study = command()
+    cluster.run()
+    trials, rounds = len(study.trials), study.rounds
+    assert rounds >= 1  # more, if a worker had nothing else to do
+    records = cluster.history().records
+    for _ in range(2):
+        cluster, study = command()
+        cluster.run()
+        assert [(each.name, each.state) for each in cluster.jobs] == [("rates", "done")]
+        assert len(study.trials) == trials
+        assert cluster.history().records == records
+    cluster, study = command(rounds=rounds + 1)
+    cluster.run()
+    assert study.rounds > rounds
+    assert len(study.trials) > trials
+
+
+@pytest.mark.ci
 def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> None:
     space = {"rate": Float(0, 1), "seconds": Categorical([0.05])}
     storage = f"sqlite:///{tmp_path / 'study.db'}"

@@ -39,7 +39,8 @@ class StudyJob:
         ``processes`` or ``ray``; by default that of the cluster's backend.
     **options
         Other options of `Study.run`: ``rounds``, ``checkpoint_every``, ``checkpoints``, ``stoppers``,
-        ``callbacks``.
+        ``callbacks``. Rounds are counted from the beginning of the study; without them and without
+        `max_trials`, the job is one round. A job whose study is complete does not run.
     """
 
     def __init__(
@@ -63,11 +64,11 @@ class StudyJob:
         self._headcount = Headcount(0)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        self._ended = False
         study.refresh()
         rounds = options.get("rounds")
         if rounds is None and study.rounds is not None and study.settings.max_trials is None:
-            rounds = study.rounds + 1
+            rounds = options["rounds"] = 1
+        self._ended = study.is_done or (rounds is not None and (study.rounds or 0) >= rounds)
         self._expected = expected_budget(study.settings, rounds=rounds)
 
     @property
