@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -61,21 +62,21 @@ def study_picture(
     infeasible -= len(valued)
     sign = -1.0 if mode == "max" else 1.0
     best = min(valued, key=lambda row: (-row["resource"], sign * row["value"]))
-    trials = len({row["trial"] for row in valued})
-    note = (
-        f"{trials} trials · the best is {best['value']:.5g}, of trial {best['trial']} at {best['resource']}"
-    )
+    trials = {row["trial"] for row in valued}
+    note = f"{len(trials)} trials · the best is {best['value']:.5g}, of trial {best['trial']}"
+    note += f" at {best['resource']:,}" if len({row["resource"] for row in valued}) > 1 else ""
     note += f" · {infeasible} values of infeasible trials are not drawn" if infeasible else ""
     picture = Picture(11, 8, title=title, note=note, dark=dark)
     with picture.drawing() as style:
         (resources, so_far), (configs, matters) = picture.figure.subplots(2, 2)
         _draw_reported(resources, valued, best["trial"], style)
         _draw_best(so_far, valued, sign, style)
-        level, rows = values_at_common_resource(valued)
+        reported = [row for row in history if row["trial"] in trials and math.isfinite(row["value"])]
+        level, rows = values_at_common_resource(reported)
         _draw_configs(configs, rows, space, sign, style)
-        configs.set_title(f"configs of {len(rows)} trials, by their values at {level}")
+        configs.set_title(f"configs of {len(rows)} trials, by their values at {level:,}")
         draw_importance(matters, importance(rows, space), style)
-        matters.set_title(f"what explains these values at {level}")
+        matters.set_title(f"what explains these values at {level:,}")
     return picture
 
 
@@ -88,9 +89,12 @@ def _draw_reported(axes: Axes, reported: Sequence[Mapping[str, Any]], best: int,
         colour = style.champion if trial == best else style.rising if len(path) > 1 else style.waiting
         wide, size = (2.0, 5) if trial == best else (0.8, 3)
         axes.plot(*zip(*path, strict=True), color=colour, linewidth=wide, marker="o", markersize=size)
-    _scale(axes, [row["resource"] for row in reported])
+    if max(row["resource"] for row in reported) >= _WIDE * min(row["resource"] for row in reported):
+        axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_minor_formatter("")
     levels = sorted({row["resource"] for row in reported})
-    if len(levels) <= _FEW:
+    if len(levels) <= _FEW and all(after >= 1.2 * before for before, after in pairwise(levels)):
         axes.set_yticks(levels, [f"{each:,}" for each in levels], minor=False)
         axes.minorticks_off()
     axes.set_title("what trials were given")
@@ -140,7 +144,7 @@ def _draw_configs(
     draw_lines(axes, lines, space, style)
     axes.axvline(len(space), color=style.quiet, linewidth=0.8)
     axes.text(len(space) + 0.03, 1, "best", size=7.5, color=style.quiet, va="center")
-    axes.set_xticks(range(len(space) + 1), [*space, "rank"])
+    axes.set_xticks(range(len(space) + 1), [*map(_shorten, space), "rank"])
     axes.set_xlim(-0.1, len(space) + 0.3)
 
 
@@ -158,12 +162,17 @@ def draw_lines(
         for position, text in marks_of(declaration):
             paper = {"facecolor": style.paper, "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
             axes.text(at + 0.03, position, text, size=7.5, color=style.quiet, va="center", bbox=paper)
-    axes.set_xticks(range(len(space)), [*space])
+    axes.set_xticks(range(len(space)), [*map(_shorten, space)])
     axes.set_yticks([])
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.grid(visible=False)
     if len(space) > 4:
         axes.tick_params(axis="x", labelrotation=30)
+
+
+def _shorten(name: str) -> str:
+    """Return the name of a parameter, without its middle if it is long."""
+    return name if len(name) <= 28 else f"{name[:3]}…{name[-24:]}"
 
 
 def marks_of(declaration: Mapping[str, Any]) -> list[tuple[float, str]]:
@@ -178,7 +187,8 @@ def marks_of(declaration: Mapping[str, Any]) -> list[tuple[float, str]]:
 def draw_importance(axes: Axes, shares: Mapping[str, float], style: Look) -> None:
     """Draw the share of each parameter as a bar, the largest at the top."""
     ranked = sorted(shares.items(), key=lambda each: each[1])
-    axes.barh([name for name, _ in ranked], [share for _, share in ranked], color=style.champion, height=0.6)
+    axes.barh(range(len(ranked)), [share for _, share in ranked], color=style.champion, height=0.6)
+    axes.set_yticks(range(len(ranked)), [_shorten(name) for name, _ in ranked])
     for at, (_, share) in enumerate(ranked):
         axes.text(share + 0.01, at, f"{share:.0%}", size=8.5, color=style.quiet, va="center")
     axes.set_xlim(0, max(0.1, 1.15 * max(shares.values(), default=0)))
@@ -186,14 +196,11 @@ def draw_importance(axes: Axes, shares: Mapping[str, float], style: Look) -> Non
     axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(
-        "share of the variance of ranks that a parameter explains alone, in bins,\n"
-        "corrected for chance; what parameters explain only together is not seen"
+        "share of the variance of ranks that parameters\n"
+        "explain alone, in bins, corrected for chance;\n"
+        "joint effects are not seen",
+        size=8,
     )
-
-
-def _scale(axes: Axes, numbers: Sequence[float]) -> None:
-    if min(numbers) > 0 and max(numbers) >= _WIDE * min(numbers):
-        axes.set_yscale("log")
 
 
 _BINS = 5
@@ -202,19 +209,21 @@ _IN_A_BIN = 6
 
 
 def values_at_common_resource(values: Sequence[Mapping[str, Any]]) -> tuple[int, list[Mapping[str, Any]]]:
-    """Return the resource that most trials reached, and their values there.
+    """Return the largest resource that many trials have reached, and their values there.
 
-    At higher resources there are only promoted trials, which are similar.
+    Many are half as many as have reached the most common resource. At higher resources there are only
+    promoted trials, which are similar.
 
     Parameters
     ----------
     values : sequence of mapping
-        Rows of `Study.history` with a value.
+        Rows of `Study.history` with a value, intermediate or final.
     """
     at: dict[int, dict[int, Mapping[str, Any]]] = {}
     for row in values:
         at.setdefault(row["resource"], {})[row["trial"]] = row
-    level = max(at, key=lambda resource: (len(at[resource]), resource))
+    most = max(map(len, at.values()))
+    level = max(resource for resource, rows in at.items() if 2 * len(rows) >= most)
     return level, list(at[level].values())
 
 
@@ -258,18 +267,17 @@ def code_of(declaration: Mapping[str, Any], value: Any) -> float:
 
 
 def importance(rows: Sequence[Mapping[str, Any]], space: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return the share of the variance of the values that each parameter explains alone.
+    """Return the share of each parameter in the variance of the values that parameters explain alone.
 
     Values are ranked, so that an outlier does not outweigh all others. Numbers are divided into up to five
-    bins with equal numbers of trials. Each word is a bin, and so is a missing parameter. The share is
-    corrected for the variance that the bins explain by chance, and is at least 0. Joint effects of parameters
-    are not measured.
+    bins with equal numbers of trials. Each word is a bin, and so is a missing parameter. What the bins
+    explain by chance is subtracted. Shares add up to 1, unless no parameter explains anything. Joint effects
+    of parameters are not measured.
     """
     ranks = np.argsort(np.argsort([row["value"] for row in rows], kind="stable"), kind="stable")
-    return {
-        name: _explained_variance(ranks, _bins(rows, name, declaration))
-        for name, declaration in space.items()
-    }
+    explained = {name: _explained_variance(ranks, _bins(rows, name, each)) for name, each in space.items()}
+    total = sum(explained.values()) or 1.0
+    return {name: each / total for name, each in explained.items()}
 
 
 def _bins(rows: Sequence[Mapping[str, Any]], name: str, declaration: Mapping[str, Any]) -> NDArray[np.intp]:

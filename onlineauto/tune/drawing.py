@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.pictures.fronts import front_picture
 from onlineauto.pictures.studies import study_picture
+from onlineauto.tune.optimizing import UNLIMITED
 
 if TYPE_CHECKING:
     from onlineauto.pictures import Picture
@@ -31,15 +32,18 @@ def draw_study(study: Study, *, title: str = "", dark: bool = False) -> Picture:
     InputError
         If no trial has a value.
     """
-    space = study.space.described()
+    space, history = study.space.described(), study.history()
+    if study.settings.setting.max_resource >= UNLIMITED:  # a complete trial is drawn at the furthest step
+        furthest = max((row["resource"] for row in history if row["resource"] < UNLIMITED), default=1)
+        history = [{**row, "resource": min(row["resource"], furthest)} for row in history]
     if len(study.objectives) > 1:
         front = {trial.number for trial in study.best_trials}
         return front_picture(
-            study.history(),
+            history,
             space,
             objectives=study.objectives,
             front=front,
             title=title or study.name,
             dark=dark,
         )
-    return study_picture(study.history(), space, mode=study.mode, title=title or study.name, dark=dark)
+    return study_picture(history, space, mode=study.mode, title=title or study.name, dark=dark)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from math import inf, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.errors import InputError
-from onlineauto.pictures.studies import best_so_far, importance, values_at_common_resource
-from onlineauto.tune import Categorical, Float, Int, Study
+from onlineauto.pictures.studies import best_so_far, importance, study_picture, values_at_common_resource
+from onlineauto.tune import Categorical, Float, Int, Study, TrialPruned, create_study
 from onlineauto.tune.drawing import draw_study
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from onlineauto.tune import ActiveTrial
 
 SPACE = {
     "rate": Float(1e-4, 1, log=True),
@@ -41,8 +43,8 @@ def test_a_study_is_drawn(tmp_path: Path, *, dark: bool) -> None:
     assert [axes.get_title("left") for axes in picture.figure.axes] == [
         "what trials were given",
         "best so far, at the largest resource",
-        "configs of 24 trials, by their values at 1",
-        "what explains these values at 1",
+        "configs of 13 trials, by their values at 9",
+        "what explains these values at 9",
     ]
     assert picture.figure.texts[0].get_text() == "Rates"
 
@@ -76,7 +78,7 @@ def test_what_explains_the_values() -> None:
     study = done(trials=200)
     level, rows = values_at_common_resource([row for row in study.history() if row["told"]])
     shares = importance(rows, study.space.described())
-    assert level == 1
+    assert level == 9  # which half as many trials reached as the most common level
     assert shares["rate"] > 0.7 > 0.1 > shares["depth"]
     assert shares["loss"] < 0.1
     assert shares["same"] == 0
@@ -85,3 +87,85 @@ def test_what_explains_the_values() -> None:
 def test_the_best_of_those_that_were_given_most() -> None:
     rows = [{"resource": at, "value": value} for at, value in ((1, 5.0), (1, 7.0), (3, 6.0), (1, 9.0))]
     assert best_so_far(rows, -1.0) == [5.0, 7.0, 6.0, 6.0]
+
+
+def pruned(name: str = "x", *, reports: bool = True) -> Study:
+    def objective(trial: ActiveTrial) -> float:
+        rate = trial.suggest_float(f"{name}rate", 1e-4, 1, log=True)
+        depth, loss = trial.suggest_int(f"{name}depth", 1, 12), 1.0
+        for epoch in range(20):
+            loss += rate * (abs(depth - 5) / 10 - loss)
+            if reports:
+                trial.report(loss, epoch)
+            if trial.should_prune():
+                raise TrialPruned
+        return loss
+
+    study = create_study(study_name="pruned", seed=0)
+    study.optimize(objective, n_trials=60)
+    return study
+
+
+def texts_of(picture: Any) -> list[Any]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    FigureCanvasAgg(picture.figure).draw()  # type: ignore[no-untyped-call]
+    return [each for each in picture.figure.findobj(Text) if each.get_visible() and each.get_text()]
+
+
+def test_a_study_without_a_limit_is_drawn_at_its_furthest_step() -> None:
+    picture = draw_study(pruned())
+    texts = [each.get_text() for each in texts_of(picture)]
+    assert not [text for text in texts if "mathdefault" in text or "000000000" in text]
+    assert any(text.startswith("60 trials") and text.endswith(" at 20") for text in texts)
+    assert "what explains these values at 20" in texts
+    shares = [float(each.get_text()[:-1]) for each in picture.figure.axes[3].texts]
+    assert 99 <= sum(shares) <= 101
+
+
+@pytest.mark.parametrize("name", ["x", "module.encoder.layers.0.attention_", "a" * 60])
+def test_no_text_of_a_picture_is_cut(name: str) -> None:
+    picture = draw_study(pruned(name))
+    texts_of(picture)
+    box = picture.figure.get_tightbbox()
+    assert -0.01 <= box.x0 < box.x1 <= 11.01
+    assert -0.01 <= box.y0 < box.y1 <= 8.01
+
+
+def test_a_study_without_reports_has_one_resource() -> None:
+    texts = [each.get_text() for each in texts_of(draw_study(pruned(reports=False)))]
+    assert not [text for text in texts if "mathdefault" in text or "000000000" in text]
+
+
+def test_a_logarithmic_axis_has_plain_numbers() -> None:
+    rows = [
+        {"trial": at, "resource": 1 + 60 * at, "value": at / 30, "told": True, "config_x": at / 30}
+        for at in range(30)
+    ]
+    picture = study_picture(rows, {"x": Float(0, 1).described()})
+    assert picture.figure.axes[0].get_yscale() == "log"
+    ticks = [each.get_text() for each in picture.figure.axes[0].get_yticklabels()]
+    assert "1,000" in ticks
+    assert not [text for text in ticks if "$" in text]
+
+
+def test_shares_of_importance_add_up_to_one() -> None:
+    for seed in range(3):
+        study = Study(SPACE, "fifo", seed=seed, max_trials=60)
+        study.run(lambda config: config["rate"] + config["depth"])
+        shares = importance([row for row in study.history() if row["told"]], study.space.described())
+        assert sum(shares.values()) == pytest.approx(1)
+    assert set(
+        importance([{"value": 1.0, "config_same": True}], {"same": SPACE["same"].described()}).values()
+    ) == {0}
+
+
+def test_studies_without_a_limit_are_listed_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    study = create_study(study_name="open", storage=url)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    assert main(["studies", url]) == 0
+    assert capsys.readouterr().out.endswith("at the end\n")

@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from onlineauto.tune.optimizing import UNLIMITED
 from onlineauto.tune.workers.callbacks import Callback
 
 if TYPE_CHECKING:
@@ -53,8 +54,13 @@ def line_of(study: Study, seconds: float) -> str:
     if len(study.objectives) > 1:
         parts.append(f"{len(study.best_trials)} best")
     elif best is not None:
-        parts.append(f"best {best.value:.6g} of trial {best.number} at {best.resource}")
+        parts.append(f"best {best.value:.6g} of trial {best.number} at {resource_text(best.resource)}")
     return f"{', '.join(parts)}, {seconds:.0f} s"
+
+
+def resource_text(resource: int) -> str:
+    """Return a resource as text; "the end" if trials have no limit."""
+    return "the end" if resource >= UNLIMITED else f"{resource}"
 
 
 def config_text(config: Mapping[str, Any]) -> str:
@@ -147,9 +153,11 @@ def _table(study: Study, progress: _Progress) -> Any:
     table.add_column("config", overflow="ellipsis", no_wrap=True)
     for job, step, value in [*progress.running.values()][:_MOST]:
         number = "" if value is None else f"{value:.6g}"
-        table.add_row(f"{job.trial}", "runs", f"{step}", f"{job.resource}", number, config_text(job.config))
+        table.add_row(
+            f"{job.trial}", "runs", f"{step}", resource_text(job.resource), number, config_text(job.config)
+        )
     for trial in _best(study):
-        at, number = f"{trial.resource}", f"{trial.value:.6g}"
+        at, number = resource_text(trial.resource), f"{trial.value:.6g}"
         table.add_row(f"{trial.number}", "best", at, "", number, config_text(trial.config))
     return Group(Text(line_of(study, progress.seconds)), table)
 

@@ -95,6 +95,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _print(url: str) -> None:
+    from onlineauto.cli.tuning.progress import resource_text
     from onlineauto.tune.store.sql_store import names_of_studies
     from onlineauto.tune.study import Study
 
@@ -110,8 +111,10 @@ def _print(url: str) -> None:
         if best is not None and len(study.objectives) > 1:
             print(f"{name}: {counts}; {len(study.best_trials)} are dominated by no other")
             continue
-        end = "" if best is None else f"; best {best.value:.6g} of trial {best.number} at {best.resource}"
-        print(f"{name}: {counts or 'no trials'}{end}")
+        line = f"{name}: {counts or 'no trials'}"
+        if best is not None:
+            line += f"; best {best.value:.6g} of trial {best.number} at {resource_text(best.resource)}"
+        print(line)
 
 
 def _serve(url: str, options: StudiesOptions) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from onlineauto.cli.tuning.progress import resource_text
 from onlineauto.cli.tuning.tune_options import LEARNERS, OWN, FunctionOptions, StreamOptions, TuneOptions
 from onlineauto.engine.options.registry import ModelOptions
 from onlineauto.errors import OptionError
@@ -213,7 +214,7 @@ def _best_of(study: Study) -> str:
     """Return a description of the best trial, or the reason why there is none."""
     best = study.best
     if best is not None:
-        text = f"{best.value:.6g}, of trial {best.number} at {best.resource}"
+        text = f"{best.value:.6g}, of trial {best.number} at {resource_text(best.resource)}"
         return f"best of {len(study.trials)} trials: {text}"
     failed = [trial for trial in study.trials if trial.error]
     failure = f"; trial {failed[-1].number} failed: {failed[-1].error}" if failed else ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.tuning.progress import resource_text
 from onlineauto.cli.tuning.running import only_name, return_jobs_on_exit
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
@@ -122,6 +123,6 @@ def _printer() -> Any:
 
     class Printer(Callback):
         def on_result(self, job: TrialJob, value: float) -> None:
-            print(f"trial {job.trial} at {job.resource}: {value:.6g}", file=sys.stderr)
+            print(f"trial {job.trial} at {resource_text(job.resource)}: {value:.6g}", file=sys.stderr)
 
     return Printer()
