@@ -16,6 +16,7 @@ def rows(
     *,
     after: int = 0,
     configs: dict[int, Mapping[str, Any]] | None = None,
+    lists: bool = False,
 ) -> list[dict[str, Any]]:
     """Return a row for each value that was reported, intermediate or final, in order.
 
@@ -29,6 +30,8 @@ def rows(
         Number of records of the log before these.
     configs : dict, optional
         The configs of trials in the records before these; those in these records are added.
+    lists : bool
+        True to include details that are lists.
 
     Returns
     -------
@@ -54,7 +57,7 @@ def rows(
             **{
                 name: detail
                 for name, detail in each.get("details", {}).items()
-                if not isinstance(detail, list)
+                if lists or not isinstance(detail, list)
             },
         }
         for each in records

@@ -19,14 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from onlineauto.errors import OptionError, kind_of, short_repr
 from onlineauto.tune.optimizing import UNLIMITED
+from onlineauto.tune.plain import count, number
 from onlineauto.tune.result_grid import ResultGrid
+from onlineauto.tune.schedulers import SCHEDULERS
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
 from onlineauto.tune.study import Study
 from onlineauto.tune.workers.stoppers import Timeout
@@ -43,21 +46,44 @@ def randint(lower: int, upper: int) -> Int:
 
 
 @dataclass(frozen=True)
-class TuneScheduler:
-    """A scheduler with the arguments that it has in Ray."""
+class FIFOScheduler:
+    """Runs all trials to the end. Base class of schedulers with the arguments that they have in Ray."""
 
-    name: str
+    name: ClassVar[str] = "fifo"
     time_attr: str = "training_iteration"
     metric: str | None = None
     mode: str | None = None
-    max_t: int | None = None
+
+
+@dataclass(frozen=True)
+class ASHAScheduler(FIFOScheduler):
+    """Stops a trial at a rung, unless it is among the best ``1 / reduction_factor`` that have reached it."""
+
+    name = "asha"
+    max_t: int = 100
     grace_period: int = 1
+    reduction_factor: int = 4
+
+
+@dataclass(frozen=True)
+class HyperBandScheduler(FIFOScheduler):
+    """Hyperband."""
+
+    name = "hyperband"
+    max_t: int = 81
     reduction_factor: int = 3
 
 
-ASHAScheduler = partial(TuneScheduler, "asha", max_t=100)
-HyperBandScheduler = partial(TuneScheduler, "hyperband", max_t=81)
-MedianStoppingRule, FIFOScheduler = partial(TuneScheduler, "median"), partial(TuneScheduler, "fifo")
+@dataclass(frozen=True)
+class MedianStoppingRule(FIFOScheduler):
+    """Stops a trial whose average is worse than the median of others; `grace_period` counts steps."""
+
+    name = "median"
+    grace_period: int = 1
+    min_samples_required: int = 3
+
+
+AsyncHyperBandScheduler = ASHAScheduler
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,18 +98,18 @@ class TuneConfig:
     mode: str | None = None
     num_samples: int = 1
     max_concurrent_trials: int | None = None
-    scheduler: TuneScheduler = field(default_factory=FIFOScheduler)
-    search_alg: str | None = None
-    time_budget_s: float | None = None
+    scheduler: FIFOScheduler | None = None
+    search_alg: Any = None
+    time_budget_s: float | timedelta | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """The name of the study, its store (a URL, or a folder), and the number of steps of a trial."""
 
-    name: str = "study"
-    storage_path: str | None = None
-    stop: Mapping[str, int] = field(default_factory=dict)
+    name: str | None = None
+    storage_path: str | Path | None = None
+    stop: Mapping[str, int] | None = None
 
 
 _CURRENT: ContextVar[tuple[Report, str]] = ContextVar("onlineauto_trial")
@@ -169,19 +195,25 @@ class Tuner:
         run_config: RunConfig | None = None,
     ) -> None:
         config, run = tune_config or TuneConfig(), run_config or RunConfig()
-        scheduler = config.scheduler
-        if not isinstance(scheduler, TuneScheduler):
+        scheduler = FIFOScheduler() if config.scheduler is None else config.scheduler
+        if not isinstance(scheduler, FIFOScheduler):
             raise OptionError(
                 f"scheduler = {short_repr(scheduler)}: give one of this module, such as ASHAScheduler()"
             )
+        if scheduler.time_attr != "training_iteration":
+            raise OptionError(f"time_attr = {short_repr(scheduler.time_attr)}: valid is training_iteration")
         metric, mode = config.metric or scheduler.metric, config.mode or scheduler.mode
         if metric is None or mode is None:
             raise OptionError(
                 f'metric = {metric!r}, mode = {mode!r}: give TuneConfig(metric="loss", mode="min")'
             )
-        if odd := [each for each in run.stop if each != "training_iteration"]:
-            raise OptionError(f"stop = {odd[0]!r}: valid is training_iteration; Study.run has other stoppers")
-        limit = run.stop.get("training_iteration", scheduler.max_t)
+        stop: Any = {} if run.stop is None else run.stop
+        if not isinstance(stop, Mapping) or {*stop} - {"training_iteration"}:
+            reason = "valid is training_iteration; Study.run has other stoppers"
+            raise OptionError(f"stop = {short_repr(stop)}: {reason}")
+        limits = {"stop": stop.get("training_iteration"), "max_t": getattr(scheduler, "max_t", None)}
+        counts = [count(name, each, 1) for name, each in limits.items() if each is not None]
+        limit = min(counts, default=None)
         if limit is None and isinstance(trainable, type):
             raise OptionError('no limit on steps: give RunConfig(stop={"training_iteration": N})')
         if not isinstance(param_space, Mapping):
@@ -190,29 +222,42 @@ class Tuner:
             raise OptionError(f"param_space[{nested[0]!r}] is a mapping: give its entries names of their own")
         space = {name: each for name, each in param_space.items() if isinstance(each, Parameter)}
         constants = {name: each for name, each in param_space.items() if name not in space}
-        self._metric, self._workers = metric, config.max_concurrent_trials or 0
-        self._trainable = _Reporting(trainable, constants, metric)
-        self._stoppers = [] if config.time_budget_s is None else [Timeout(config.time_budget_s)]
-        url = run.storage_path
-        if url is not None and "://" not in url:
+        self._metric, self._mode, self._trainable = metric, mode, _Reporting(trainable, constants, metric)
+        workers = config.max_concurrent_trials
+        self._workers = 0 if workers is None else count("max_concurrent_trials", workers, 0)
+        budget = config.time_budget_s
+        self._seconds = budget.total_seconds() if isinstance(budget, timedelta) else budget
+        if budget is not None and not number(self._seconds) > 0:
+            raise OptionError(f"time_budget_s = {short_repr(budget)}: give a number of seconds above 0")
+        samples = None if config.num_samples == -1 else count("num_samples", config.num_samples, 1)
+        url, name = run.storage_path, "study" if run.name is None else run.name
+        for argument, text in (("name", name), ("storage_path", url)):
+            if not isinstance(text, str | Path | None):
+                raise OptionError(f"{argument} = {short_repr(text)}: give a text")
+        if url is not None and "://" not in str(url):
             folder = Path(url).expanduser().resolve()
             folder.mkdir(parents=True, exist_ok=True)
-            url = f"sqlite:///{folder / run.name}.db"
+            url = f"sqlite:///{folder / name}.db"
+        options: dict[str, Any] = {"variant": "stopping"} if scheduler.name == "asha" else {}
+        if isinstance(scheduler, MedianStoppingRule):
+            enough = scheduler.min_samples_required
+            options["grace_population"] = count("min_samples_required", enough, 1)
         self.study = Study(
             space,
-            scheduler.name,
+            SCHEDULERS[scheduler.name](**options),
             config.search_alg,
             mode=mode,
-            min_resource=scheduler.grace_period,
-            eta=scheduler.reduction_factor,
+            min_resource=count("grace_period", getattr(scheduler, "grace_period", 1), 1),
+            eta=count("reduction_factor", getattr(scheduler, "reduction_factor", 3), 2),
             max_resource=UNLIMITED if limit is None else limit,
-            max_trials=None if config.num_samples == -1 else config.num_samples,
-            name=run.name,
-            storage=url,
+            max_trials=samples,
+            name=str(name),
+            storage=None if url is None else str(url),
         )
 
     def fit(self) -> ResultGrid:
         """Run all trials and return them; an existing study of this name in the store is continued."""
         workers = self._workers if self._workers > 1 else 0
-        self.study.run(self._trainable, workers=workers, stoppers=self._stoppers)
-        return ResultGrid(self.study, self._metric, self._trainable.constants)
+        stoppers = [] if self._seconds is None else [Timeout(self._seconds)]
+        self.study.run(self._trainable, workers=workers, stoppers=stoppers)
+        return ResultGrid(self.study, self._metric, self._mode, self._trainable.constants)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from math import nan
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from onlineauto.errors import OptionError
+from onlineauto.tune import Timeout
 from onlineauto.tune import tuner as tune
 
 if TYPE_CHECKING:
@@ -63,8 +67,9 @@ def test_trials_are_run_and_tabled(scheduler: Any, workers: int | None) -> None:
     assert len(results) == 9
     assert results.errors == []
     best = results.get_best_result()
-    assert best.metrics["training_iteration"] == 9
-    assert best.metrics["twice"] == 2 * best.metrics["loss"] == 2 * results.study.best_value
+    assert max(each.metrics["training_iteration"] for each in results) == 9
+    assert best.metrics["loss"] == min(each.metrics["loss"] for each in results)
+    assert best.metrics["twice"] == 2 * best.metrics["loss"]
     assert set(best.config) == {"rate", "depth", "more"}
     assert {each.config["depth"] for each in results} <= {1, 2, 3}
 
@@ -120,7 +125,7 @@ def test_a_run_in_a_folder_is_continued(tmp_path: Path) -> None:
     [
         ({"tune_config": None}, r"metric = None, mode = None: give TuneConfig\(metric="),
         ({"tune_config": config(scheduler=3)}, "scheduler = 3: give one of this module"),
-        ({"run_config": tune.RunConfig(stop={"loss": 1})}, "stop = 'loss': valid is training_iteration"),
+        ({"run_config": tune.RunConfig(stop={"loss": 1})}, "stop = {'loss': 1}: valid is training_iteration"),
         ({"trainable": Falling}, "no limit on steps"),
         ({"param_space": 3}, "param_space is"),
         ({"param_space": {"a": {"b": tune.uniform(0, 1)}}}, r"param_space\['a'\] is a mapping"),
@@ -141,3 +146,164 @@ def test_the_metric_must_be_reported() -> None:
     assert results.errors[0].endswith("}): give a dict with the metric 'loss'")
     with pytest.raises(OptionError, match="no trial is running"):
         tune.report({"loss": 1})
+
+
+OF_TRIALS = {"metric": "twice", "mode": "max", "time_attr": "epoch"}
+RAY: dict[str, dict[str, Any]] = {
+    "TuneConfig": {
+        "mode": "max",
+        "metric": "twice",
+        "search_alg": object(),
+        "scheduler": object(),
+        "num_samples": 0,
+        "max_concurrent_trials": -1,
+        "time_budget_s": "1h",
+        "reuse_actors": True,
+        "trial_name_creator": str,
+        "trial_dirname_creator": str,
+        "chdir_to_trial_dir": False,
+    },
+    "RunConfig": {
+        "name": 3,
+        "storage_path": 3,
+        "storage_filesystem": object(),
+        "failure_config": object(),
+        "checkpoint_config": object(),
+        "sync_config": object(),
+        "verbose": 2,
+        "stop": str,
+        "callbacks": [object()],
+        "progress_reporter": object(),
+        "log_to_file": True,
+    },
+    "FIFOScheduler": {},
+    "ASHAScheduler": {
+        **OF_TRIALS,
+        "max_t": 0,
+        "grace_period": 0,
+        "reduction_factor": 1,
+        "brackets": 2,
+        "stop_last_trials": False,
+    },
+    "AsyncHyperBandScheduler": {
+        **OF_TRIALS,
+        "max_t": "x",
+        "grace_period": 0.5,
+        "reduction_factor": 1,
+        "brackets": 2,
+        "stop_last_trials": False,
+    },
+    "HyperBandScheduler": {
+        **OF_TRIALS,
+        "max_t": 0.5,
+        "reduction_factor": 2.5,
+        "stop_last_trials": False,
+    },
+    "MedianStoppingRule": {
+        **OF_TRIALS,
+        "grace_period": 0.5,
+        "min_samples_required": "x",
+        "min_time_slice": 3,
+        "hard_stop": False,
+    },
+}
+"""The arguments in Ray's documentation, each with a value that is not valid or not supported here."""
+
+
+@pytest.mark.parametrize(("owner", "argument"), [(name, each) for name in RAY for each in RAY[name]])
+def test_each_argument_of_ray_is_honoured_or_refused_before_the_run(owner: str, argument: str) -> None:
+    def never(config: Any) -> None:
+        raise AssertionError(config)
+
+    def tuner() -> tune.Tuner:
+        usual: dict[str, Any] = {"metric": "loss", "mode": "min", "num_samples": 2}
+        usual.pop(argument, None)
+        given = {argument: RAY[owner][argument]}
+        if owner == "TuneConfig":
+            return tune.Tuner(never, param_space=SPACE, tune_config=tune.TuneConfig(**usual | given))
+        made = getattr(tune, owner)(**given)
+        how = {"run_config": made} if owner == "RunConfig" else {}
+        settings = tune.TuneConfig(**usual, **({} if how else {"scheduler": made}))
+        return tune.Tuner(never, param_space=SPACE, tune_config=settings, **how)
+
+    if argument in ("metric", "mode"):
+        honoured = tuner()
+        assert {"metric": honoured._metric, "mode": honoured._mode}[argument] == OF_TRIALS[argument]
+    else:
+        with pytest.raises((OptionError, TypeError), match=argument.replace("search_alg", "searcher")):
+            tuner()
+
+
+def test_schedulers_have_the_arguments_that_they_were_given() -> None:
+    def settings(scheduler: Any, **more: Any) -> Any:
+        tuned = config(scheduler=scheduler, **more)
+        return tune.Tuner(train, param_space=SPACE, tune_config=tuned).study.settings
+
+    asha = settings(tune.ASHAScheduler(max_t=27, grace_period=2, reduction_factor=5))
+    assert (asha.scheduler[:2], asha.setting.max_resource) == (("asha", {"variant": "stopping"}), 27)
+    assert (asha.setting.min_resource, asha.setting.eta) == (2, 5)
+    median = settings(tune.MedianStoppingRule(grace_period=4, min_samples_required=7))
+    assert (median.scheduler[1]["grace_population"], median.setting.min_resource) == (7, 4)
+    assert settings(None).scheduler[0] == "fifo"
+    assert settings(None, num_samples=-1).max_trials is None
+    run = tune.RunConfig(stop={"training_iteration": 4})  # the trial ends at the first limit
+    both = tune.Tuner(
+        train, param_space=SPACE, tune_config=config(scheduler=tune.ASHAScheduler()), run_config=run
+    )
+    assert both.study.settings.setting.max_resource == 4
+
+
+def test_a_time_budget_begins_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(Timeout.__init__, "__kwdefaults__", {"clock": lambda: now})
+
+    def slow(config: Mapping[str, Any]) -> dict[str, float]:
+        nonlocal now
+        now += 40
+        return {"loss": config["rate"]}
+
+    budget = config(num_samples=-1, time_budget_s=timedelta(minutes=1))
+    tuner = tune.Tuner(slow, param_space=SPACE, tune_config=budget)
+    now = 1000.0
+    assert len(tuner.fit()) == 2
+
+
+def test_results_are_compared_by_any_metric_and_scope() -> None:
+    def up_and_down(config: Mapping[str, Any]) -> None:
+        for step in range(4):
+            away = abs(step - config["depth"])
+            tune.report({"loss": away + config["rate"], "accuracy": -away, "curve": np.ones(2), "odd": nan})
+
+    results = tune.Tuner(up_and_down, param_space=SPACE, tune_config=config()).fit()
+    assert results.get_best_result().metrics["loss"] == min(each.metrics["loss"] for each in results)
+    assert results.get_best_result(metric="loss", mode="min") == results.get_best_result()
+    best = results.get_best_result("accuracy", "max")
+    assert best.metrics["accuracy"] == max(each.metrics["accuracy"] for each in results)
+    rows: dict[int, list[float]] = {}
+    for row in results.study.history():
+        if not row["told"] or row["resource"] == 4:
+            rows.setdefault(row["trial"], []).append(row["loss"])
+    for scope, value_of in (
+        ("all", min),
+        ("avg", lambda values: sum(values) / len(values)),
+        ("last-5-avg", lambda values: sum(values) / len(values)),
+    ):
+        expected = min(rows, key=lambda trial: value_of(rows[trial]))
+        assert results.get_best_result(scope=scope).trial == expected
+    assert best.metrics["curve"] == [1, 1]
+    frame = results.get_dataframe(filter_metric="accuracy", filter_mode="max")
+    assert list(frame["accuracy"]) == [0] * len(results)
+    assert list(frame["training_iteration"]) == [each.config["depth"] + 1 for each in results]
+    for wrong, arguments in {
+        "metric = 'acc': no trial has reported it, but accuracy, curve, loss": {"metric": "acc"},
+        "mode = 'best': valid are min and max": {"mode": "best"},
+        "scope = 'first': valid are all, last": {"scope": "first"},
+        "filter_nan_and_inf": {"filter_nan_and_inf": False},
+        "metric = 'odd'": {"metric": "odd"},
+    }.items():
+        with pytest.raises(OptionError, match=wrong):
+            results.get_best_result(**arguments)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="filter_metric = 'acc'"):
+        results.get_dataframe("acc")
+    with pytest.raises(OptionError, match="filter_mode = 'max': give filter_metric"):
+        results.get_dataframe(filter_mode="max")
