@@ -108,12 +108,14 @@ class ActiveTrial:
         LeaseLost
             If another process has claimed the trial, because this one was thought to be dead.
         OptionError
-            If the step is not a whole number of at least 0.
+            If the step is not a whole number of at least 0, or the value is not a number; it may be NaN.
         """
-        at = count("step", step, 0)
+        at, reported = count("step", step, 0), number(value)
+        if isnan(reported) and not isinstance(scalar(value), float):
+            raise OptionError(f"report({short_repr(value)}, {at}): the value is not a number")
         if self._from_zero is None:
             self._from_zero = at == 0
-        self._last = at + self._from_zero, number(value)
+        self._last = at + self._from_zero, reported
         with self._lock:
             decision = self._claims.report(self._job, *self._last, None, self._unproposed())
         self._stops = decision is Decision.STOP

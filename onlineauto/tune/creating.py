@@ -24,7 +24,7 @@ _MODES: Final = {"minimize": "min", "maximize": "max", "min": "min", "max": "max
 
 def create_study(
     *,
-    direction: str = "minimize",
+    direction: str | None = None,
     directions: Sequence[str] | Mapping[str, str] | None = None,
     study_name: str | None = None,
     storage: str | Store | None = None,
@@ -34,13 +34,17 @@ def create_study(
     seed: int = 0,
     max_resource: int | None = None,
     eta: int = 3,
+    lease: float | None = None,
+    retries: int = 0,
+    sampler: None = None,
+    pruner: None = None,
 ) -> Study:
     """Begin a study whose objective suggests parameters while it runs; see `Study.optimize`.
 
     Parameters
     ----------
-    direction : str
-        ``minimize`` or ``maximize``.
+    direction : str, optional
+        ``minimize``, the default, or ``maximize``.
     directions : sequence or mapping, optional
         For several objectives: the direction of each, or their names with the direction of each.
     study_name : str, optional
@@ -55,8 +59,10 @@ def create_study(
         that they resume. With several objectives it is ``fifo``.
     searcher : str or Searcher, optional
         ``tpe``, ``random`` or ``quasi``.
-    seed, max_resource, eta : int
+    seed, max_resource, eta, lease, retries
         As for `Study`. Without `max_resource`, ``median`` and ``fifo`` have no limit on steps.
+    sampler, pruner : None
+        Not supported: give `searcher` and `scheduler`.
 
     Raises
     ------
@@ -70,13 +76,17 @@ def create_study(
     >>> study.best_value < 1, sorted(study.best_params), len(study.trials)
     (True, ['x'], 30)
     """
-    named = directions if isinstance(directions, Mapping) else dict(enumerate(directions or ()))
-    for each in named.values() or [direction]:
-        if each not in _MODES:
-            raise OptionError(f"direction = {short_repr(each)}: valid are minimize and maximize, one of them")
-    modes = {name: _MODES[each] for name, each in named.items()}
-    mode: Any = modes if isinstance(directions, Mapping) else [*modes.values()] or _MODES[direction]
-    scheduler = scheduler or ("fifo" if modes else "median")
+    _refuse(sampler, pruner)
+    if direction is not None and directions is not None:
+        raise OptionError(f"direction = {short_repr(direction)} and directions: give one of them")
+    if directions is None:
+        directions = ["minimize" if direction is None else direction]
+    if isinstance(directions, Mapping):
+        mode: Any = {name: _mode(each) for name, each in directions.items()}
+    else:
+        modes = [_mode(each) for each in directions]
+        mode = modes[0] if len(modes) == 1 else modes
+    scheduler = scheduler or ("median" if isinstance(mode, str) else "fifo")
     name = f"study-{token_hex(8)}" if study_name is None else study_name
     store = open_store(storage, name)
     if not load_if_exists and store.load():
@@ -96,9 +106,27 @@ def create_study(
         seed=seed,
         max_resource=max_resource,
         eta=eta,
+        lease=lease,
+        retries=retries,
     )
 
 
-def load_study(*, study_name: str, storage: str | Store) -> Study:
+def load_study(*, study_name: str, storage: str | Store, sampler: None = None, pruner: None = None) -> Study:
     """Return an existing study of a store, in its current state; the same as `Study.load`."""
+    _refuse(sampler, pruner)
     return Study.load(study_name, storage=storage)
+
+
+def _refuse(sampler: Any, pruner: Any) -> None:
+    if sampler is not None or pruner is not None:
+        raise OptionError(
+            "sampler and pruner are not supported: give searcher=, seed= and scheduler= (tpe, 0 and median)"
+        )
+
+
+def _mode(direction: Any) -> str:
+    """Return ``min`` or ``max`` of a direction, which may be one of Optuna."""
+    name = str(getattr(direction, "name", direction)).lower()
+    if name not in _MODES:
+        raise OptionError(f"direction = {short_repr(direction)}: valid are minimize and maximize")
+    return _MODES[name]

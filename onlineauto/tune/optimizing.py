@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import time
 import traceback
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from threading import Lock
@@ -17,12 +19,12 @@ from onlineauto.tune.plain import count, number
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.store import LeaseLost, MemoryStore
 from onlineauto.tune.study_view import StudyView, copy_trial
-from onlineauto.tune.warm_start import added_trials
+from onlineauto.tune.warm_start import added_trials, signs_of
 from onlineauto.tune.workers.jobs import Reason
 from onlineauto.tune.workers.owners import free_jobs_of_dead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.tune.claims import Claims
     from onlineauto.tune.trial import Job, Trial
@@ -42,12 +44,14 @@ class Optimizing(StudyView):
 
     def optimize(
         self,
-        objective: Callable[[ActiveTrial], Any],
+        func: Callable[[ActiveTrial], Any],
         n_trials: int | None = None,
         timeout: float | None = None,
         n_jobs: int = 1,
-        catch: type[Exception] | Sequence[type[Exception]] = (),
-        callbacks: Sequence[Callable[[Any, Trial], None]] | None = None,
+        catch: type[Exception] | Iterable[type[Exception]] = (),
+        callbacks: Iterable[Callable[[Any, Trial], None]] | None = None,
+        gc_after_trial: bool = False,
+        show_progress_bar: bool = False,
     ) -> None:
         """Call an objective with one trial after the other.
 
@@ -56,8 +60,8 @@ class Optimizing(StudyView):
 
         Parameters
         ----------
-        objective : callable
-            Takes an `ActiveTrial` and returns a number, or one for each of several objectives.
+        func : callable
+            The objective, which takes an `ActiveTrial` and returns a number, or one for each objective.
         n_trials : int, optional
             Number of trials of this call; None for no limit. A trial that its scheduler resumes does not
             count; the objective is then called with the same values again.
@@ -65,10 +69,12 @@ class Optimizing(StudyView):
             Seconds after which no further trial begins.
         n_jobs : int
             Number of threads; -1 for one per processor.
-        catch : type or sequence of types
+        catch : type or iterable of types
             Errors that fail their trial without ending the call.
-        callbacks : sequence of callable, optional
+        callbacks : iterable of callable, optional
             Called with the study and the trial after each trial. `stop` ends the call.
+        gc_after_trial, show_progress_bar : bool
+            True to collect garbage after each trial; only False, because a call prints nothing.
 
         Raises
         ------
@@ -76,21 +82,27 @@ class Optimizing(StudyView):
             If an argument is not valid, the study is done, the objective returns None or anything else that
             is not a number, or it suggests a parameter with another range than before.
         """
-        if not callable(objective):
-            raise OptionError(f"objective = {objective!r}: give a function of a trial")
+        if not callable(func):
+            raise OptionError(f"func = {func!r}: give a function of a trial")
+        if show_progress_bar:
+            raise OptionError("show_progress_bar = True is not supported: report progress in callbacks=[...]")
         limit = inf if n_trials is None else count("n_trials", n_trials, 1)
         seconds = inf if timeout is None else number(timeout)
         if not seconds > 0:
             raise OptionError(f"timeout = {short_repr(timeout)}: give a number of seconds above 0")
         threads = os.cpu_count() or 1 if n_jobs == -1 else count("n_jobs", n_jobs, 1)
-        errors = (catch,) if isinstance(catch, type) else tuple(catch)
-        if not all(map(callable, callbacks or ())):
-            raise OptionError(f"callbacks = {callbacks}: give functions of a study and a trial")
+        errors, called = _several(catch), _several(callbacks)
+        if not all(isinstance(each, type) and issubclass(each, Exception) for each in errors):
+            raise OptionError(f"catch = {short_repr(catch)}: give types of exceptions")
+        if callable(callbacks) or not all(map(callable, called)):
+            raise OptionError(f"callbacks = {short_repr(callbacks)}: give functions of a study and a trial")
+        if gc_after_trial:
+            called.insert(0, lambda *_: gc.collect())
         self.refresh()
         if self.is_done and n_trials is not None:
             raise OptionError(f"the study {self.name!r} is done: Study.extend(max_trials=…) continues it")
         free_jobs_of_dead(self._store, self.trials)
-        run = self._run = _Run(self, objective, limit, time.monotonic() + seconds, errors, callbacks or ())
+        run = self._run = _Run(self, func, limit, time.monotonic() + seconds, tuple(errors), called)
         if threads == 1:
             run.work()
             return
@@ -175,6 +187,10 @@ class Optimizing(StudyView):
         """
         if len(self.objectives) > 1:
             raise OptionError("add_trials takes trials of one objective; enqueue their configs instead")
+        if signs_of(trials) not in ([], signs_of(self)):
+            raise OptionError(
+                f"add_trials: the mode of these trials is not that of the study, {self.settings.mode}"
+            )
         setting = self.settings.setting
         added = added_trials(trials, setting.space, setting.max_resource)
         with self._lock:
@@ -272,6 +288,11 @@ class _Run:
             _LOG.warning("trial %d failed: %s", job.trial, done.error)
         for callback in self._callbacks:
             callback(study, done)
+
+
+def _several(given: Any) -> list[Any]:
+    """Return an argument that may be None, one object or several, as a list."""
+    return [] if given is None else [*given] if isinstance(given, Iterable) else [given]
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]]) -> Any:

@@ -320,6 +320,7 @@ class Progress:
             raise UnfitRecord(str(error)) from error
         for config, each in zip(configs, record["trials"], strict=True):
             number, resource, value = -1 - len(self.added), each["resource"], each["value"]
+            config = self.searcher.fitted(config) if isinstance(self.searcher, OpenSearcher) else config
             trial = Trial(number, config, State.TERMINATED, job_resource=resource, values={resource: value})
             self.added[number] = trial
             self._note_best(trial)
@@ -333,6 +334,8 @@ class Progress:
             config, declared = dict(suggested["config"]), suggested["parameters"]
             self.searcher.on_suggested(trial.config, config, Space(declared).parameters if declared else {})
             trial.config = config
+            for each in self.added.values() if declared else ():
+                each.config = self.searcher.fitted(each.config)
 
     def _named(self, record: Record) -> None:
         self.trainable = record["trainable"]

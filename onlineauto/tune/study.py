@@ -368,8 +368,21 @@ class Study(Optimizing):
                 )
             self._replica.follow(record, self._store.append(record))
 
-    enqueue_trial = enqueue
-    """The name of `enqueue` in Optuna."""
+    def enqueue_trial(
+        self, params: Mapping[str, Any], user_attrs: None = None, skip_if_exists: bool = False
+    ) -> None:
+        """Try a config before those that the searcher proposes; the same as `enqueue`.
+
+        With `skip_if_exists`, a config that was enqueued before, or is that of a trial, is left out.
+        `user_attrs` is not supported.
+        """
+        if user_attrs is not None:
+            raise OptionError(f"user_attrs = {short_repr(user_attrs)}: a trial has no attributes here")
+        config = self._settings.setting.space.check(params)
+        self.refresh()
+        enqueued = (each["config"] for each in self._store.load() if each["kind"] == "enqueued")
+        if not skip_if_exists or config not in (*enqueued, *(each.config for each in self.trials)):
+            self.enqueue(config)
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
         """Renew the leases of jobs and return the jobs that no longer belong to their owners."""

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError, OptionError, kind_of
 from onlineauto.tune.plain import as_int, number, scalar
-from onlineauto.tune.spaces import Categorical, Parameter
+from onlineauto.tune.spaces.open_space import OpenSpace
+from onlineauto.tune.spaces.parameter import number_of_text
+from onlineauto.tune.study_view import StudyView
 
 if TYPE_CHECKING:
     from onlineauto.tune.spaces import Space
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 _PREFIXES: Final = ("params_", "config_", "config/")
 _UNFINISHED: Final = ("PRUNED", "FAIL", "RUNNING", "WAITING")
 """States whose values are left out if the resource is unknown, as in tables of Optuna."""
-_WORDS: Final = {"True": True, "False": False, "None": None}
 
 
 def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str, Any]]:
@@ -34,7 +35,7 @@ def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str,
     InputError
         If the file cannot be read.
     """
-    rows = [_row(each, space) for each in _trials(source)]
+    rows = [_row(each, space) for each in _trials(source, space)]
     last = {row["trial"] if row["trial"] is not None else -1 - at: row for at, row in enumerate(rows)}
     matching = [
         row
@@ -47,7 +48,7 @@ def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str,
     added = []
     for at, row in enumerate(matching):
         try:
-            config = space.check(_with_none(row["config"], space))
+            config = space.check(row["config"])
         except OptionError as error:
             raise OptionError(f"add_trials: trial {at} of {len(matching)}: {error}") from error
         resource = row["resource"] or most
@@ -58,16 +59,25 @@ def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str,
     return added
 
 
-def _trials(source: Any) -> Iterable[Any]:
+def signs_of(source: Any) -> list[float]:
+    """Return the sign of each objective of a study, here or of Optuna; nothing of any other source."""
+    if isinstance(source, StudyView):
+        return list(source._replica.progress.objectives.values())  # noqa: SLF001 - of the same package
+    return [-1.0 if each.name == "MAXIMIZE" else 1.0 for each in getattr(source, "directions", ())]
+
+
+def _trials(source: Any, space: Space) -> Iterable[Any]:
     if isinstance(source, str | Path):
         try:
-            with Path(source).open(encoding="utf-8", newline="") as file:
-                return list(csv.DictReader(file))
+            with Path(source).open(encoding="utf-8-sig", newline="") as file:
+                rows = list(csv.DictReader(file))
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{source}: {getattr(error, 'strerror', None) or error}") from error
+        read = _guess if isinstance(space, OpenSpace) else str
+        return [{name: read(text or "") for name, text in row.items()} for row in rows]
     if callable(getattr(source, "to_dict", None)):
-        rows: list[Any] = source.to_dict("records")
-        return rows
+        frame: list[Any] = source.to_dicts() if hasattr(source, "to_dicts") else source.to_dict("records")
+        return frame
     trials = getattr(source, "trials", source)
     if isinstance(trials, Mapping) or not isinstance(trials, Iterable):
         raise OptionError(
@@ -83,16 +93,16 @@ def _row(trial: Any, space: Space) -> dict[str, Any]:
             raise OptionError(f"add_trials: a row has no 'value'; it has {', '.join(map(str, trial))}")
         ends = str(trial.get("told", True)) == "True"
         config = {
-            name[len(prefix) :]: _value(value, space.parameters.get(name[len(prefix) :]))
+            name[len(prefix) :]: None if _is_missing(value) else value
             for name, value in trial.items()
             for prefix in _PREFIXES
-            if str(name).startswith(prefix) and not _is_missing(value)
+            if str(name).startswith(prefix)
         }
-        value, resource = (_value(trial.get(key), None) for key in ("value", "resource"))
+        value, resource = (number_of_text(trial.get(key)) for key in ("value", "resource"))
         key = trial.get("trial", trial.get("number"))
         return {
             "trial": None if _is_missing(key) else str(key),
-            "config": config,
+            "config": _typed(config, space),
             "resource": as_int(resource),
             "value": number(value) if ends else nan,
             "state": trial.get("state"),
@@ -109,27 +119,24 @@ def _row(trial: Any, space: Space) -> dict[str, Any]:
     }
 
 
-def _with_none(config: dict[str, Any], space: Space) -> dict[str, Any]:
-    """Return a config with None where it is missing and valid, because tables have no cell for None."""
+def _typed(config: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    """Return the values of a row as those of the parameters; in an open space, those of the cells."""
+    if isinstance(space, OpenSpace):
+        return {name: scalar(cell) for name, cell in config.items()}
+    typed = {name: cell for name, cell in config.items() if name not in space.parameters and cell is not None}
     for name in space.ordered:
-        if name not in config and space.parameters[name].holds(None) and space.exists(name, config):
-            config[name] = None
-    return config
+        parameter, cell = space.parameters[name], config.get(name)
+        value = parameter.of_cell(cell) if cell is not None or space.exists(name, typed) else None
+        if value is not None or (parameter.holds(None) and space.exists(name, typed)):
+            typed[name] = value
+    return typed
 
 
 def _is_missing(value: Any) -> bool:
     return value is None or value == "" or value != value
 
 
-def _value(value: Any, parameter: Parameter | None) -> Any:
-    """Return the value of a cell: a number if the text is one, or the word of a parameter."""
-    if isinstance(parameter, Categorical) and not parameter.holds(scalar(value)):
-        return next((each for each in parameter.values if str(each) == str(value)), value)
-    if not isinstance(value, str) or isinstance(parameter, Categorical):
-        return scalar(value)
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return _WORDS.get(value, value)
+def _guess(text: str) -> Any:
+    """Return the number or the boolean that a text represents exactly, or the text."""
+    value = {"True": True, "False": False}.get(text, number_of_text(text))
+    return value if str(value) == text else text

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+import onlineauto.tune as ours
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = ("16_from_optuna.py", "17_from_ray_tune.py")
@@ -42,3 +50,186 @@ def test_the_original_for_optuna_runs_and_finds_the_same(tmp_path: Path) -> None
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert "best model: network" in done.stdout
     assert "pruned: True" in done.stdout
+
+
+def first_value(trial: Any) -> float:
+    return float(trial.suggest_float("x", 0, 1))
+
+
+def in_trial(name: str, *usual: Any) -> Callable[..., Any]:
+    """Call a method of a trial in an objective."""
+
+    def call(study: Any, **more: Any) -> Any:
+        def objective(trial: Any) -> float:
+            getattr(trial, name)(*usual, **more)
+            return 1.0
+
+        study.optimize(objective, n_trials=1)
+
+    return call
+
+
+CALLS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, bool]]]] = {
+    "create_study": (
+        lambda _, **more: ours.create_study(**more),
+        {
+            "storage": (3, False),
+            "sampler": ("tpe", False),
+            "pruner": ("median", False),
+            "study_name": ("named", True),
+            "direction": ("maximize", True),
+            "load_if_exists": (True, True),
+            "directions": (["minimize", "maximize"], True),
+        },
+    ),
+    "load_study": (
+        lambda _, **more: ours.load_study(**{"study_name": "x", "storage": "sqlite:///x.db"} | more),
+        {
+            "study_name": (None, False),
+            "storage": (3, False),
+            "sampler": ("tpe", False),
+            "pruner": ("median", False),
+        },
+    ),
+    "Study.optimize": (
+        lambda study, **more: study.optimize(**{"func": first_value, "n_trials": 2} | more),
+        {
+            "func": (3, False),
+            "n_trials": (3, True),
+            "timeout": ("long", False),
+            "n_jobs": (2, True),
+            "catch": (iter([ValueError]), True),
+            "callbacks": (iter([lambda *_: None]), True),
+            "gc_after_trial": (True, True),
+            "show_progress_bar": (True, False),
+        },
+    ),
+    "Study.enqueue_trial": (
+        lambda study, **more: study.enqueue_trial(**{"params": {"x": 0.5}} | more),
+        {"params": (3, False), "user_attrs": ({"a": 1}, False), "skip_if_exists": (True, True)},
+    ),
+    "Study.ask": (lambda study, **more: study.ask(**more), {"fixed_distributions": ({}, False)}),
+    "Study.tell": (
+        lambda study, **more: study.tell(study.ask(), **{"value": 1.0} | more),
+        {"trial": (0, False), "values": (1.0, False), "state": (1, False), "skip_if_finished": (True, False)},
+    ),
+    "Study.trials_dataframe": (
+        lambda study, **more: study.trials_dataframe(**more),
+        {"attrs": (("number",), False), "multi_index": (True, False)},
+    ),
+    "Study.add_trials": (lambda study, **more: study.add_trials(**more), {"trials": (3, False)}),
+    "Trial.suggest_float": (
+        in_trial("suggest_float"),
+        {
+            "name": (3, False),
+            "low": (None, False),
+            "high": (None, False),
+            "step": (0.1, False),
+            "log": (True, True),
+        },
+    ),
+    "Trial.suggest_int": (
+        in_trial("suggest_int"),
+        {
+            "name": (3, False),
+            "low": (None, False),
+            "high": (None, False),
+            "step": (2, False),
+            "log": (True, True),
+        },
+    ),
+    "Trial.suggest_categorical": (
+        in_trial("suggest_categorical"),
+        {"name": (3, False), "choices": (3, False)},
+    ),
+    "Trial.report": (in_trial("report"), {"value": ("x", False), "step": (-1, False)}),
+}
+"""Calls of Optuna, and for each argument a value, and whether it is accepted."""
+USUAL: dict[str, dict[str, Any]] = {
+    "Trial.suggest_float": {"name": "x", "low": 1, "high": 9},
+    "Trial.suggest_int": {"name": "x", "low": 1, "high": 9},
+    "Trial.suggest_categorical": {"name": "x", "choices": ["a", "b"]},
+    "Trial.report": {"value": 1.0, "step": 1},
+}
+
+
+@pytest.mark.parametrize(("call", "argument"), [(call, each) for call in CALLS for each in CALLS[call][1]])
+def test_each_argument_of_optuna_is_honoured_or_refused(
+    call: str, argument: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make, arguments = CALLS[call]
+    value, is_accepted = arguments[argument]
+    given = USUAL.get(call, {}) | {argument: value}
+    study = ours.create_study()
+    if is_accepted:
+        make(study, **given)
+        return
+    names = {
+        "low": "bounds",
+        "high": "bounds",
+        "choices": "Categorical",
+        "params": "config",
+        "trials": "add_trials",
+    }
+    about = names.get(argument, argument).replace("study_", "") if argument != "name" else "3 is not a name"
+    if argument in ("value", "step") and call == "Trial.report":
+        about = "value" if argument == "value" else "step = -1"
+    with pytest.raises((OptionError, TypeError), match=about):
+        make(study, **given)
+    assert not [trial for trial in study.trials if trial.value is not None]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_arguments_are_those_of_optuna(call: str) -> None:
+    optuna = pytest.importorskip("optuna")
+    owner, _, name = call.rpartition(".")
+    holder = {"": optuna, "Study": optuna.study.Study, "Trial": optuna.Trial}[owner]
+    names = [each for each in inspect.signature(getattr(holder, name)).parameters if each != "self"]
+    assert sorted(names) == sorted(CALLS[call][1])
+
+
+def test_arguments_of_optuna_have_their_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = ours.create_study(directions=["maximize"], lease=10, retries=2, study_name="named")
+    assert (study.settings.mode, study.settings.lease, study.settings.retries) == ("max", 10, 2)
+    assert study.settings.scheduler[0] == "median"
+    collected: list[str] = []
+    monkeypatch.setattr("gc.collect", lambda: collected.append("all"))
+    study.enqueue_trial({"x": 0.25}, skip_if_exists=True)
+    study.enqueue_trial({"x": 0.25}, skip_if_exists=True)
+    study.enqueue_trial({"x": 0.25})
+    study.optimize(
+        first_value,
+        n_trials=3,
+        gc_after_trial=True,
+        callbacks=(each for each in [lambda *_: collected.append("call")]),
+    )
+    assert [trial.config["x"] == 0.25 for trial in study.trials] == [True, True, False]
+    study.enqueue_trial({"x": study.trials[2].config["x"]}, skip_if_exists=True)
+    assert not study._replica.progress.searcher.queued
+    assert collected == ["all", "call"] * 3
+    with pytest.raises(OptionError, match="catch = 'ValueError': give types of exceptions"):
+        study.optimize(first_value, n_trials=1, catch="ValueError")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"callbacks = <function .*: give functions"):
+        study.optimize(first_value, n_trials=1, callbacks=first_value)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="direction = 'minimize' and directions: give one"):
+        ours.create_study(direction="minimize", directions=["minimize", "maximize"])
+    for odd in ("x", None, "1.5"):
+        with pytest.raises(OptionError, match="the value is not a number"):
+            in_trial("report", odd, 1)(ours.create_study())
+
+
+def test_trials_of_the_other_direction_are_refused() -> None:
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    for make in (optuna.create_study, ours.create_study):
+        other = make(direction="maximize")
+        other.optimize(first_value, n_trials=3)
+        study = ours.create_study()
+        with pytest.raises(OptionError, match="the mode of these trials is not that of the study, min"):
+            study.add_trials(other)
+        same = ours.create_study(direction=getattr(other, "direction", "maximize"))
+        same.add_trials(other)
+        assert same.best_value == other.best_value
+        with pytest.raises(OptionError, match="the mode of these trials"):
+            study.add_trials(make(directions=["minimize", "minimize"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -147,3 +148,112 @@ def test_what_cannot_be_added_is_refused(source: Any, message: str) -> None:
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.csv: No such file"):
         create_study().add_trials(tmp_path / "none.csv")
+
+
+CHOICES: list[list[Any]] = [
+    ["10", "20", "70"],
+    ["007", "7", "07"],
+    ["1e5", "nan", "None", "inf", "True"],
+    [1, 2, 3],
+    [1, 2.5, 1e-05, 1e22],
+    [True, False],
+    [None, 3, 4],
+    [None, "a", "None"],
+    ["a", 20, "30", None, True, 1.5],
+    ["", "a"],
+    ["1.0", "1", "0.50", "-0"],
+    ["a,b", 'say "x"', " padded ", "zwei\nZeilen", "ü"],
+]
+
+
+@pytest.mark.parametrize("choices", CHOICES, ids=repr)
+@pytest.mark.parametrize("source", ["study", "frame", "file"])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_added_trials_have_the_words_that_they_had(
+    choices: list[Any], source: str, is_open: bool, tmp_path: Path
+) -> None:
+    pytest.importorskip("pandas")
+
+    def suggesting(trial: ActiveTrial) -> float:
+        word = trial.suggest_categorical("w", choices)
+        return choices.index(word) + trial.suggest_float("x", 0, 1)
+
+    first = create_study(searcher="random", seed=3)
+    first.optimize(suggesting, n_trials=12)
+    given: Any = first
+    if source != "study":
+        given = first.trials_dataframe()
+    if source == "file":
+        given.to_csv(tmp_path / "trials.csv", index=False)
+        given = tmp_path / "trials.csv"
+    space = {"w": Categorical(choices), "x": Float(0, 1)}
+    study = create_study(seed=4) if is_open else Study(space, "fifo", max_trials=1)
+    study.add_trials(given)
+    study.optimize(suggesting, n_trials=1)
+
+    def words(trials: list[Any]) -> list[str]:
+        return [repr(trial.config.get("w", "lost")) for trial in trials]
+
+    added = [trial for trial in study.trials if trial.number < 0][::-1]
+    assert words(added) == words(first.trials)
+    assert [trial.config["x"] for trial in added] == [trial.config["x"] for trial in first.trials]
+    assert repr(study.best_params["w"]) in map(repr, choices)
+    again = Study.load(study.name, storage=study._store)
+    assert again.trials == study.trials
+    again._replica.progress.load_state_dict(study._replica.progress.state_dict())
+    assert again.trials == study.trials
+
+
+def test_the_searcher_learns_from_words_that_look_like_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    words = ["10", "20", "30", "40", "50", "60", "70", "80"]
+
+    def suggesting(trial: ActiveTrial) -> float:
+        return float(trial.suggest_categorical("w", words) != "70") + abs(
+            trial.suggest_float("x", 0, 1) - 0.3
+        )
+
+    first = create_study(seed=3)
+    first.optimize(suggesting, n_trials=60)
+    first.trials_dataframe().to_csv(tmp_path / "trials.csv", index=False)
+    study = create_study(seed=5)
+    study.add_trials(tmp_path / "trials.csv")
+    study.optimize(suggesting, n_trials=20)
+    assert sum(trial.config["w"] == "70" for trial in study.trials if trial.number >= 0) >= 10
+
+
+def test_conditions_are_inferred_from_a_file_as_from_a_study(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+
+    def suggesting(trial: ActiveTrial) -> float:
+        if trial.suggest_categorical("layers", ["1", "2"]) == "2":
+            trial.suggest_int("width", 1, 9)
+        return trial.suggest_float("x", 0, 1)
+
+    first = create_study(searcher="random")
+    first.optimize(suggesting, n_trials=12)
+    first.trials_dataframe().to_csv(tmp_path / "trials.csv", index=False)
+    study = create_study()
+    study.add_trials(tmp_path / "trials.csv")
+    study.optimize(suggesting, n_trials=6)
+    assert study.space.parameters["width"].when == {"layers": ("2",)}
+    added = [trial for trial in study.trials if trial.number < 0][::-1]
+    assert [trial.config for trial in added] == [trial.config for trial in first.trials]
+
+
+def test_rows_of_other_readers_are_read(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "trials.csv"
+    path.write_text("value,params_w,params_x\n1.5,70,\n2.5,10,0.5\n", "utf-8-sig")
+    space = {"w": Categorical(["10", "70"]), "x": Float(0, 1, when={"w": "10"})}
+    readers: list[Any] = [
+        lambda: path,
+        lambda: pandas.read_csv(path),
+        lambda: pandas.read_csv(path, dtype_backend="numpy_nullable"),
+        lambda: pytest.importorskip("polars").read_csv(path),
+        lambda: csv.DictReader(path.read_text("utf-8-sig").splitlines()),
+    ]
+    for read in readers:
+        study = Study(space, "fifo")
+        study.add_trials(read())
+        assert [trial.config for trial in study.trials] == [{"w": "10", "x": 0.5}, {"w": "70"}]

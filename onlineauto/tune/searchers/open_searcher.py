@@ -83,6 +83,13 @@ class OpenSearcher(Searcher):
         self.parameters |= {name: each for name, each in parameters.items() if name not in self.parameters}
         self._outdated = bool(self.parameters)
 
+    def fitted(self, config: Config) -> Config:
+        """Return a config of a table with values of the declared parameters, without missing ones."""
+        known = {name: each for name, each in self.parameters.items() if name in config}
+        fitted = config | {name: each.of_cell(config[name]) for name, each in known.items()}
+        missing = [name for name, each in known.items() if fitted[name] is None and not each.holds(None)]
+        return {name: value for name, value in fitted.items() if name not in missing}
+
     def _row(self, config: Config) -> int:
         """Return the row of a config; of equal configs, the first without a result."""
         rows = self._rows[_key(config)]
@@ -107,6 +114,10 @@ class OpenSearcher(Searcher):
 
     def _begin_again(self) -> None:
         self._outdated = False
+        self._configs = [
+            config if row in self._suggested else self.fitted(config)
+            for row, config in enumerate(self._configs)
+        ]
         complete = [
             config
             for row, config in enumerate(self._configs)

@@ -10,6 +10,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -92,6 +93,16 @@ class Parameter(ABC):
     def plain(self, value: Any) -> Any:
         """Return a value as a config stores it: numbers of NumPy and others become Python numbers."""
         return scalar(value)
+
+    def of_cell(self, cell: Any) -> Any:
+        """Return the value that a cell of a table represents; the cell itself if it represents none.
+
+        Files and frames do not store types: 70 may be the word "70", "1.0" the number 1, and missing None.
+
+        >>> Categorical(["70", 5]).of_cell(70), Categorical([1, None]).of_cell("1.0")
+        ('70', 1)
+        """
+        return self.plain(number_of_text(cell))
 
     def draw(self, rng: np.random.Generator) -> Value:
         """Return a random value of the prior, or of the whole range if there is no prior."""
@@ -430,6 +441,15 @@ class Categorical(Parameter):
         code[at], code[highest] = code[highest], code[at]
         return code
 
+    def of_cell(self, cell: Any) -> Any:  # noqa: D102
+        plain = scalar(cell)
+        for reading in (plain, number_of_text(plain)):
+            if self.holds(reading):
+                return self.values[self.index(reading)]
+        whole = as_int(plain)
+        texts = "" if plain is None else str(plain), str(plain if whole is None else whole)
+        return next((each for each in self.values if str(each) in texts), plain)
+
     @property
     def size(self) -> float:  # noqa: D102
         return self.categories
@@ -447,6 +467,15 @@ class Categorical(Parameter):
 
     def described(self) -> dict[str, Any]:  # noqa: D102
         return self._with_prior({"type": "choice", "values": list(self.values)})
+
+
+def number_of_text(value: Any) -> Any:
+    """Return the finite number that a text represents; any other value unchanged."""
+    for kind in (int, float) if isinstance(value, str) else ():
+        with suppress(ValueError):
+            parsed = kind(value)
+            return parsed if math.isfinite(parsed) else value
+    return value
 
 
 def _log_of_ratio(value: float, low: float) -> float:
