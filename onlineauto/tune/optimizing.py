@@ -94,7 +94,7 @@ class Optimizing(StudyView):
         errors, called = _several(catch), _several(callbacks)
         if not all(isinstance(each, type) and issubclass(each, Exception) for each in errors):
             raise OptionError(f"catch = {short_repr(catch)}: give types of exceptions")
-        if callable(callbacks) or not all(map(callable, called)):
+        if not all(map(callable, called)):
             raise OptionError(f"callbacks = {short_repr(callbacks)}: give functions of a study and a trial")
         if gc_after_trial:
             called.insert(0, lambda *_: gc.collect())

@@ -210,8 +210,8 @@ def test_arguments_of_optuna_have_their_effect(monkeypatch: pytest.MonkeyPatch) 
     assert collected == ["all", "call"] * 3
     with pytest.raises(OptionError, match="catch = 'ValueError': give types of exceptions"):
         study.optimize(first_value, n_trials=1, catch="ValueError")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match=r"callbacks = <function .*: give functions"):
-        study.optimize(first_value, n_trials=1, callbacks=first_value)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="callbacks = 3: give functions"):
+        study.optimize(first_value, n_trials=1, callbacks=3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="direction = 'minimize' and directions: give one"):
         ours.create_study(direction="minimize", directions=["minimize", "maximize"])
     for odd in ("x", None, "1.5"):
