@@ -113,8 +113,7 @@ class ResultGrid(list[Result]):
         if not any(found):
             if metric == self._metric:
                 self.study.best_trial  # noqa: B018 - it raises an error with the reason
-            names = sorted({name for each in self for name in each.metrics})
-            known = ", ".join(names) or "nothing"
+            known = ", ".join(sorted({name for each in self for name in each.metrics}))
             raise OptionError(f"{argument} = {short_repr(metric)}: no trial has reported it, but {known}")
         return found
 

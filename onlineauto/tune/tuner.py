@@ -209,11 +209,9 @@ class Tuner:
             )
         stop: Any = {} if run.stop is None else run.stop
         if not isinstance(stop, Mapping) or {*stop} - {"training_iteration"}:
-            reason = "valid is training_iteration; Study.run has other stoppers"
-            raise OptionError(f"stop = {short_repr(stop)}: {reason}")
+            raise OptionError(f"stop = {short_repr(stop)}: valid is training_iteration")
         limits = {"stop": stop.get("training_iteration"), "max_t": getattr(scheduler, "max_t", None)}
-        counts = [count(name, each, 1) for name, each in limits.items() if each is not None]
-        limit = min(counts, default=None)
+        limit = min((count(name, each, 1) for name, each in limits.items() if each is not None), default=None)
         if limit is None and isinstance(trainable, type):
             raise OptionError('no limit on steps: give RunConfig(stop={"training_iteration": N})')
         if not isinstance(param_space, Mapping):
@@ -239,8 +237,7 @@ class Tuner:
             folder.mkdir(parents=True, exist_ok=True)
             url = f"sqlite:///{folder / name}.db"
         options: dict[str, Any] = {"variant": "stopping"} if scheduler.name == "asha" else {}
-        if isinstance(scheduler, MedianStoppingRule):
-            enough = scheduler.min_samples_required
+        if (enough := getattr(scheduler, "min_samples_required", None)) is not None:
             options["grace_population"] = count("min_samples_required", enough, 1)
         self.study = Study(
             space,
