@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from onlineauto.api.hints import table_advice
 from onlineauto.api.lines_format import ENOUGH, format_of_lines
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
@@ -173,10 +174,8 @@ def check_source(source: Any) -> Sources:
     if isinstance(source, os.PathLike | EventSource):
         return source
     type_name = "None" if source is None else type(source).__name__
-    raise EventTypeError(
-        f"{type_name} is not a source of events: give a path, a frame, blocks, or an iterable of mappings or "
-        "texts"
-    )
+    advice = table_advice(source) or "give a path, a frame, blocks, or an iterable of mappings or texts"
+    raise EventTypeError(f"{type_name} is not a source of events: {advice}")
 
 
 def size_of(source: object) -> tuple[int | None, str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onlineauto.api.lines_format import format_of_lines
@@ -53,6 +56,40 @@ def _hint(workspace: Workspace, head: bytes, *, binary: bool) -> str:
 
 def _label(workspace: Workspace) -> str:
     return "label" if workspace.kind == "simple" else "logged cost or reward"
+
+
+def refuse_names(source: object, names: Mapping[str, object]) -> None:
+    """Reject names of columns for a source that has none, with advice.
+
+    Raises
+    ------
+    InputError
+        A name is not None.
+    """
+    for name, value in names.items():
+        if value is not None:
+            kind = type(source).__name__
+            advice = table_advice(source) or f"leave {name} out"
+            raise InputError(f"{name} names a column of a frame, but the data is a {kind}: {advice}")
+
+
+def table_advice(source: object) -> str:
+    """Return how a source that looks like a table can be passed, or ""."""
+    if isinstance(source, Mapping):
+        return "make a frame of it, such as pandas.DataFrame(…)"
+    if hasattr(source, "collect"):
+        return "collect it, frame.collect()"
+    if hasattr(source, "read_row_group") or hasattr(source, "get_batch"):
+        return "pass its path, or the table that its read() or read_all() returns"
+    if isinstance(source, list | tuple) and source and isinstance(source[0], str | os.PathLike):
+        return "pass paths of Parquet, a folder or a pattern; a text is an event, which has its own label"
+    if not isinstance(source, str | os.PathLike):
+        return ""
+    if Path(source).is_dir():
+        return "there is no file of Parquet in this folder"
+    if not Path(source).exists():
+        return f"there is no file {os.fspath(source)!r}"
+    return "only files of Parquet have columns; read a table, such as CSV, with pandas or polars and pass the frame"
 
 
 def count_of(n: int, noun: str) -> str:

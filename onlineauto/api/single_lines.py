@@ -15,7 +15,7 @@ import numpy as np
 from onlineauto.api.base import AutoModel, hide_class_name, options_of_model
 from onlineauto.api.effects import effects_of, parts_of, spaced
 from onlineauto.api.feed import Feed, check_source, size_of
-from onlineauto.api.hints import nothing_learnt
+from onlineauto.api.hints import nothing_learnt, refuse_names
 from onlineauto.api.numbers import NumberEncoder
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.tables import (
@@ -368,12 +368,7 @@ class SingleLines(AutoModel):
             total, unit = None, "events"
             source = dataset_rows(source, columns, label=label, weight=weight, problems=problems)
         else:
-            for name, column in (("label", label), ("weight", weight)):
-                if column is not None:
-                    type_name = type(source).__name__
-                    raise InputError(
-                        f"{name} names a column of a frame, but the data is a {type_name}: leave {name} out"
-                    )
+            refuse_names(source, {"label": label, "weight": weight})
             source = check_source(source)
             total, unit = size_of(source)
         before = self.events

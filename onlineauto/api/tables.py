@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError, short_repr
+from onlineauto.formats.datasets.guard import arrow_errors
 from onlineauto.formats.mappings.values import is_sequence
 from onlineauto.interop.frame_columns import as_narwhals_frame
 from onlineauto.interop.frames import from_frame
@@ -31,7 +32,8 @@ def is_frame(source: object) -> bool:
 
 def names_of_columns(frame: Any) -> list[str]:
     """Return the names of the columns of a frame."""
-    names = frame.column_names if hasattr(frame, "column_names") else frame.columns
+    with arrow_errors():
+        names = frame.column_names if hasattr(frame, "column_names") else frame.columns
     return [str(name) for name in names]
 
 
@@ -178,7 +180,9 @@ def _check_column(name: str, values: Any, noun: str, *, named: str) -> None:
 
 def _as_list(values: Any) -> list[Any]:
     if hasattr(values, "to_pylist"):
-        return list(values.to_pylist())
+        with arrow_errors():
+            values.validate(full=True)
+            return list(values.to_pylist())
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 

@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import InputError
-from onlineauto.formats.datasets.arrow_arrays import as_texts, column_at, is_list, is_number
+from onlineauto.formats.datasets.arrow_arrays import (
+    as_texts,
+    column_at,
+    is_list,
+    is_number,
+    plain_values,
+    type_at,
+)
 from onlineauto.formats.datasets.columns import DatasetColumns
 from onlineauto.formats.datasets.dataset_source import DatasetSource
 from onlineauto.formats.datasets.files import is_dataset
@@ -25,11 +32,13 @@ if TYPE_CHECKING:
 
 
 def is_arrow(source: object) -> bool:
-    """Return whether a source is a dataset or a reader of pyarrow, or a path of Parquet.
+    """Return whether a source is a dataset or a reader of pyarrow, or a path of Parquet, or several paths.
 
     >>> is_arrow("logs/*.parquet"), is_arrow("events.txt")
     (True, False)
     """
+    if isinstance(source, list | tuple):
+        return bool(source) and all(map(is_dataset, source))
     return hasattr(source, "get_fragments") or hasattr(source, "read_next_batch") or is_dataset(source)
 
 
@@ -108,10 +117,15 @@ def dataset_rows(
         roles = DatasetColumns(rows="labels", context=context, label=label, weight=weight, left_out=left_out)
     if roles.label is None or roles.decides:
         raise InputError(f'{dataset.name}: rows = "labels" with a label is needed here')
+    schema = dataset.schema()
+    for name, column in (("label", roles.label), ("weight", roles.weight)):
+        if column is not None and type_at(schema, column) is None:
+            there = ", ".join(schema.names)
+            raise InputError(f"{dataset.name}: there is no column {column!r} ({name}); there are {there}")
     # A label may be a text here, like a tag.
     read = dataset.with_columns(replace(roles, label=None, tag=roles.label))
     for batch in read.open(EventRules("simple"), problems).batches():
-        labels = column_at(batch, roles.label).to_pylist()
+        labels = plain_values(column_at(batch, roles.label), strict=True)
         weights = [1.0] * len(labels) if roles.weight is None else column_at(batch, roles.weight).to_pylist()
         yield from zip(_features(batch, roles), labels, weights, strict=True)
 
@@ -139,7 +153,7 @@ def _values(batch: Any, column: str, *, is_category: bool) -> list[Any]:
     array = column_at(batch, column)
     if is_category:
         array = as_texts(array)
-    values: list[Any] = array.to_pylist()
+    values = plain_values(array)
     if is_list(array.type) and is_number(array.type.value_type):
         return [each and {f"{column}_{i}": x for i, x in enumerate(each)} for each in values]
     return values

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import InputError, PackageError, install_hint, kind_of, short_repr
+from onlineauto.formats.datasets.guard import checked_table
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.mappings.values import plain
 from onlineauto.interop.rows import Rows, rows_of_matrix
@@ -38,6 +39,8 @@ def as_narwhals_frame(frame: Any) -> Any:
         raise PackageError(
             f"frames are read through narwhals: {install_hint('frames')}", name=error.name
         ) from None
+    if type(frame).__module__ == "pyarrow.lib":
+        frame = checked_table(frame)
     lazy = hasattr(frame, "collect")  # the columns of a lazy frame are unknown
     names = Counter(() if lazy else map(str, getattr(frame, "column_names", getattr(frame, "columns", ()))))
     for name, times in names.items():

@@ -97,7 +97,7 @@ def test_a_frame_that_cannot_be_read_is_explained(monkeypatch: pytest.MonkeyPatc
     frame = polars.DataFrame({"user": ["tom"], "took": ["x"], "p": [1.0], "earned": [1.0]})
     with pytest.raises(InputError, match="no column 'earnt'; the columns are user"):
         AutoML().fit(frame, actions="took", reward="earnt", probability="p")
-    with pytest.raises(InputError, match="LazyFrame is not a source of events: give a path, a frame"):
+    with pytest.raises(InputError, match="LazyFrame is not a source of events: collect it"):
         AutoML().fit(frame.lazy())
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[frames\]'"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from onlineauto.api.base import AutoModel, hide_class_name
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
-from onlineauto.api.hints import count_of
+from onlineauto.api.hints import count_of, refuse_names
 from onlineauto.api.tables import decisions_of, is_frame
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
@@ -137,13 +137,7 @@ class FromLogs(AutoModel):
         if is_arrow(source):
             self._fit(decisions_in(source, columns, **named), progress=progress)
             return self
-        named["columns"] = columns
-        for name, value in named.items():
-            if value is not None:
-                kind = type(source).__name__
-                raise InputError(
-                    f"{name} names a column of a frame, but the data is a {kind}: leave {name} out"
-                )
+        refuse_names(source, {**named, "columns": columns})
         self._fit(source, progress=progress)
         return self
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,20 +12,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "MOST_ELEMENTS",
     "Texts",
     "as_texts",
     "column_at",
     "fields_of",
+    "flatten",
     "is_list",
     "is_number",
     "is_text",
     "numbers_of",
+    "plain_values",
     "pyarrow",
     "run_codes",
     "texts_of",
     "type_at",
     "why_unsupported",
 ]
+
+MOST_ELEMENTS: Final = 1 << 16
+"""Maximum number of elements of a list, of actions of an event, and of choices."""
 
 
 def pyarrow() -> Any:
@@ -57,7 +63,14 @@ def is_text(kind: Any) -> bool:
     t = pyarrow().types
     if t.is_dictionary(kind):
         kind = kind.value_type
-    tests = (t.is_string, t.is_large_string, t.is_string_view, t.is_binary, t.is_large_binary)
+    tests = (
+        t.is_string,
+        t.is_large_string,
+        t.is_string_view,
+        t.is_binary,
+        t.is_large_binary,
+        t.is_binary_view,
+    )
     return any(test(kind) for test in tests)
 
 
@@ -116,6 +129,41 @@ def fields_of(structs: Any) -> Any:
     """Return an array of structs as a batch; the fields of a struct that is null are null."""
     pa = pyarrow()
     return pa.RecordBatch.from_arrays(structs.flatten(), schema=pa.schema(list(structs.type)))
+
+
+def flatten(array: Any) -> tuple[Any, NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the elements of lists, the first element of each list, and which lists are too long.
+
+    Null has no elements, and a list that is too long has none either.
+    """
+    lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    too_long = lengths > MOST_ELEMENTS
+    if too_long.any():
+        import pyarrow.compute as pc
+
+        array = pc.if_else(pyarrow().array(too_long), pyarrow().scalar(None, array.type), array)
+        lengths[too_long] = 0
+    return array.flatten(), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), too_long
+
+
+def plain_values(array: Any, *, strict: bool = False) -> list[Any]:
+    """Return the values of a column for Python.
+
+    Bytes that are not UTF-8 become surrogates, which are hashed like the bytes. If `strict`, a text with such
+    bytes is None.
+    """
+    return [_decoded(value, strict=strict) for value in array.to_pylist()]
+
+
+def _decoded(value: Any, *, strict: bool) -> Any:
+    if isinstance(value, list):
+        return [_decoded(each, strict=strict) for each in value]
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None if strict else value.decode("utf-8", "surrogateescape")
 
 
 def numbers_of(array: Any) -> NDArray[np.float32]:
@@ -189,7 +237,8 @@ def texts_of(array: Any) -> Texts:
 def _with_offsets(values: Any) -> Any:
     """Return texts in the layout with offsets; other layouts are cast."""
     pa = pyarrow()
-    return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
+    is_view = pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type)
+    return values.cast(pa.large_binary()) if is_view else values
 
 
 def run_codes(array: Any) -> NDArray[np.int64]:

@@ -6,9 +6,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from onlineauto.errors import InputError, ParseError
-from onlineauto.formats.datasets.arrow_arrays import pyarrow
+from onlineauto.formats.datasets.arrow_arrays import MOST_ELEMENTS, column_at, flatten, is_list, pyarrow
 from onlineauto.formats.datasets.features import Encoder
+from onlineauto.formats.datasets.guard import UnreadableError, read_group
 from onlineauto.formats.datasets.row_decoder import RowDecoder
 from onlineauto.formats.datasets.schema import families, problem_of_schema
 from onlineauto.formats.lines.diagnostics import ProblemCode, make_diagnostic, summary_of
@@ -18,7 +21,6 @@ from onlineauto.formats.sources.source import SingleCaller
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
 
 _LINES: Final = 1 << 14
 """Approximate number of lines of a block."""
-_ARROW_ERRORS: Final = (OSError, ValueError, NotImplementedError)
-"""Base classes of Arrow's errors."""
 _OF_FILES: Final = (
     ProblemCode.NOT_PARQUET,
     ProblemCode.OTHER_COLUMNS,
@@ -103,7 +103,7 @@ class DatasetReader:
         for file in self._files:
             try:
                 opened = file.open()
-            except _ARROW_ERRORS:
+            except UnreadableError:
                 continue
             try:
                 if problem := problem_of_schema(self._columns, opened.schema):
@@ -123,20 +123,32 @@ class DatasetReader:
         with self._turn:
             first, row = self._start
             if first == 0 and row == 0:
-                for each in self._columns.left_out:
-                    self._add_problem(ProblemCode.COLUMN_LEFT_OUT, 1, each)
+                self._report_columns()
             for index in range(first, len(self._files)):
                 yield from self._of_file(index, row if index == first else 0)
 
     def batches(self) -> Generator[Any]:
         """Yield the Arrow batches of which blocks are made, from the first file on."""
         with self._turn:
+            self._report_columns()
             for index in range(len(self._files)):
                 with self._open(index) as opened:
-                    first = 0
-                    for group, n_rows in enumerate(opened.groups if opened is not None else ()):
-                        yield from self._batches(opened, group, list(self._columns.required()), first)
-                        first += n_rows
+                    for first, batch in () if opened is None else self._batches(opened):
+                        yield self._without_long_lists(first, batch)
+
+    def _without_long_lists(self, first: int, batch: Any) -> Any:
+        """Return the rows of a batch whose lists have not too many elements; count the others."""
+        bad = np.zeros(batch.num_rows, bool)
+        for column in (each for group in self._columns.context.values() for each in group):
+            if is_list((array := column_at(batch, column)).type):
+                rows = np.flatnonzero(flatten(array)[2] & ~bad)
+                self._report(ProblemCode.LIST_TOO_LONG, first + rows, [column] * min(len(rows), 100))
+                bad[rows] = True
+        return batch.filter(pyarrow().array(~bad)) if bad.any() else batch
+
+    def _report_columns(self) -> None:
+        for each in self._columns.left_out:
+            self._add_problem(ProblemCode.COLUMN_LEFT_OUT, 1, each)
 
     def _of_file(self, index: int, start: int) -> Generator[Block]:
         with self._open(index) as opened:
@@ -151,8 +163,8 @@ class DatasetReader:
         self._at = self.diagnostics.reading = file.name
         try:
             opened = file.open()
-        except _ARROW_ERRORS as error:
-            self._add_problem(ProblemCode.NOT_PARQUET, 1, _first_line(error))
+        except UnreadableError as error:
+            self._add_problem(ProblemCode.NOT_PARQUET, 1, str(error))
             yield None
             return
         try:
@@ -173,45 +185,39 @@ class DatasetReader:
     def _tables(self, file: Any, start: int) -> Iterator[EventTable]:
         """Yield the events of a file from a row on; if rows are actions, an event has all its rows."""
         together = self._columns.rows == "actions"
-        used = list(self._columns.required())
-        first, rest = 0, None
-        for group, n_rows in enumerate(file.groups):
-            end = first + n_rows
-            if 0 <= end <= start:
-                first = end
-                continue
-            for batch in self._batches(file, group, used, first):
-                skip = min(max(start - first, 0), batch.num_rows)
-                begin, first = first + skip, first + batch.num_rows
-                batch = batch.slice(skip)
-                if together and rest is not None:
-                    begin -= rest.num_rows
-                    batch = _join(rest, batch)
-                if together and batch.num_rows:
-                    complete = int(self._decoder.first_rows(batch)[-1])
-                    rest, batch = batch.slice(complete), batch.slice(0, complete)
-                if batch.num_rows:
-                    yield self._decoder.table(batch, begin)
-            if n_rows >= 0 and first != end:  # not all rows of the group could be read
-                if rest is not None:
-                    yield self._decoder.table(rest, first - rest.num_rows)
-                first, rest = end, None
+        rest, end = None, 0  # the rows of the last event, which may have more, and the row after them
+        for first, batch in self._batches(file, start):
+            if rest is not None and first != end:  # the rows between could not be read
+                yield self._decoder.table(rest, end - rest.num_rows)
+                rest = None
+            end = first + batch.num_rows
+            if together and rest is not None:
+                first -= rest.num_rows
+                batch = _join(rest, batch)
+            if together and batch.num_rows:
+                complete = int(self._decoder.first_rows(batch)[-1])
+                rest, batch = batch.slice(complete), batch.slice(0, complete)
+                if rest.num_rows > MOST_ELEMENTS:  # still too many for an event, and no more are joined
+                    rest = rest.slice(rest.num_rows - MOST_ELEMENTS - 1)
+            if batch.num_rows:
+                yield self._decoder.table(batch, first)
         if rest is not None:
-            yield self._decoder.table(rest, first - rest.num_rows)
+            yield self._decoder.table(rest, end - rest.num_rows)
 
-    def _batches(self, file: Any, group: int, used: Sequence[str], row: int) -> Iterator[Any]:
-        """Yield the batches of a row group that can be read."""
-        batches = file.batches(group, used)
-        while True:
-            try:
-                batch = next(batches, None)
-            except _ARROW_ERRORS as error:
-                which = f"{group + 1} of {len(file.groups)}: {_first_line(error)}"
-                self._add_problem(ProblemCode.ROW_GROUP, row + 1, which)
-                return
-            if batch is None:
-                return
-            yield batch
+    def _batches(self, file: Any, start: int = 0) -> Iterator[tuple[int, Any]]:
+        """Yield the batches that can be read, from a row on, each with its first row."""
+        used, first = list(self._columns.required()), 0
+        for group, n_rows in enumerate(file.groups):
+            row, first = first, first + n_rows
+            if 0 <= first <= start:
+                continue
+            for piece in read_group(file, group, used):
+                if piece.batch is None:
+                    which = f"{group + 1} of {len(file.groups)}: {piece.problem}"
+                    self._add_problem(ProblemCode.ROW_GROUP, row + 1, which)
+                elif (skip := max(start - row, 0)) < piece.rows or not skip:
+                    yield row + skip, piece.batch.slice(skip)
+                row += piece.rows
 
     def _blocks(self, table: EventTable, index: int) -> Iterator[Block]:
         """Yield the events of a table in blocks."""
@@ -261,7 +267,3 @@ def _join(first: Any, second: Any) -> Any:
     pa = pyarrow()
     table = pa.Table.from_batches([first, second.cast(first.schema)]).unify_dictionaries().combine_chunks()
     return table.to_batches()[0]
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]

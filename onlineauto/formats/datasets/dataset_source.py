@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.datasets.arrow_arrays import type_at
 from onlineauto.formats.datasets.columns import DatasetColumns, columns_of, read_columns
 from onlineauto.formats.datasets.dataset_reader import DatasetReader
 from onlineauto.formats.datasets.files import DatasetFile, digest_of, files_of_dataset, files_of_paths
+from onlineauto.formats.datasets.guard import UnreadableError, read_group
 from onlineauto.formats.datasets.inference import all_values, infer_columns
 from onlineauto.formats.lines.diagnostics import Diagnostics
 
@@ -156,7 +158,7 @@ class DatasetSource:
         for file in self.files:
             try:
                 return file.open(), ""
-            except (OSError, ValueError) as error:  # Arrow's errors are subclasses of these
+            except UnreadableError as error:
                 problem = problem if "cannot" in problem else f"{file.name}: cannot be read: {error}"
         return None, problem
 
@@ -165,15 +167,13 @@ class DatasetSource:
         for file in self.files:
             try:
                 opened = file.open()
-            except (OSError, ValueError):
+            except UnreadableError:
                 continue  # the reader reports this file
             try:
-                if column in opened.schema.names:
+                if type_at(opened.schema, column) is not None:
                     for group in range(len(opened.groups)):
-                        try:
-                            yield from opened.batches(group, [column])
-                        except (OSError, ValueError):
-                            continue
+                        pieces = read_group(opened, group, [column])
+                        yield from (piece.batch for piece in pieces if piece.batch is not None)
             finally:
                 opened.close()
 
@@ -280,10 +280,7 @@ class DatasetSource:
 def _first_batch(file: Any) -> Any:
     """Return the first rows of a file; None if there are none or they cannot be read."""
     for group in range(len(file.groups)):
-        try:
-            for batch in file.batches(group, file.schema.names):
-                if batch.num_rows:
-                    return batch
-        except (OSError, ValueError):
-            continue
+        for piece in read_group(file, group, file.schema.names):
+            if piece.batch is not None and piece.rows:
+                return piece.batch
     return None

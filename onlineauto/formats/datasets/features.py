@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.formats.datasets.arrow_arrays import as_texts, is_list, is_text, numbers_of, pyarrow, texts_of
+from onlineauto.formats.datasets.arrow_arrays import (
+    as_texts,
+    flatten,
+    is_list,
+    is_text,
+    numbers_of,
+    pyarrow,
+    texts_of,
+)
 from onlineauto.formats.datasets.column_kernels import (
     count_codes,
     count_numbers,
@@ -41,6 +49,8 @@ class ColumnFeatures:
         Numbers, if the elements are numbers; 0 is not a feature.
     start : int64[n_rows + 1], optional
         First element of each row, if a row has a list.
+    too_long : bool[n_rows], optional
+        Which rows had a list with too many elements, which were left out.
     """
 
     namespace: int
@@ -48,6 +58,7 @@ class ColumnFeatures:
     code: NDArray[np.int32] | None = None
     value: NDArray[np.float32] | None = None
     start: NDArray[np.int64] | None = None
+    too_long: NDArray[np.bool_] | None = None
 
     def of_rows(self, begin: int, end: int) -> ColumnFeatures:
         """Return the features of the rows ``begin <= row < end``."""
@@ -137,16 +148,16 @@ class Encoder:
         if column in self._categories:
             array = as_texts(array)
         if is_list(array.type):
-            elements, start = _flatten(array)
+            elements, start, too_long = flatten(array)
             if is_text(elements.type):
                 code, hashes = self._texts(elements, column, number)
-                return ColumnFeatures(namespace, hashes, code=code, start=start)
+                return ColumnFeatures(namespace, hashes, code=code, start=start, too_long=too_long)
             value = _without_nan(numbers_of(elements))
             position = np.arange(len(value)) - np.repeat(start[:-1], np.diff(start))
             longest = int(np.diff(start).max(initial=0))
             each = self.names.features([f"{column}_{i}" for i in range(longest)], number)
             hashes = each[position] if longest else each
-            return ColumnFeatures(namespace, hashes, value=value, start=start)
+            return ColumnFeatures(namespace, hashes, value=value, start=start, too_long=too_long)
         if is_text(array.type):
             code, hashes = self._texts(array, column, number)
             return ColumnFeatures(namespace, hashes, code=code)
@@ -175,12 +186,6 @@ class Encoder:
         hashes = np.zeros(len(start) - 1, np.uint32)
         hash_texts(data, start, name, len(prefix), seed, self._hash_all, hashes)
         return hashes
-
-
-def _flatten(array: Any) -> tuple[Any, NDArray[np.int64]]:
-    """Return the elements of lists, and the first element of each list; null has none."""
-    lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    return array.flatten(), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def _without_nan(value: NDArray[np.float32]) -> NDArray[np.float32]:

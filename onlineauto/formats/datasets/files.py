@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError
 from onlineauto.formats.datasets.arrow_arrays import pyarrow
+from onlineauto.formats.datasets.guard import UnreadableError, arrow_errors, check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ STREAMED: Final = BEGIN + b"\x15"
 _ENDINGS: Final = (".parquet", ".pq")
 _BATCH_BYTES: Final = 1 << 24
 _MOST_ROWS: Final = 1 << 16
+_MOST_ROWS_OF_FILE: Final = 1 << 48
 _PIECE: Final = 1 << 20
 """Number of bytes read at a time from a column of a row group; a row group may be larger than memory."""
 _PATTERN: Final = re.compile(r"[*?\[]")
@@ -66,7 +68,7 @@ def is_dataset(source: object) -> bool:
 
 def _has_parquet(folder: str) -> bool:
     """Return whether a folder, or a folder in it, contains a Parquet file."""
-    return any(name.endswith(_ENDINGS) for _, _, names in os.walk(folder) for name in names)
+    return any(name.endswith(_ENDINGS) for _, names in _folders(folder, ()) for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +83,27 @@ class DatasetFile:
         Number of bytes; 0 if unknown.
     values : mapping of column to value
         Columns that are not in the file but in the names of its folders.
-    open : callable
-        Opens the file for columns with these names, and returns an `OpenFile`.
+    opener : callable
+        Opens the file, and returns a `ParquetPart`, a `FragmentPart` or a `ReaderPart`.
     """
 
     name: str
     size: int
     values: Mapping[str, Any]
-    open: Callable[[], Any]
+    opener: Callable[[], Any]
+
+    def open(self) -> Any:
+        """Open the file.
+
+        Raises
+        ------
+        UnreadableError
+            The file cannot be opened, or a name of a column is not UTF-8.
+        """
+        with arrow_errors():
+            opened = self.opener()
+            check_names(opened.schema)
+        return opened
 
 
 class ParquetPart:
@@ -122,6 +137,8 @@ class ParquetPart:
         self._values = _with_nulls(values, self._file.schema_arrow, declared)
         self.schema = _with_values(self._file.schema_arrow, self._values)
         self.groups = [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
+        if min(self.groups, default=0) < 0 or sum(self.groups) > _MOST_ROWS_OF_FILE:
+            raise UnreadableError(f"its row groups have {self.groups} rows")
         self._read_by: tuple[str, ...] | None = None
 
     def _open_parquet(self, dictionaries: Sequence[str] | None) -> Any:
@@ -145,9 +162,9 @@ class ParquetPart:
         if texts != self._read_by:
             self._file, self._read_by = self._open_parquet(texts), texts
         paths = [leaf.path_in_schema for leaf in leaves_to_read]
-        size = sum(leaf.total_uncompressed_size for leaf in leaves_to_read)
+        size = sum(max(leaf.total_uncompressed_size, 4 * leaf.num_values) for leaf in leaves_to_read)
         rows = max(metadata.num_rows, 1)
-        at_once = min(max(_BATCH_BYTES * rows // max(size, 1), 1024), _MOST_ROWS)
+        at_once = min(max(_BATCH_BYTES * rows // max(size, 1), 64), _MOST_ROWS)
         for batch in self._file.iter_batches(
             batch_size=at_once, row_groups=[group], columns=paths, use_threads=False
         ):
@@ -216,9 +233,13 @@ class ReaderPart:
         self.schema = reader.schema
         self.groups = [-1]
 
-    def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:  # noqa: ARG002
-        """Yield the batches."""
-        yield from self._reader
+    def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:  # noqa: ARG002 - there is one
+        """Yield the columns of the batches."""
+        used = [i for i, name in enumerate(self.schema.names) if any(_top(each, [name]) for each in columns)]
+        for batch in self._reader:
+            if not batch.schema.equals(self.schema):
+                raise UnreadableError("a batch has other columns than its reader")
+            yield batch.select(used)
 
     def close(self) -> None:
         """Do nothing: the reader belongs to the caller."""
@@ -263,10 +284,7 @@ def files_of_paths(paths: Iterable[str | os.PathLike[str]]) -> list[DatasetFile]
         pyarrow is not installed.
     """
     pyarrow()
-    files: list[DatasetFile] = []
-    for path in paths:
-        files += _files_of_path(os.fspath(path))
-    return files
+    return _once(each for path in paths for each in _files_of_path(os.fspath(path)))
 
 
 def _files_of_path(path: str) -> list[DatasetFile]:
@@ -279,7 +297,7 @@ def _files_of_path(path: str) -> list[DatasetFile]:
         if is_address(path) and _PATTERN.search(inside):
             names = _matching(filesystem, inside)
         elif not is_address(path) and _PATTERN.search(path) and not os.path.exists(path):  # noqa: PTH110
-            names = sorted(each for each in glob.glob(path, recursive=True) if os.path.isfile(each))  # noqa: PTH207, PTH113
+            names = sorted(_matching_here(path))
         else:
             [info] = filesystem.get_file_info([inside])
             if info.type == fs.FileType.NotFound:
@@ -295,7 +313,7 @@ def _files_of_path(path: str) -> list[DatasetFile]:
             name=name,
             size=size,
             values=(values := _folder_values(name)),
-            open=lambda name=name, values=values: ParquetPart(filesystem, name, values),  # type: ignore[misc]
+            opener=lambda name=name, values=values: ParquetPart(filesystem, name, values),  # type: ignore[misc]
         )
         for name, size in zip(names, sizes, strict=True)
     ]
@@ -330,15 +348,64 @@ def _in_folder(filesystem: Any, folder: str) -> list[str]:
     """Return the Parquet files in a folder and its subfolders, without hidden files and logs."""
     from pyarrow import fs
 
-    entries = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
+    hidden = (".", "_")
+    if isinstance(filesystem, fs.LocalFileSystem):
+        names = (os.path.join(at, name) for at, files in _folders(folder, hidden) for name in files)  # noqa: PTH118
+    else:
+        entries = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
+        names = (info.path for info in entries if info.is_file)
     base = folder.rstrip("/") + "/"
     return sorted(
-        info.path
-        for info in entries
-        if info.is_file
-        and info.path.endswith(_ENDINGS)
-        and not any(part.startswith((".", "_")) for part in info.path.removeprefix(base).split("/"))
+        name
+        for name in names
+        if name.endswith(_ENDINGS)
+        and not any(part.startswith(hidden) for part in name.removeprefix(base).split("/"))
     )
+
+
+def _folders(folder: str, hidden: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
+    """Yield a folder and all folders in it, each once, with the names of its files.
+
+    Folders whose names begin with one of `hidden` are left out. Links to folders are followed after all other folders, and not if they lead to a folder seen before.
+    """
+    links, seen = [folder], set[str]()
+    for link in links:  # which grows
+        for path, inner, names in os.walk(link):
+            real = os.path.realpath(path)
+            if real in seen:
+                inner.clear()
+                continue
+            seen.add(real)
+            inner[:] = sorted(name for name in inner if not name.startswith(hidden))
+            links += [at for name in inner if os.path.islink(at := os.path.join(path, name))]  # noqa: PTH114, PTH118
+            yield path, names
+
+
+def _matching_here(pattern: str) -> list[str]:
+    """Return the local files that match a pattern, whose ``**`` enters each folder once."""
+    pattern = f"{pattern}/*" if re.search(r"(^|/)\*\*$", pattern) else pattern
+    recursive = re.search(r"(^|/)\*\*/", pattern)
+    if recursive is None:
+        return [each for each in glob.glob(pattern) if os.path.isfile(each)]  # noqa: PTH207, PTH113
+    base, rest = pattern[: recursive.end() - 3], pattern[recursive.end() :]
+    found = {
+        each.removeprefix(f"{os.curdir}/")
+        for folder in (glob.glob(base) if base else [os.curdir])  # noqa: PTH207
+        for inner, _ in _folders(folder, (".",))
+        for each in _matching_here(os.path.join(glob.escape(inner), rest))  # noqa: PTH118
+    }
+    return list(found)
+
+
+def _once(files: Iterable[DatasetFile]) -> list[DatasetFile]:
+    """Return the files without those that are the same as a file before, found under another name."""
+    names: dict[str, str] = {}
+    return [each for each in files if names.setdefault(_real(each.name), each.name) == each.name]
+
+
+def _real(name: str) -> str:
+    """Return the path to which the links of a path lead; other names are unchanged."""
+    return os.path.realpath(name) if os.path.lexists(name) else name
 
 
 def _folder_values(name: str) -> dict[str, str]:
@@ -352,12 +419,14 @@ def _folder_values(name: str) -> dict[str, str]:
 def files_of_dataset(source: Any) -> list[DatasetFile]:
     """Return the files of a `pyarrow.dataset.Dataset`, in its order, or of a `pyarrow.RecordBatchReader`."""
     if not hasattr(source, "get_fragments"):
-        return [DatasetFile(name="<reader>", size=0, values={}, open=lambda: ReaderPart(source))]
+        return [DatasetFile(name="<reader>", size=0, values={}, opener=lambda: ReaderPart(source))]
     import pyarrow.dataset as ds
 
     if getattr(source, "_scan_options", None):
         reader = source.scanner(use_threads=False, batch_readahead=1, fragment_readahead=1).to_reader
-        return [DatasetFile(name="<filtered dataset>", size=0, values={}, open=lambda: ReaderPart(reader()))]
+        return [
+            DatasetFile(name="<filtered dataset>", size=0, values={}, opener=lambda: ReaderPart(reader()))
+        ]
     files: list[DatasetFile] = []
     for fragment in source.get_fragments():
         values = ds.get_partition_keys(fragment.partition_expression)
@@ -367,10 +436,10 @@ def files_of_dataset(source: Any) -> list[DatasetFile]:
                 name=path,
                 size=_size(fragment),
                 values=values,
-                open=_opener(fragment, source.schema, values),
+                opener=_opener(fragment, source.schema, values),
             )
         )
-    return files
+    return _once(files)
 
 
 def _opener(fragment: Any, schema: Any, values: Mapping[str, Any]) -> Callable[[], Any]:
@@ -386,7 +455,8 @@ def _size(fragment: Any) -> int:
     path, filesystem = getattr(fragment, "path", ""), getattr(fragment, "filesystem", None)
     if not path or filesystem is None:
         return 0
-    [info] = filesystem.get_file_info([path])
+    with arrow_errors():
+        [info] = filesystem.get_file_info([path])
     return int(info.size or 0)
 
 

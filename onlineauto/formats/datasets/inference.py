@@ -9,10 +9,12 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.formats.datasets.arrow_arrays import (
+    MOST_ELEMENTS,
     column_at,
     is_list,
     is_number,
     is_text,
+    plain_values,
     pyarrow,
     run_codes,
     texts_of,
@@ -97,7 +99,7 @@ def _first_name(schema: Any, names: Iterable[str], role: str) -> str | None:
     by_lower = {name.lower(): name for name in reversed(schema.names)}
     matches: list[str] = [by_lower[each] for each in names if each in by_lower]
     for name in matches:
-        kind = schema.field(name).type
+        kind = type_at(schema, name)
         if is_number(kind) if role in _NUMERIC or role == "chosen" else is_number(kind) or is_text(kind):
             return name
     return None
@@ -134,7 +136,7 @@ def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]
     for name in schema.names:
         if name in taken:
             continue
-        if pyarrow().types.is_struct(schema.field(name).type):
+        if pyarrow().types.is_struct(type_at(schema, name)):
             leaves = list(_leaves(schema, name))
         else:
             leaves = [name]
@@ -209,15 +211,16 @@ def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
         array = column_at(batch, column)
         numeric = not is_text(array.type)
         texts = texts_of(array if not numeric else array.cast(pyarrow().string()))
-        present = np.unique(texts.code[texts.code >= 0])
-        values.update(_decode(each) for each in set(texts.values.take(pyarrow().array(present)).to_pylist()))
+        present = pyarrow().array(np.unique(texts.code[texts.code >= 0]))
+        decoded = plain_values(texts.values.take(present).unique(), strict=True)
+        values.update(value for value in decoded if value is not None)
+        if len(values) > MOST_ELEMENTS:
+            raise InputError(
+                f"{column} has more than {MOST_ELEMENTS:,} values, which are too many actions: name them in choices"
+            )
     if not values:
         raise InputError(f"there is no action: all values of {column} are null")
     try:
         return tuple(sorted(values, key=float) if numeric else sorted(values))
     except ValueError:  # truth values, which float() cannot read
         return tuple(sorted(values))
-
-
-def _decode(value: str | bytes) -> str:
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

@@ -9,8 +9,10 @@ import numpy as np
 
 from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.datasets.arrow_arrays import (
+    MOST_ELEMENTS,
     column_at,
     fields_of,
+    flatten,
     is_text,
     numbers_of,
     pyarrow,
@@ -124,10 +126,11 @@ class RowDecoder:
     def _add_lists(self, batch: Any, table: EventTable) -> None:
         """Add the actions of events with lists of actions."""
         lists = column_at(batch, self._columns.list or "")
-        sizes = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        table.element_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        elements = self._encode_columns(fields_of(lists.flatten()), self._actions)
+        actions, table.element_start, too_long = flatten(lists)
+        sizes = np.diff(table.element_start)
+        elements = self._encode_columns(fields_of(actions), self._actions)
         table.elements = elements
+        self._refuse(table, too_long, ProblemCode.LIST_TOO_LONG, [self._columns.list or ""])
         self._refuse(table, sizes == 0, ProblemCode.NO_ACTIONS, [self._columns.list or ""])
         self._refuse_infinite(table, elements, table.element_start)
         if self._columns.chosen is None:
@@ -168,6 +171,8 @@ class RowDecoder:
         )
         ids = run_codes(column_at(batch, self._columns.event or ""))[first]
         self._refuse(table, ids < 0, ProblemCode.EVENT_MISSING, [self._columns.event or ""])
+        too_many = np.diff(start) > MOST_ELEMENTS
+        self._refuse(table, too_many, ProblemCode.LIST_TOO_LONG, [self._columns.event or ""])
         is_repeated = np.ones(len(ids), bool)
         is_repeated[np.unique(ids, return_index=True)[1]] = False
         self._refuse(table, is_repeated & (ids >= 0), ProblemCode.EVENT_AGAIN, [self._columns.event or ""])
@@ -266,18 +271,24 @@ class RowDecoder:
         *,
         of_rows: bool = False,
     ) -> None:
-        """Leave out the events that have an infinite feature."""
-        for each in features:
-            rows = each.infinite_rows()
-            if not len(rows):
-                continue
-            if start is not None:
-                rows = np.searchsorted(start, rows, side="right") - 1
-            elif of_rows:
-                rows = np.searchsorted(table.context_row, rows, side="right") - 1
-            bad = np.zeros(len(table), bool)
-            bad[rows] = True
-            self._refuse(table, bad, ProblemCode.VALUE_NOT_FINITE, ["inf"])
+        """Leave out the events that have an infinite feature, or a list with too many elements."""
+        for each, (column, _, _) in zip(
+            features, self._context if start is None else self._actions, strict=True
+        ):
+            too_long = np.flatnonzero(() if each.too_long is None else each.too_long)
+            for rows, code, text in (
+                (each.infinite_rows(), ProblemCode.VALUE_NOT_FINITE, "inf"),
+                (too_long, ProblemCode.LIST_TOO_LONG, column),
+            ):
+                if not len(rows):
+                    continue
+                if start is not None:
+                    rows = np.searchsorted(start, rows, side="right") - 1
+                elif of_rows:
+                    rows = np.searchsorted(table.context_row, rows, side="right") - 1
+                bad = np.zeros(len(table), bool)
+                bad[rows] = True
+                self._refuse(table, bad, code, [text])
 
     def _refuse(
         self,

@@ -187,6 +187,7 @@ _TEXTS: dict[ProblemCode, tuple[str, str]] = {
     ProblemCode.COLUMN_LEFT_OUT: ("column {text} cannot be a feature", "column left out"),
     ProblemCode.EVENT_MISSING: ("the column {text} of events is null", "its rows skipped"),
     ProblemCode.EVENT_AGAIN: ("event of column {text} occurs again after another event", _SKIPPED),
+    ProblemCode.LIST_TOO_LONG: ("a list of {text} has more than 65,536 elements", _SKIPPED),
     ProblemCode.MESSAGE: ("message cannot be used: {text}", "message skipped"),
     ProblemCode.OFFSETS_LOST: (
         "the topic no longer has {text}",

@@ -112,5 +112,6 @@ class ProblemCode(IntEnum):
     COLUMN_LEFT_OUT = 103
     EVENT_MISSING = 104
     EVENT_AGAIN = 105
+    LIST_TOO_LONG = 106
     MESSAGE = 110
     OFFSETS_LOST = 111
