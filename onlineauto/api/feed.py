@@ -156,13 +156,7 @@ def _is_path(source: object) -> bool:
 
 
 def check_source(source: Any) -> Sources:
-    """Return the source of `fit`, checked and converted for `Feed`.
-
-    Raises
-    ------
-    InputError
-        It is not a source; the message lists what is.
-    """
+    """Return the source of `fit`, checked and converted for `Feed`."""
     if isinstance(source, Block):
         return [source]
     if isinstance(source, Mapping):

@@ -59,17 +59,10 @@ def _label(workspace: Workspace) -> str:
 
 
 def refuse_names(source: object, names: Mapping[str, object]) -> None:
-    """Reject names of columns for a source that has none, with advice.
-
-    Raises
-    ------
-    InputError
-        A name is not None.
-    """
+    """Raise an error with advice if columns are named for a source that has none."""
     for name, value in names.items():
         if value is not None:
-            kind = type(source).__name__
-            advice = table_advice(source) or f"leave {name} out"
+            kind, advice = type(source).__name__, table_advice(source) or f"leave {name} out"
             raise InputError(f"{name} names a column of a frame, but the data is a {kind}: {advice}")
 
 
@@ -81,15 +74,13 @@ def table_advice(source: object) -> str:
         return "collect it, frame.collect()"
     if hasattr(source, "read_row_group") or hasattr(source, "get_batch"):
         return "pass its path, or the table that its read() or read_all() returns"
-    if isinstance(source, list | tuple) and source and isinstance(source[0], str | os.PathLike):
-        return "pass paths of Parquet, a folder or a pattern; a text is an event, which has its own label"
+    if isinstance(source, list) and source and isinstance(source[0], str):
+        return "its texts are events with labels; columns are those of Parquet: paths, a folder or a pattern"
     if not isinstance(source, str | os.PathLike):
         return ""
-    if Path(source).is_dir():
-        return "there is no file of Parquet in this folder"
-    if not Path(source).exists():
-        return f"there is no file {os.fspath(source)!r}"
-    return "only files of Parquet have columns; read a table, such as CSV, with pandas or polars and pass the frame"
+    if not Path(source).is_file():
+        return f"there is no file of Parquet {os.fspath(source)!r}, nor in a folder of this name"
+    return "it is no file of Parquet; read a table, such as CSV, with pandas or polars and pass the frame"
 
 
 def count_of(n: int, noun: str) -> str:

@@ -52,13 +52,7 @@ def decisions_of(
     hash_seed: int,
     hash: str,  # noqa: A002 - the option's name
 ) -> Iterator[Block]:
-    """Yield the blocks of a frame with logged decisions; see `AutoML.fit` for the columns.
-
-    Raises
-    ------
-    InputError
-        The columns lack the decision or its reward.
-    """
+    """Yield the blocks of a frame with logged decisions; see `AutoML.fit` for the columns."""
     columns = names_of_columns(frame)
     if actions is None or probability is None or (reward is None) == (cost is None):
         raise InputError(
@@ -133,13 +127,7 @@ def rows_of(rows: Any) -> Iterable[Any]:
 def labelled_rows(
     source: Any, y: Any, sample_weight: Any, *, columns: Mapping[str, str | None]
 ) -> list[TableEvent]:
-    """Return the events of ``fit(X, y, sample_weight=…)``.
-
-    Raises
-    ------
-    InputError
-        The arguments do not match; the message lists valid ones.
-    """
+    """Return the events of ``fit(X, y, sample_weight=…)``."""
     for name, column in columns.items():
         if column is not None:
             raise InputError(
@@ -187,13 +175,7 @@ def _as_list(values: Any) -> list[Any]:
 
 
 def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[TableEvent]:
-    """Yield the rows of a frame.
-
-    Raises
-    ------
-    InputError
-        The column does not exist, no label is named, or two columns have the same name.
-    """
+    """Yield the rows of a frame."""
     columns = names_of_columns(frame)
     for name, column in (("label", label), ("weight", weight)):
         if str(column) not in columns and (column is not None or name == "label"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.engine.stream.source import event_rules, kind_of
 from onlineauto.errors import OptionError
 from onlineauto.formats.datasets.dataset_source import DatasetSource
+from onlineauto.formats.datasets.inference import evidence_of
 from onlineauto.formats.options import InputOptions
 
 if TYPE_CHECKING:
@@ -17,13 +18,6 @@ def run(configuration: Configuration) -> int:
     """Print the columns of a dataset as TOML, and return 0.
 
     With the flag of a bandit, rows are decisions; without one, the columns determine it.
-
-    Raises
-    ------
-    OptionError
-        If no dataset is named.
-    InputError
-        If the dataset cannot be read, or the meaning of its columns cannot be inferred.
     """
     inputs = configuration[InputOptions]
     if not inputs.data:
@@ -34,5 +28,7 @@ def run(configuration: Configuration) -> int:
     source.open(
         event_rules(configuration)._replace(kind="cb_adf" if columns.decides else "simple", uniform=True)
     )
-    print(columns.toml(name=source.name), end="")
+    first = source.first_rows()
+    evidence = {} if first is None else evidence_of(columns, first)
+    print(columns.toml(name=source.name, evidence=evidence), end="")
     return 0

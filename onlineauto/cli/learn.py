@@ -20,6 +20,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+import numpy as np
+
 from onlineauto.cli.caching import NO_PACKAGE, cache_path, use_cache
 from onlineauto.cli.compiling import show_compiling
 from onlineauto.cli.hints import no_events_error
@@ -31,6 +33,7 @@ from onlineauto.engine.report.predictions import STDOUT
 from onlineauto.engine.stream.source import event_rules
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.datasets.files import is_dataset
+from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.sources.source import ByteSource
 from onlineauto.jit import is_compiling
@@ -86,7 +89,7 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
     with ExitStack() as files, _Interrupt() as interrupt, show_compiling(quiet=quiet):
         source: Sources
         if topic is None:
-            source = _sources(configuration, interrupt, files)
+            source = _sources(configuration, stored.get("dataset"), interrupt, files)
         else:
             source = topic
             topic.stopped = lambda: interrupt.requested
@@ -105,9 +108,11 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
                 "onlineauto: warning: the run was complete already; to learn new events, continue from its "
                 "model with -i"
             )
+        decided = False
         try:
-            for block, _ in learning:
+            for block, outcomes in learning:
                 saving.note(len(block))
+                decided = decided or bool((np.diff(outcomes.action_start) > 1).any())
                 if interrupt.requested:
                     break
         except _Stopped:
@@ -121,18 +126,12 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
     if interrupt.requested:
         return _KILLED + interrupt.signal
     if topic is None or not topic.waiting:
-        _check_something_was_read(learning)
+        _check_something_was_learnt(learning, decided=decided)
     return 0
 
 
 def _open_run(workspace: Workspace, source: Sources, stored: State, files: ExitStack) -> Run:
-    """Return the run of a workspace over a source; with ``--workers`` it learns in partitions.
-
-    Raises
-    ------
-    OptionError
-        If an option cannot be combined with ``--workers``.
-    """
+    """Return the run of a workspace over a source; with ``--workers`` it learns in partitions."""
     options = workspace.configuration[PartitionOptions]
     if options.workers is None:
         return Run(workspace, source, stored=stored, every=workspace.configuration[ModelOptions].save_every)
@@ -150,43 +149,41 @@ def _open_run(workspace: Workspace, source: Sources, stored: State, files: ExitS
     )
 
 
-def _check_something_was_read(run: Run) -> None:
-    """Raise an error if there were problems and no event was read, or none could be learnt.
-
-    Raises
-    ------
-    InputError
-        If nothing was read or learnt; the message suggests a flag.
-    """
+def _check_something_was_learnt(run: Run, *, decided: bool) -> None:
+    """Raise an error if a run had nothing to learn; it has `decided` if an event had several actions."""
     progress, workspace = run.progress, run.workspace
-    problems, predicts = run.diagnostics, workspace.configuration[RunOptions].testonly
+    configuration, problems = workspace.configuration, run.diagnostics
     if workspace.semantics.reports_as_vw:
         return
+    predicts, inputs = configuration[RunOptions].testonly, configuration[InputOptions]
     events = progress.example_number + progress.holdout_weight
     nothing = not (predicts or progress.weighted_labelled or progress.holdout_weight)
-    if events and nothing and not problems.total and workspace.configuration[InputOptions].dsjson:
+    bad = problems.total - problems.counts[ProblemCode.COLUMN_LEFT_OUT]
+    if events and nothing and not bad and inputs.dsjson:
         raise InputError(
             "nothing could be learnt: no event has its cost; rewards that came later than the decisions are "
             "joined by AutoML.join in Python, and by `onlineauto evaluate`"
         )
-    if problems.total and (not events or nothing):
-        raise InputError(
-            no_events_error(problems, workspace.configuration, kind=workspace.kind, unlabelled=events > 0)
-        )
+    if bad and (not events or nothing):
+        raise InputError(no_events_error(problems, configuration, kind=workspace.kind, unlabelled=events > 0))
+    if (
+        not run.began
+        or predicts
+        or (configuration[OutputOptions].predictions and configuration[ModelOptions].initial_regressor)
+    ):
+        return
+    is_table = any(map(is_dataset, inputs.data))
+    advice = "correct what the columns are in the file for --columns, or predict with -t"
+    advice = advice if is_table else "-t predicts without learning"
+    if nothing and (is_table or workspace.kind != "simple"):  # VW, too, predicts single lines without labels
+        label = "label" if workspace.kind == "simple" else "cost and probability"
+        raise InputError(f"nothing could be learnt: no event has its {label}; {advice}")
+    if not decided and workspace.kind in ("cb_adf", "cb_explore_adf"):
+        raise InputError(f"nothing could be learnt: each event has only one action; {advice}")
 
 
 def _check_files(configuration: Configuration, *, are_files: bool) -> None:
-    """Open the input before any output is emptied; if it `are_files`, check that no output overwrites it.
-
-    Raises
-    ------
-    InputError
-        If the input cannot be opened.
-    OptionError
-        If an output is the input.
-    OSError
-        If the model could not be written at the end.
-    """
+    """Open the input before any output is emptied; if it `are_files`, check that no output overwrites it."""
     data = [path for path in configuration[InputOptions].data if path != "-" and are_files]
     options = configuration[OutputOptions]
     _check_columns(configuration, data)
@@ -214,13 +211,7 @@ def _check_files(configuration: Configuration, *, are_files: bool) -> None:
 
 
 def _check_columns(configuration: Configuration, data: Sequence[str]) -> None:
-    """Reject options that cannot be used with Parquet, and ``--columns`` without Parquet.
-
-    Raises
-    ------
-    OptionError
-        An option cannot be used.
-    """
+    """Reject options that cannot be used with Parquet, and ``--columns`` without Parquet."""
     models = configuration[ModelOptions]
     datasets = [path for path in data if is_dataset(path)]
     if not datasets:
@@ -355,13 +346,20 @@ class _Several(list["Path | BinaryIO"]):
             yield source
 
 
-def _sources(configuration: Configuration, interrupt: _Interrupt, files: ExitStack) -> Sources:
-    """Return the source to read, or a list of several; Parquet is one source, whose columns are checked."""
+def _sources(
+    configuration: Configuration, learnt: State | None, interrupt: _Interrupt, files: ExitStack
+) -> Sources:
+    """Return the source to read, or a list of several; Parquet is one source, whose columns are checked.
+
+    `learnt` describes the dataset that the model has learnt; see `DatasetSource.description`.
+    """
     inputs = configuration[InputOptions]
     if inputs.data and all(map(is_dataset, inputs.data)):
         from onlineauto.formats.datasets.dataset_source import DatasetSource
 
         source = DatasetSource(inputs.data, inputs.columns)
+        if learnt is not None:
+            source = source.like(learnt, predicts=configuration[RunOptions].testonly)
         source.open(event_rules(configuration))
         return source
     sources = [_source(path, interrupt, files) for path in inputs.data or ("-",)]

@@ -104,14 +104,15 @@ class RunReport:
     def _open_predictions(self, name: str, *, raw: bool) -> Predictions | ParquetPredictions:
         """Return a writer of predictions to the file of option `name`."""
         path, rank_all = getattr(self._options, name), self._configuration[CbOptions].rank_all
-        kind = self._workspace.kind
+        kind, names = self._workspace.kind, self._run.action_names
         if not path.endswith(ENDING):
-            return Predictions(self._open(name), kind=kind, rank_all=rank_all, raw=raw)
-        if self._run.stored and Path(path).exists():
+            sink, as_vw = self._open(name), self._workspace.semantics.reports_as_vw
+            return Predictions(sink, kind=kind, rank_all=rank_all, raw=raw, names=names, raw_tags=as_vw)
+        if "position" in self._run.stored and Path(path).exists():
             raise OptionError(
                 f"--{name} {path}: a resumed run cannot continue a file of Parquet; name another file"
             )
-        predictions = ParquetPredictions(path, kind=kind, rank_all=rank_all, raw=raw)
+        predictions = ParquetPredictions(path, kind=kind, rank_all=rank_all, raw=raw, names=names)
         self._files.callback(predictions.close)
         return predictions
 

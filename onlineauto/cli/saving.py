@@ -57,7 +57,7 @@ def open_workspace(configuration: Configuration) -> tuple[Workspace, State]:
         if source.configuration[AutomlOptions].automl is None:
             return search_from(source, configuration, name=path), {}
     workspace, run = load_any_model(path, configuration)
-    state_names = {"names"} | ({"progress"} if models.preserve_performance_counters else set())
+    state_names = {"names", "dataset"} | ({"progress"} if models.preserve_performance_counters else set())
     return workspace, {name: run[name] for name in state_names & run.keys()}
 
 
@@ -133,7 +133,7 @@ class Saving:
             state = spin_off(self._workspace, scope)
             live = predicting_configs(self._workspace, scope)
             names = self._showing.names_of(live, state["learner"]["model"]["shape"][2])
-            save_model(state, self._path, run=names_to_state(names))
+            save_model(state, self._path, run=names_to_state(names) | self._run.dataset)
             return
         self._run.checkpoint(self._path)
 

@@ -43,21 +43,13 @@ def is_arrow(source: object) -> bool:
 
 
 def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
-    """Return a source of logged decisions; `named` are columns, as for `AutoML.fit`.
-
-    Raises
-    ------
-    InputError
-        Columns are passed twice, or do not match.
-    """
+    """Return a source of logged decisions; `named` are columns, as for `AutoML.fit`."""
     named = {name: value for name, value in named.items() if value is not None}
     if not named:
         dataset = DatasetSource(source, columns)
         return dataset if columns is not None else dataset.with_columns(_like_dicts(dataset, decides=True))
     if columns is not None:
         raise InputError(f"columns and {next(iter(named))} both describe the columns: give only one")
-    if isinstance(named.get("choices"), Mapping):
-        raise InputError("choices of a dataset must be a list: put features of actions into columns")
     columns_of: dict[str, Any] = {
         name: named[name] for name in ("cost", "reward", "probability", "weight") if name in named
     }
@@ -68,7 +60,9 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
     elif isinstance(named["actions"], str):
         choices = named.get("choices")
         columns_of |= {"rows": "events", "action": named["actions"]}
-        columns_of["choices"] = None if choices is None else tuple(map(str, choices))
+        if isinstance(choices, Mapping):
+            choices = {str(each): features for each, features in choices.items()}
+        columns_of["choices"] = choices if isinstance(choices, dict | None) else tuple(map(str, choices))
     else:
         raise InputError(
             "rows are events if actions is one column; for rows that are actions, event names a column"
@@ -100,13 +94,7 @@ def _groups(names: str | Names) -> dict[str, tuple[str, ...]]:
 def dataset_rows(
     source: Any, columns: Columns, *, label: str | None, weight: str | None, problems: Diagnostics
 ) -> Iterator[tuple[dict[str, Any], Any, float]]:
-    """Yield features, label and weight of each row; problems are added to `problems`.
-
-    Raises
-    ------
-    InputError
-        No column is the label, or the columns do not fit the dataset.
-    """
+    """Yield features, label and weight of each row; problems are added to `problems`."""
     if columns is not None and (label is not None or weight is not None):
         raise InputError("give either columns or label and weight: columns names both, too")
     dataset = DatasetSource(source, columns)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import InputError, PackageError, install_hint, kind_of, short_repr
-from onlineauto.formats.datasets.guard import checked_table
+from onlineauto.formats.datasets.guard import arrow_errors, checked_table
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.mappings.values import plain
 from onlineauto.interop.rows import Rows, rows_of_matrix
@@ -49,7 +49,10 @@ def as_narwhals_frame(frame: Any) -> Any:
                 f"the frame has {times} columns with the name {name!r}: rename or drop all but one"
             )
     try:
-        return narwhals.from_native(frame, eager_only=True)
+        found = narwhals.from_native(frame, eager_only=True)
+        with arrow_errors():
+            found.schema  # noqa: B018 - an error if a type is not one of narwhals
+        return found
     except TypeError:
         raise InputError(
             f"{kind_of(frame)} is not a frame of pandas, polars or arrow; collect it if it is lazy"

@@ -16,7 +16,7 @@ from onlineauto.workspace.save_load import load_model, save_model
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import BinaryIO, Unpack
 
     from onlineauto.engine.event.outcomes import Outcomes
@@ -124,6 +124,17 @@ class Run:
         """A warning about this way to learn the source, for the user who chose it; "" if there is none."""
         return ""
 
+    @property
+    def dataset(self) -> State:
+        """The meaning and the types of the columns of the dataset, or those of an earlier dataset, if any."""
+        described = getattr(self._source, "description", None) or self.stored.get("dataset")
+        return {"dataset": described} if described else {}
+
+    @property
+    def action_names(self) -> Sequence[str]:
+        """The names of the actions, if all events have the same actions and the source names them."""
+        return getattr(self._source, "action_names", ())
+
     def __iter__(self) -> Iterator[tuple[Block, Outcomes]]:
         """Learn block by block to the end of the stream, and yield each block with its outcomes.
 
@@ -163,7 +174,7 @@ class Run:
         begun = position.events or (isinstance(self._source, EndlessSource) and self._source.waiting)
         if self._stream is not None and begun and isinstance(self._source, EventSource):
             position = position._replace(at=self._source.position(position.events))
-        state: State = {"position": position._asdict(), "progress": self.progress.counts()}
+        state: State = {"position": position._asdict(), "progress": self.progress.counts()} | self.dataset
         for sink in self.sinks:
             state |= sink.state()
         return state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -67,4 +67,6 @@ def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
     for name in ("api", "service"):
         if name in stored:
             run[name] = stored[name].convert(dict[str, Any])  # the class of the value checks it
+    if "dataset" in stored:
+        run["dataset"] = stored["dataset"].convert(dict[Literal["columns", "types"], dict[str, Any]])
     return run

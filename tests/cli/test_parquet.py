@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from onlineauto import AutoML
 from onlineauto.cli.main import main
+from onlineauto.formats.datasets.columns import columns_of, read_columns
 from onlineauto.workspace.run import Run
 
 if TYPE_CHECKING:
@@ -72,7 +74,8 @@ def test_files_folders_and_patterns_give_the_same_predictions(
     text = "".join(text_of(path) for path in sorted(logs.iterdir()))
     (tmp_path / "events.txt").write_text(text)
     run(tmp_path / "events.txt", "--cb_explore_adf", "-p", tmp_path / "q.txt", "--quiet")
-    assert (tmp_path / "p.txt").read_bytes() == (tmp_path / "q.txt").read_bytes()
+    named = (tmp_path / "q.txt").read_text().replace("0:", "art:").replace("1:", "sport:")
+    assert (tmp_path / "p.txt").read_text() == named
 
 
 def text_of(path: Path) -> str:
@@ -106,7 +109,7 @@ def test_predictions_are_written_as_parquet(tmp_path: Path, logs: Path) -> None:
     assert len(found) == len(lines) == 600
     for row, line in zip(found, lines, strict=True):
         pairs = [each.split(":") for each in line.split(",")]
-        assert row["actions"] == [int(action) for action, _ in pairs]
+        assert row["actions"] == [action for action, _ in pairs]
         assert row["probabilities"] == pytest.approx([float(p) for _, p in pairs], abs=1e-6)
 
 
@@ -180,4 +183,247 @@ def test_parquet_is_converted_to_blocks_of_the_same_events(tmp_path: Path, logs:
     run("convert", logs / "0.parquet", tmp_path / "e.blocks", "--cb_explore_adf", "--quiet")
     run(tmp_path / "e.blocks", "--cb_explore_adf", "-p", tmp_path / "p.txt", "--quiet")
     run(logs / "0.parquet", "--cb_explore_adf", "-p", tmp_path / "q.txt", "--quiet")
-    assert (tmp_path / "p.txt").read_bytes() == (tmp_path / "q.txt").read_bytes()
+    named = (tmp_path / "p.txt").read_text().replace("0:", "art:").replace("1:", "sport:")
+    assert named == (tmp_path / "q.txt").read_text()
+
+
+# -- what a row is -------------------------------------------------------------------------------------
+
+
+def flat(path: Path, n: int = 500, **changed: Any) -> Path:
+    item = np.arange(n) % 5
+    columns = {
+        "request_id": [f"q{number}" for number in range(n)],
+        "segment": pa.array(["a", "b"]).take(pa.array(item % 2)),
+        "product": pa.array(list("vwxyz")).take(pa.array(item)),
+        "click": (item == 2).astype("int8"),
+        "propensity": np.full(n, 0.2),
+    }
+    pq.write_table(pa.table(columns | changed), path)
+    return path
+
+
+def nested(path: Path, index: str = "clicked_index", n: int = 200, **inside: Any) -> Path:
+    fields = {"topic": ["a", "b"] * n} | inside
+    structs = pa.StructArray.from_arrays(list(map(pa.array, fields.values())), names=list(fields))
+    items = pa.ListArray.from_arrays(pa.array(np.arange(0, 2 * n + 1, 2), pa.int32()), structs)
+    rows = {"request_id": np.arange(n), "items": items, index: np.arange(n) % 2, "click": np.ones(n)}
+    pq.write_table(pa.table(rows | {"p": np.full(n, 0.5)}), path)
+    return path
+
+
+def columns_printed(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    run("columns", path)
+    return capsys.readouterr().out
+
+
+def test_one_row_per_request_is_one_decision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = columns_printed(flat(tmp_path / "flat.parquet"), capsys)
+    for line in (
+        'rows = "events"  # each row is a decision, with the action that was taken',
+        'action = "product"  # 5 distinct values in 500 rows; 1 / propensity is 5 on average',
+        'reward = "click"  # 2 distinct values in 500 rows, from 0 to 1',
+        'probability = "propensity"  # 1 distinct value in 500 rows, from 0.2 to 0.2',
+        'tag = "request_id"  # 500 distinct values in 500 rows: one row is one decision',
+    ):
+        assert line in printed.splitlines()
+
+
+def test_rows_of_one_request_are_actions_of_one_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids, costs = np.arange(500) // 5, [1.0, None, None, None, None] * 100
+    path = flat(tmp_path / "flat.parquet", request_id=ids, click=costs)
+    assert 'rows = "actions"' in columns_printed(path, capsys)
+
+
+def test_request_with_an_unknown_action_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = flat(tmp_path / "flat.parquet", propensity=np.full(500, 0.11))
+    run("columns", path, code=1)
+    assert "which column or columns describe the actions" in capsys.readouterr().err
+
+
+def test_index_of_the_action_in_a_list_is_recognised(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = columns_printed(nested(tmp_path / "nested.parquet"), capsys)
+    assert 'list = "items"  # 1 distinct length in 200 rows, from 2 to 2' in printed
+    assert 'chosen = "clicked_index"' in printed
+    run(tmp_path / "nested.parquet", "--cb_explore_adf", "--quiet")
+
+
+def test_outcome_that_belongs_to_no_action_is_no_feature(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = nested(tmp_path / "nested.parquet", "which", clicked=np.arange(400) % 2)
+    printed = columns_printed(path, capsys)
+    assert "#   click: an outcome needs the index of the action that was taken" in printed
+    assert "#   items: clicked: an outcome needs" in printed
+    assert "click" not in printed.partition("# left out")[0]
+    run(path, "--cb_explore_adf", "--quiet", code=1)
+    assert "no event has its cost and probability; correct what the columns are" in capsys.readouterr().err
+
+
+# -- runs that learn nothing ---------------------------------------------------------------------------
+
+
+def test_run_over_events_with_one_action_each_ends_with_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, columns = flat(tmp_path / "flat.parquet"), tmp_path / "columns.toml"
+    columns.write_text(
+        'rows = "actions"\nevent = "request_id"\nreward = "click"\nprobability = "propensity"\n'
+        'actions = ["product"]'
+    )
+    words = [path, "--columns", columns, "--cb_explore_adf", "--quiet", "-f", tmp_path / "m.oam"]
+    run(*words, code=1)
+    assert "each event has only one action" in capsys.readouterr().err
+    assert (tmp_path / "m.oam").exists()
+    run(path, "--columns", columns, "--cb_explore_adf", "--quiet", "-t")
+
+
+def test_run_over_events_without_labels_ends_with_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = flat(tmp_path / "flat.parquet", click=pa.nulls(500, pa.float64()))
+    run(path, "--cb_explore_adf", "--quiet", code=1)
+    assert "no event has its cost and probability; correct what the columns are" in capsys.readouterr().err
+    run(path, "--cb_explore_adf", "--quiet", "-t")
+    (tmp_path / "events.txt").write_text("|a x\n|a y\n\n" * 9)
+    run(tmp_path / "events.txt", "--cb_explore_adf", "--quiet", code=1)
+    run(tmp_path / "events.txt", "--cb_explore_adf", "--quiet", "-t")
+
+
+# -- predictions ---------------------------------------------------------------------------------------
+
+FLAT = """\
+rows = "events"
+action = "product"
+reward = "click"
+probability = "propensity"
+tag = "request_id"
+
+[context]
+segment = ["segment"]
+"""
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> Path:
+    (tmp_path / "columns.toml").write_text(FLAT)
+    run(
+        flat(tmp_path / "log.parquet"),
+        "--columns",
+        tmp_path / "columns.toml",
+        "--cb_explore_adf",
+        "--quiet",
+        "-f",
+        tmp_path / "m.oam",
+    )
+    return tmp_path / "m.oam"
+
+
+@pytest.mark.parametrize("columns", [True, False], ids=["columns", "columns of the model"])
+def test_rows_are_scored_without_columns_of_outcomes(tmp_path: Path, scored: Path, columns: bool) -> None:
+    whole = pq.read_table(tmp_path / "log.parquet")
+    pq.write_table(whole.select(["segment"]).slice(0, 7), tmp_path / "new.parquet")
+    words = ["--columns", tmp_path / "columns.toml"] if columns else []
+    run(tmp_path / "new.parquet", *words, "-i", scored, "-t", "-p", tmp_path / "new.txt", "--quiet")
+    run(tmp_path / "log.parquet", *words, "-i", scored, "-t", "-p", tmp_path / "p.parquet", "--quiet")
+    found = pq.read_table(tmp_path / "p.parquet")["actions"].to_pylist()[:7]
+    lines = (tmp_path / "new.txt").read_text().split()
+    assert [[each.split(":")[0] for each in line.split(",")] for line in lines] == found
+    assert set(found[0]) == set("vwxyz")
+
+
+def test_choices_of_the_model_are_those_of_rows_that_have_fewer(tmp_path: Path, scored: Path) -> None:
+    few = pq.read_table(tmp_path / "log.parquet").slice(0, 2)
+    pq.write_table(few, tmp_path / "few.parquet")
+    run(tmp_path / "few.parquet", "-i", scored, "-t", "-p", tmp_path / "p.txt", "--quiet")
+    assert all(len(line.split(",")) == 5 for line in (tmp_path / "p.txt").read_text().split("\n\n") if line)
+
+
+def test_changed_type_of_a_column_is_counted_when_a_file_is_read_alone(
+    tmp_path: Path, scored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = flat(tmp_path / "next.parquet", segment=np.arange(500))
+    words = ["--columns", tmp_path / "columns.toml", "-i", scored]
+    run(path, *words, code=1)
+    assert (
+        "column 'segment' has numbers here, and texts in files before; file skipped"
+        in capsys.readouterr().err
+    )
+    run(path, "--columns", tmp_path / "columns.toml", "--cb_explore_adf", "--quiet")
+
+
+def test_best_action_is_named(tmp_path: Path) -> None:
+    (tmp_path / "columns.toml").write_text(FLAT)
+    words = [flat(tmp_path / "log.parquet"), "--columns", tmp_path / "columns.toml", "--cb_adf", "--quiet"]
+    run(*words, "-p", tmp_path / "p.parquet")
+    run(*words, "-p", tmp_path / "p.txt")
+    named = pq.read_table(tmp_path / "p.parquet")["action"].to_pylist()
+    lines = (tmp_path / "p.txt").read_text().split("\n\n")[:-1]
+    assert lines == [f"{name} q{row}" for row, name in enumerate(named)]
+    assert set(named) <= set("vwxyz")
+
+
+def test_tags_and_names_write_no_lines_of_their_own(tmp_path: Path) -> None:
+    names = pa.array(["a b", "c:1,d"]).take(pa.array(np.arange(500) % 2))
+    ids = [f"r{number}\n\n1:1 forged" for number in range(500)]
+    path = flat(tmp_path / "log.parquet", product=names, request_id=ids)
+    (tmp_path / "columns.toml").write_text(FLAT)
+    run(path, "--columns", tmp_path / "columns.toml", "--cb_explore_adf", "--quiet", "-p", tmp_path / "p.txt")
+    lines = (tmp_path / "p.txt").read_text().split("\n")
+    assert lines[:2] == ["a_b:0.5,c_1_d:0.5 r0__1:1_forged", ""]
+    assert len(lines) == 2 * 500 + 1
+
+
+def test_choices_with_features_are_those_of_a_frame(tmp_path: Path) -> None:
+    path = flat(tmp_path / "log.parquet")
+    features: dict[str, Any] = {
+        "v": {"topic": "news", "price": 2},
+        "w": {"topic": "news"},
+        "x": {"topic": "art", "tags": ["new", "hot"]},
+    }
+    features |= {"y": {"size": {"width": 0.5, "height": 2.0}}, "z": {"price": 1.5, "new": True}}
+    columns = columns_of(
+        {
+            "rows": "events",
+            "action": "product",
+            "reward": "click",
+            "probability": "propensity",
+            "choices": features,
+            "context": ["segment"],
+        }
+    )
+    (tmp_path / "columns.toml").write_text(columns.toml())
+    assert read_columns(tmp_path / "columns.toml") == columns
+    named: dict[str, Any] = {"actions": "product", "reward": "click", "probability": "propensity"}
+    named["context"] = ["segment"]
+    by_frame = AutoML(seed=1).fit(pq.read_table(path), choices=features, **named)
+    for by_file in (
+        AutoML(seed=1).fit(path, columns=tmp_path / "columns.toml"),
+        AutoML(seed=1).fit(path, choices=features, **named),
+    ):
+        found, wanted = (
+            each.predict({"segment": "a"}, list(features.values())) for each in (by_file, by_frame)
+        )
+        assert found.tobytes() == wanted.tobytes()
+        assert by_file.average_reward == by_frame.average_reward
+    run(path, "--columns", tmp_path / "columns.toml", "--cb_explore_adf", "--quiet", "-p", tmp_path / "p.txt")
+    assert (tmp_path / "p.txt").read_text().startswith("v:0.2,w:0.2,x:0.2,y:0.2,z:0.2")
+
+
+def test_malformed_features_of_choices_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = flat(tmp_path / "log.parquet")
+    for choices, why in (
+        ("v = 3", "choices.v is a table of features, not 3"),
+        ("v = { a = 1979-05-27 }", "choices.v"),
+    ):
+        (tmp_path / "columns.toml").write_text(f"{FLAT}[choices]\n{choices}\n")
+        run(path, "--columns", tmp_path / "columns.toml", "--cb_explore_adf", "--quiet", code=1)
+        assert why in capsys.readouterr().err

@@ -63,7 +63,7 @@ def event_of_row(number: int, row: Row, columns: DatasetColumns) -> list[NamedLi
         lines = [context] * bool(columns.context) + actions
         log(row, columns, actions, row[columns.chosen] if columns.chosen else None)
     else:
-        name, choices = columns.action, columns.choices or ()
+        name, choices = columns.action, tuple(columns.choices or ())
         actions = [NamedLine(number, [(str(name), [(f"{name}={choice}", 1.0)])]) for choice in choices]
         lines = [context] * bool(columns.context) + actions
         taken = row[name]

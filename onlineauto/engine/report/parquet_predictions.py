@@ -7,6 +7,8 @@ single-line         ``prediction``
 ``--cb_explore*``   ``actions`` and ``probabilities``, two lists, best first
 ``--cb_adf``, cb    ``action``, the best one; with ``--rank_all`` ``actions`` and ``scores``
 ==================  ===================================================================================
+
+Actions are names if all events have the same actions and the source names them, and else indices.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ import numpy as np
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
 
@@ -40,6 +44,8 @@ class ParquetPredictions:
         True if ``--cb_adf`` and ``--cb`` write all actions, not only the best.
     raw : bool
         Write the scores before clipping and link; only for single lines.
+    names : sequence of str
+        Names of the actions; empty to write their indices.
 
     Raises
     ------
@@ -49,7 +55,15 @@ class ParquetPredictions:
         Events have slots.
     """
 
-    def __init__(self, path: str, *, kind: str, rank_all: bool = False, raw: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        kind: str,
+        rank_all: bool = False,
+        raw: bool = False,
+        names: Sequence[str] = (),
+    ) -> None:
         try:
             import pyarrow as pa
             import pyarrow.parquet as pq
@@ -60,6 +74,7 @@ class ParquetPredictions:
         if kind == "ccb_explore_adf":
             raise OptionError(f"{path}: predictions of slots are written as text, not as Parquet")
         self._arrow: Any = pa
+        self._names = pa.array(names, pa.string()) if names else None
         self._raw, self._simple = raw, kind == "simple"
         self._lists = "probabilities" if "explore" in kind else "scores" if rank_all else ""
         self._batches: list[Any] = []
@@ -71,18 +86,17 @@ class ParquetPredictions:
         pa = self._arrow
         if self._simple:
             return [("prediction", pa.float32())]
+        kind = pa.int32() if self._names is None else pa.string()
         if not self._lists:
-            return [("action", pa.int32())]
-        return [("actions", pa.list_(pa.int32())), (self._lists, pa.list_(pa.float32()))]
+            return [("action", kind)]
+        return [("actions", pa.list_(kind)), (self._lists, pa.list_(pa.float32()))]
+
+    def _named(self, indices: Any) -> Any:
+        """Return the names of actions, or their indices if there are no names."""
+        return indices if self._names is None else self._names.take(indices)
 
     def write(self, block: Block, outcomes: Outcomes) -> None:
-        """Write the predictions for a block.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
+        """Write the predictions for a block."""
         if not len(outcomes):
             return
         pa = self._arrow
@@ -92,12 +106,13 @@ class ParquetPredictions:
         elif self._lists:
             start = pa.array(outcomes.action_start - outcomes.action_start[0], pa.int32())
             here = slice(int(outcomes.action_start[0]), int(outcomes.action_start[-1]))
-            for values, kind in ((outcomes.action, pa.int32()), (outcomes.score, pa.float32())):
-                columns.append(pa.ListArray.from_arrays(start, pa.array(values[here], kind)))
+            actions = self._named(pa.array(outcomes.action[here], pa.int32()))
+            scores = pa.array(outcomes.score[here], pa.float32())
+            columns += [pa.ListArray.from_arrays(start, values) for values in (actions, scores)]
         else:
             begin, end = outcomes.action_start[:-1], outcomes.action_start[1:]
             best = np.append(outcomes.action, 0)[begin]
-            columns.append(pa.array(best, pa.int32(), mask=begin == end))
+            columns.append(self._named(pa.array(best, pa.int32(), mask=begin == end)))
         self._batches.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
         self._waiting += len(outcomes)
         if self._waiting >= _ROWS:

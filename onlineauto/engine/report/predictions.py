@@ -11,7 +11,9 @@ single-line         ``0.579380 tag``; a whole number without decimals: ``1``
 ``--cb N``          like ``--cb_adf``: actions count from 0 here too, although labels count from 1
 ==================  ===================================================================================
 
-Actions come best first. Tags are those of the event's first line, byte for byte.
+Actions come best first; they are named if all events have the same actions and the source names them. Tags
+are those of the event's first line. In names and tags, blanks, control bytes and, in names, the separators
+``,`` and ``:`` become ``_``; with ``--vw_exact`` tags are written byte for byte, as by VW.
 
 Source: VW ``global_data.cc`` (``print_result_by_ref``), ``action_score.cc``, ``cb_adf.cc``,
 ``cb_to_cb_adf.cc``.
@@ -20,6 +22,7 @@ Source: VW ``global_data.cc`` (``print_result_by_ref``), ``action_score.cc``, ``
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import contextmanager
 from itertools import pairwise
@@ -32,7 +35,7 @@ from onlineauto.engine.report.progress import format_fixed, format_trimmed
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import BinaryIO
 
     from numpy.typing import NDArray
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
 STDOUT: Final = ("stdout", "/dev/stdout")
+_IN_TAGS: Final = re.compile(r"[\x00-\x20\x7f]")
+_IN_NAMES: Final = re.compile(r"[\x00-\x20\x7f\s,:]")
 _REMEMBERED: Final = 1 << 16
 """Maximum number of memorised texts of numbers; most runs repeat many numbers."""
 
@@ -59,23 +64,31 @@ class Predictions:
         True if ``--cb_adf`` and ``--cb`` write all actions, not only the best.
     raw : bool
         Write the scores before clipping and link (``-r``); only for single lines.
+    names : sequence of str
+        Names of the actions; empty to write their indices.
+    raw_tags : bool
+        Write tags byte for byte.
     """
 
-    def __init__(self, sink: Sink, *, kind: str, rank_all: bool = False, raw: bool = False) -> None:
-        self._sink = sink
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        kind: str,
+        rank_all: bool = False,
+        raw: bool = False,
+        names: Sequence[str] = (),
+        raw_tags: bool = False,
+    ) -> None:
+        self._sink, self._raw_tags = sink, raw_tags
+        self._names = [_IN_NAMES.sub("_", each).encode("utf-8").decode("latin-1") for each in names]
         self._lists = "explore" in kind or rank_all
         self._simple = kind == "simple"
         self._raw = raw
         self._numbers = _Spelled(spell_number if self._simple else _spell_score)
 
     def write(self, block: Block, outcomes: Outcomes) -> None:
-        """Write the predictions for a block and flush.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; `BrokenPipeError` if its reader has gone.
-        """
+        """Write the predictions for a block and flush."""
         if len(outcomes):
             self._sink.write(self.spell(block, outcomes))
             self._sink.flush()
@@ -85,21 +98,40 @@ class Predictions:
         if self._simple:
             texts, end = self._numbers.all(outcomes.raw if self._raw else outcomes.prediction), "\n"
         else:
-            texts, end = self._action_lists(outcomes) if self._lists else _best_actions(outcomes), "\n\n"
+            texts = self._action_lists(outcomes) if self._lists else self._best_actions(outcomes)
+            end = "\n\n"
         if outcomes.slots is not None:
             start = outcomes.slots.start.tolist()
             texts = ["".join(f"{text}\n" for text in texts[i:j]) for i, j in pairwise(start)]
             end = "\n"
         elif len(block.tag):
-            texts = [text + tag for text, tag in zip(texts, _tags(block, outcomes.line), strict=True)]
+            texts = [text + tag for text, tag in zip(texts, self._tags(block, outcomes.line), strict=True)]
         texts.append("")
         return end.join(texts).encode("latin-1")
 
     def _action_lists(self, outcomes: Outcomes) -> list[str]:
-        scores = self._numbers.all(outcomes.score)
-        pairs = [f"{action}:{score}" for action, score in zip(outcomes.action.tolist(), scores, strict=True)]
+        scores, actions = self._numbers.all(outcomes.score), map(self._name, outcomes.action.tolist())
+        pairs = [f"{action}:{score}" for action, score in zip(actions, scores, strict=True)]
         start = outcomes.action_start.tolist()
         return [",".join(pairs[i:j]) for i, j in pairwise(start)]
+
+    def _best_actions(self, outcomes: Outcomes) -> list[str]:
+        """Return the first action of each event as text, "" for an event without actions."""
+        start = outcomes.action_start
+        has_actions = start[:-1] < start[1:]
+        best = np.full(len(outcomes), -1, np.int64)
+        best[has_actions] = outcomes.action[start[:-1][has_actions]]
+        return [self._name(action) if action >= 0 else "" for action in best.tolist()]
+
+    def _name(self, action: int) -> str:
+        return self._names[action] if self._names else str(action)
+
+    def _tags(self, block: Block, lines: NDArray[np.int64]) -> Iterator[str]:
+        """Return each event's tag with a blank before it, or "" without a tag; bytes as Latin-1."""
+        text = block.tag.tobytes().decode("latin-1")
+        text = text if self._raw_tags else _IN_TAGS.sub("_", text)
+        starts, stops = block.tag_start[lines].tolist(), block.tag_start[lines + 1].tolist()
+        return (f" {text[i:j]}" if i < j else "" for i, j in zip(starts, stops, strict=True))
 
 
 @contextmanager
@@ -107,13 +139,6 @@ def open_sink(path: str, *, at: int = 0) -> Iterator[Sink]:
     """Open a file to write; ``stdout`` and ``/dev/stdout`` are standard output, which is not closed.
 
     The content of a file after its first `at` bytes is lost.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-    InputError
-        If the file has fewer bytes.
     """
     if path not in STDOUT:
         with _open(path, at) as file:
@@ -173,19 +198,3 @@ def spell_number(value: float) -> str:
 
 def _spell_score(value: float) -> str:
     return format_trimmed(value, digits=6)
-
-
-def _best_actions(outcomes: Outcomes) -> list[str]:
-    """Return the first action of each event as text, "" for an event without actions."""
-    start = outcomes.action_start
-    has_actions = start[:-1] < start[1:]
-    best = np.full(len(outcomes), -1, np.int64)
-    best[has_actions] = outcomes.action[start[:-1][has_actions]]
-    return [str(action) if action >= 0 else "" for action in best.tolist()]
-
-
-def _tags(block: Block, lines: NDArray[np.int64]) -> Iterator[str]:
-    """Return each event's tag with a blank before it, or "" without a tag; bytes as Latin-1."""
-    text = block.tag.tobytes().decode("latin-1")
-    starts, stops = block.tag_start[lines].tolist(), block.tag_start[lines + 1].tolist()
-    return (f" {text[i:j]}" if i < j else "" for i, j in zip(starts, stops, strict=True))

@@ -35,13 +35,7 @@ MOST_ELEMENTS: Final = 1 << 16
 
 
 def pyarrow() -> Any:
-    """Return the module pyarrow.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        pyarrow is not installed.
-    """
+    """Return the module pyarrow."""
     try:
         import pyarrow
     except ModuleNotFoundError as error:
@@ -83,16 +77,18 @@ def is_list(kind: Any) -> bool:
 def why_unsupported(kind: Any) -> str:
     """Return why a column of an Arrow type has no features, or "" if it can have some."""
     t = pyarrow().types
-    if t.is_dictionary(kind):
-        kind = kind.value_type
-    if is_number(kind) or is_text(kind) or t.is_null(kind):
+    if _has_features(kind) or t.is_null(kind):
         return ""
     if is_list(kind):
-        kind = kind.value_type
-        inner = kind.value_type if t.is_dictionary(kind) else kind
-        return "" if is_number(inner) or is_text(inner) else f"of lists of {inner}, which have no features"
+        inner = kind.value_type
+        return "" if _has_features(inner) else f"of lists of {inner}, which have no features"
     hint = "; name its fields, as column.field" if t.is_struct(kind) else "; cast it to numbers or texts"
     return f"of {kind}, which has no features{hint}"
+
+
+def _has_features(kind: Any) -> bool:
+    value = kind.value_type if pyarrow().types.is_dictionary(kind) else kind
+    return is_number(value) or (is_text(kind) and not pyarrow().types.is_dictionary(value))
 
 
 def type_at(schema: Any, name: str) -> Any:
@@ -104,7 +100,7 @@ def type_at(schema: Any, name: str) -> Any:
         return schema.field(name).type
     head, _, rest = name.partition(".")
     while rest:
-        if head in names and pyarrow().types.is_struct(kind := schema.field(head).type):
+        if head in names and pyarrow().types.is_struct(kind := type_at(schema, head)):
             return type_at(pyarrow().schema(list(kind)), rest)
         more, _, rest = rest.partition(".")
         head = f"{head}.{more}"
@@ -242,13 +238,7 @@ def _with_offsets(values: Any) -> Any:
 
 
 def run_codes(array: Any) -> NDArray[np.int64]:
-    """Return a code for each value of a column, different for different values; -1 for null.
-
-    Raises
-    ------
-    InputError
-        The column has neither texts nor whole numbers.
-    """
+    """Return a code for each value of a column, different for different values; -1 for null."""
     pa = pyarrow()
     if pa.types.is_null(array.type):
         return np.full(len(array), -1, np.int64)

@@ -59,8 +59,9 @@ class DatasetColumns:
         Features of an action: columns, or fields of the structs in `list`.
     label, action, event, list, chosen, cost, reward, probability, weight, tag : str, optional
         Columns. `reward` is a negative cost. The text in `tag` is written next to predictions.
-    choices : tuple of str, optional
-        All actions in order; by default all values of `action` in the dataset, sorted.
+    choices : tuple of str, or mapping of str to features, optional
+        All actions in order; by default all values of `action` in the dataset, sorted. A mapping has the
+        features of each action, like `choices` of `onlineauto.interop.from_frame`.
     categories : tuple of str
         Columns whose numbers are names, such as ids: 7 is the feature ``column=7``.
     left_out : tuple of str
@@ -72,7 +73,7 @@ class DatasetColumns:
     actions: Groups = field(default_factory=dict)
     label: str | None = None
     action: str | None = None
-    choices: tuple[str, ...] | None = None
+    choices: tuple[str, ...] | Mapping[str, Mapping[str, Any]] | None = None
     categories: tuple[str, ...] = ()
     event: str | None = None
     list: str | None = None
@@ -85,13 +86,7 @@ class DatasetColumns:
     left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that the columns are complete and consistent.
-
-        Raises
-        ------
-        InputError
-            A key is missing, or does not belong to this kind of rows.
-        """
+        """Check that the columns are complete and consistent."""
         if self.rows not in ROWS:
             raise InputError(f"rows cannot be {self.rows!r}; it takes one of {', '.join(ROWS)}")
         for name in _NEEDS[self.rows]:
@@ -124,7 +119,10 @@ class DatasetColumns:
         return self.rows != "labels"
 
     def required(self) -> dict[str, str]:
-        """Return the required columns, each with its purpose, without the fields of `list`."""
+        """Return the required columns, each with its purpose, without the fields of `list`.
+
+        The action that was taken is needed for its cost and for the list of all actions.
+        """
         single = (
             "label",
             "action",
@@ -138,31 +136,39 @@ class DatasetColumns:
             "tag",
         )
         result = {getattr(self, name): name for name in single if getattr(self, name) is not None}
+        if self.action is not None and self.choices and self.cost_column is None:
+            del result[self.action]
         groups = [self.context] if self.rows == "lists" else [self.context, self.actions]
         for columns in (each for group in groups for each in group.values()):
             for column in columns:
                 result.setdefault(column, "features")
         return result
 
-    def toml(self, *, name: str = "") -> str:
-        """Return the text of a file that `read_columns` reads; `name` names the dataset in its first line."""
-        return "\n".join(self._lines(name)) + "\n"
+    def toml(self, *, name: str = "", evidence: Mapping[str, str] | None = None) -> str:
+        """Return the text of a file that `read_columns` reads.
 
-    def _lines(self, dataset: str) -> Iterator[str]:
+        Its first line has the `name` of the dataset. A role is followed by its `evidence` as a comment.
+        """
+        return "\n".join(self._lines(name, evidence or {})) + "\n"
+
+    def _lines(self, dataset: str, evidence: Mapping[str, str]) -> Iterator[str]:
         if dataset:
             yield f"# The columns of {_on_one_line(dataset)}. Edit this file, and pass it with --columns."
         yield f'rows = "{self.rows}"  # {_MEANINGS[self.rows]}'
         for name in ("label", "event", "list", "chosen", "action", "choices", *_OUTCOMES, "categories"):
             value = getattr(self, name)
-            if isinstance(value, str):
-                yield f"{name} = {_quote(value)}"
-            elif value:
-                yield f"{name} = [{', '.join(map(_quote, value))}]"
+            if value and not isinstance(value, Mapping):
+                comment = f"  # {_on_one_line(evidence[name])}" if name in evidence else ""
+                yield f"{name} = {_value(value)}{comment}"
         for name, groups in (("context", self.context), ("actions", self.actions)):
             if groups:
                 yield f"\n[{name}]  # namespace = columns"
                 for namespace, columns in groups.items():
                     yield f"{_key(namespace)} = [{', '.join(map(_quote, columns))}]"
+        if isinstance(self.choices, Mapping):
+            for choice, features in self.choices.items():
+                yield f"\n[choices.{_key(choice)}]  # features of this action"
+                yield from (f"{_key(name)} = {_value(value)}" for name, value in features.items())
         if self.left_out:
             yield "\n# left out:"
             yield from (f"#   {_on_one_line(each)}" for each in self.left_out)
@@ -178,13 +184,7 @@ _MEANINGS: Final = {
 
 
 def read_columns(path: str | os.PathLike[str]) -> DatasetColumns:
-    """Return the columns that a TOML file describes.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is not TOML, or has a key or a value that does not belong there.
-    """
+    """Return the columns that a TOML file describes."""
     try:
         table = tomllib.loads(read_settings(path))
     except OSError as error:
@@ -215,6 +215,11 @@ def columns_of(table: Mapping[str, Any]) -> DatasetColumns:
             raise InputError(f"unknown key {name!r}; valid are {', '.join(known)}")
         if name in ("context", "actions"):
             values[name] = _groups(name, value)
+        elif name == "choices" and isinstance(value, Mapping) and value:
+            for choice, each in value.items():
+                if not isinstance(each, Mapping):
+                    raise InputError(f"choices.{choice} is a table of features, not {short_repr(each)}")
+            values[name] = {str(choice): dict(each) for choice, each in value.items()}
         elif name == "choices":
             if not isinstance(value, list | tuple) or not value or len(set(map(str, value))) < len(value):
                 raise InputError(
@@ -252,6 +257,15 @@ def _groups(name: str, value: object) -> dict[str, tuple[str, ...]]:
 def _key(name: str) -> str:
     """Return a name as a key of TOML."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quote(name)
+
+
+def _value(value: Any) -> str:
+    """Return the value of a feature as a value of TOML."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(str(name))} = {_value(each)}" for name, each in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    return _quote(value) if isinstance(value, str) else repr(value).lower()
 
 
 def _quote(text: str) -> str:

@@ -19,7 +19,7 @@ from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.sources.source import SingleCaller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,33 +42,7 @@ _OF_FILES: Final = (
 
 
 class DatasetReader:
-    """Iterator over the blocks of a dataset; can be iterated once.
-
-    Parameters
-    ----------
-    files : sequence of DatasetFile
-    columns : DatasetColumns
-    rules : EventRules
-    start : tuple of (int, int)
-        Index of the first file, and of the first row in it.
-    note : callable
-        Called for each block with the index of its file, the first row of each event, and the row after it.
-    problems : Diagnostics
-        Counts and stores problems.
-
-    Attributes
-    ----------
-    name : str
-        Name of the first file.
-    namespaces : Namespaces
-        Names of the namespaces.
-    diagnostics : Diagnostics
-
-    Raises
-    ------
-    InputError
-        The first file that can be opened lacks a column, or a column is of the wrong type.
-    """
+    """Iterator over the blocks of a dataset; can be iterated once."""
 
     def __init__(
         self,
@@ -77,6 +51,7 @@ class DatasetReader:
         rules: EventRules,
         *,
         start: tuple[int, int],
+        learnt: Mapping[str, str],
         note: Callable[[int, NDArray[np.int64], int], object],
         problems: Diagnostics,
     ) -> None:
@@ -94,7 +69,7 @@ class DatasetReader:
             uniform=rules.uniform,
             report=self._report,
         )
-        self._families: dict[str, str] = {}
+        self.families = dict(learnt)
         self._turn = SingleCaller(self.name)
         self._check_first()
 
@@ -108,7 +83,7 @@ class DatasetReader:
             try:
                 if problem := problem_of_schema(self._columns, opened.schema):
                     raise InputError(f"{file.name}: {problem}")
-                self._families = families(self._columns, opened.schema)
+                self.families = families(self._columns, opened.schema) | self.families
             finally:
                 opened.close()
             return
@@ -178,8 +153,8 @@ class DatasetReader:
     def _type_change(self, schema: Any) -> str:
         """Return a message about a column whose type differs from the first file, or ""."""
         for name, family in families(self._columns, schema).items():
-            if self._families.setdefault(name, family) != family:
-                return f"column {name!r} has {family} here, and {self._families[name]} in files before"
+            if self.families.setdefault(name, family) != family:
+                return f"column {name!r} has {family} here, and {self.families[name]} in files before"
         return ""
 
     def _tables(self, file: Any, start: int) -> Iterator[EventTable]:
@@ -242,13 +217,7 @@ class DatasetReader:
             self._add_problem(code, row + 1, text)
 
     def _add_problem(self, code: ProblemCode, row: int, text: str) -> None:
-        """Count and store a problem.
-
-        Raises
-        ------
-        ParseError
-            With ``--strict_parse``, if input is left out because of the problem.
-        """
+        """Count and store a problem."""
         data = text.encode("utf-8", "surrogateescape")
         fatal = self._strict and code not in (ProblemCode.COLUMN_LEFT_OUT, ProblemCode.TAKEN_AS_UNIFORM)
         problem = make_diagnostic(

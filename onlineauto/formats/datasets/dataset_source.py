@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from contextlib import closing, suppress
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.datasets.arrow_arrays import type_at
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.lines.event_source import EventRules
 
+_OUTCOMES = ("action", "cost", "reward", "probability", "chosen")
+"""Columns that say what was decided and what came of it."""
 _MARKS = 16
 """Number of blocks whose positions are stored; a run always learns one of the last few blocks."""
 
@@ -86,6 +91,7 @@ class DatasetSource:
             columns = columns_of(columns)
         self._given, self._columns = columns, columns
         self.events_before = 0
+        self._learnt: dict[str, str] = {}
         self._file = self._row = 0
         self._marks: deque[_Mark] = deque(maxlen=_MARKS)
 
@@ -105,14 +111,45 @@ class DatasetSource:
         source._marks = deque(maxlen=_MARKS)  # noqa: SLF001
         return source
 
-    def schema(self) -> Any:
-        """Return the Arrow schema of the first file that can be read.
+    def like(self, learnt: Mapping[str, Any], *, predicts: bool) -> DatasetSource:
+        """Return a source of the same files for a model that has learnt the dataset with this `description`.
 
-        Raises
-        ------
-        InputError
-            No file can be read.
+        Columns must have the same types. If the model only `predicts`, its columns and choices are the
+        default, and columns of outcomes may be missing.
         """
+        model, columns = columns_of(learnt.get("columns", {})), self._given
+        if predicts:
+            columns = columns or model
+            if columns.rows == model.rows == "events" and columns.choices is None:
+                columns = replace(columns, choices=model.choices)
+            schema = self.schema()
+            lacking = {
+                name
+                for name in (*_OUTCOMES, "label", "weight", "tag")
+                if (column := getattr(columns, name)) is not None and type_at(schema, column) is None
+            }
+            lacking |= set(_OUTCOMES) if not lacking.isdisjoint(_OUTCOMES) else set()
+            absent: dict[str, Any] = dict.fromkeys(lacking - {"action"})
+            columns = replace(columns, **absent)
+        source = self if columns is None else self.with_columns(columns)
+        source._learnt = dict(learnt.get("types", {}))  # noqa: SLF001 - of this class
+        return source
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The columns and their families, for the model file; empty before the source is opened."""
+        if self._columns is None or not self._learnt:
+            return {}
+        columns = msgspec.to_builtins(replace(self._columns, left_out=())).items()
+        return {"columns": {name: value for name, value in columns if value}, "types": self._learnt}
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The names of the actions, if they are the same in all events."""
+        return () if self._columns is None else tuple(self._columns.choices or ())
+
+    def schema(self) -> Any:
+        """Return the Arrow schema of the first file that can be read."""
         first, problem = self._first_file()
         if first is None:
             raise InputError(problem)
@@ -120,37 +157,34 @@ class DatasetSource:
         return first.schema
 
     def columns(self, *, decides: bool | None = None) -> DatasetColumns:
-        """Return the roles of the columns, inferred by default; `decides` is passed to `infer_columns`.
-
-        Raises
-        ------
-        InputError
-            No file can be read, or the roles cannot be inferred.
-        """
+        """Return the roles of the columns, inferred by default; `decides` is passed to `infer_columns`."""
         if self._columns is None or (self._columns.rows == "events" and self._columns.choices is None):
             self._columns = self._infer_columns(decides)
         return self._columns
 
     def _infer_columns(self, decides: bool | None) -> DatasetColumns:
-        first, problem = self._first_file()
-        if first is None:
-            raise InputError(problem)
-        try:
-            columns = self._given
-            if columns is None:
-                batch = None if self._once else _first_batch(first)
-                try:
-                    columns = infer_columns(first.schema, batch, decides=decides)
-                except InputError as error:
-                    raise InputError(f"{self.name}: {error}") from None
-        finally:
-            first.close()
+        columns, schema = self._given, self.schema()
+        if columns is None:
+            try:
+                columns = infer_columns(schema, self.first_rows(), decides=decides)
+            except InputError as error:
+                raise InputError(f"{self.name}: {error}") from None
         if columns.rows == "events" and columns.choices is None and columns.action is not None:
             if self._once:
                 raise InputError("a reader of batches can be read only once: name the actions in choices")
             values = all_values(self._batches(columns.action), columns.action)
             columns = replace(columns, choices=values)
         return columns
+
+    def first_rows(self) -> Any | None:
+        """Return the first rows that can be read; None if there are none, or they can be read only once."""
+        first = None if self._once else self._first_file()[0]
+        if first is None:
+            return None
+        with closing(first):
+            groups = range(len(first.groups))
+            pieces = (piece for group in groups for piece in read_group(first, group, first.schema.names))
+            return next((piece.batch for piece in pieces if piece.batch is not None and piece.rows), None)
 
     def _first_file(self) -> tuple[Any, str]:
         """Return the first file that can be opened, and the problem of the files before it."""
@@ -165,28 +199,15 @@ class DatasetSource:
     def _batches(self, column: str) -> Iterator[Any]:
         """Yield a column of all files that can be read."""
         for file in self.files:
-            try:
-                opened = file.open()
-            except UnreadableError:
-                continue  # the reader reports this file
-            try:
-                if type_at(opened.schema, column) is not None:
-                    for group in range(len(opened.groups)):
-                        pieces = read_group(opened, group, [column])
-                        yield from (piece.batch for piece in pieces if piece.batch is not None)
-            finally:
-                opened.close()
+            with suppress(UnreadableError), closing(file.open()) as opened:  # the reader reports this file
+                for group in range(len(opened.groups)):
+                    pieces = read_group(opened, group, [column])
+                    yield from (piece.batch for piece in pieces if piece.batch is not None)
 
     # -- the protocol of event sources -----------------------------------------------------------------
 
     def seek(self, position: Mapping[str, Any] | None) -> None:
-        """Set the position at which the next `open` begins; None is the beginning.
-
-        Raises
-        ------
-        InputError
-            The position is not one of a dataset, or the files have changed since it was reported.
-        """
+        """Set the position at which the next `open` begins; None is the beginning."""
         self._marks.clear()
         if position is None:
             self.events_before = self._file = self._row = 0
@@ -209,15 +230,7 @@ class DatasetSource:
         self.events_before, self._file, self._row = events, file, row
 
     def open(self, rules: EventRules, found: Diagnostics | None = None) -> DatasetReader:
-        """Return a reader of the events from the position on.
-
-        Raises
-        ------
-        InputError
-            The files cannot be read, or the columns do not fit them.
-        OptionError
-            The kind of learning does not support such events.
-        """
+        """Return a reader of the events from the position on."""
         if not rules.native:
             raise OptionError("Parquet and Arrow datasets cannot be read with --vw_exact")
         if rules.kind not in ("simple", "cb_adf", "cb_explore_adf"):
@@ -235,14 +248,17 @@ class DatasetSource:
                 f"{self.name}: {columns.cost_column} has costs, and no column has the probabilities of the "
                 "actions; --missing_probability uniform assumes that actions were chosen uniformly"
             )
-        return DatasetReader(
+        reader = DatasetReader(
             self.files,
             columns,
             rules,
             start=(self._file, self._row),
+            learnt=self._learnt,
             note=self._note,
             problems=Diagnostics() if found is None else found,
         )
+        self._learnt = reader.families
+        return reader
 
     def _note(self, file: int, rows: NDArray[np.int64], end: int) -> None:
         """Store the rows of the events of a block."""
@@ -252,13 +268,7 @@ class DatasetSource:
         self._marks.append(_Mark(events, file, rows, end))
 
     def position(self, events: int) -> dict[str, Any]:
-        """Return the position after `events` events of this pass.
-
-        Raises
-        ------
-        ValueError
-            The event was not read yet, or is not in one of the last blocks.
-        """
+        """Return the position after `events` events of this pass."""
         file, row = self._file, self._row
         if events != self.events_before:
             for mark in reversed(tuple(self._marks)):
@@ -275,12 +285,3 @@ class DatasetSource:
             "files": len(self.files),
             "digest": digest_of(self.files),
         }
-
-
-def _first_batch(file: Any) -> Any:
-    """Return the first rows of a file; None if there are none or they cannot be read."""
-    for group in range(len(file.groups)):
-        for piece in read_group(file, group, file.schema.names):
-            if piece.batch is not None and piece.rows:
-                return piece.batch
-    return None

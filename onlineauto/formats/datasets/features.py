@@ -103,14 +103,20 @@ class ColumnFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """The features of actions that are the same in all events; one element per event and action."""
+    """A feature of each action that is the same in all events; one element per event and action.
+
+    A `value` of 0 is no feature; without values, all are 1.
+    """
 
     namespace: int
     hashes: NDArray[np.uint32]
+    value: NDArray[np.float32] | None = None
 
     def of_rows(self, begin: int, end: int) -> ColumnFeatures:
         """Return the features of the elements ``begin <= element < end`` of all events."""
         code = (np.arange(begin, end) % len(self.hashes)).astype(np.int32)
+        if self.value is not None:
+            return ColumnFeatures(self.namespace, self.hashes[code], value=self.value[code])
         return ColumnFeatures(self.namespace, self.hashes, code)
 
 

@@ -9,13 +9,16 @@ import glob
 import os
 import re
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError
 from onlineauto.formats.datasets.arrow_arrays import pyarrow
-from onlineauto.formats.datasets.guard import UnreadableError, arrow_errors, check_names
+from onlineauto.formats.datasets.guard import UnreadableError, arrow_errors, check_names, checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,18 +60,13 @@ def is_dataset(source: object) -> bool:
         return True
     try:
         if os.path.isdir(path):  # noqa: PTH112 - a path may be text
-            return _has_parquet(path)
+            return any(name.endswith(_ENDINGS) for _, names in _folders(path, ()) for name in names)
         if os.path.isfile(path):  # noqa: PTH113
             with Path(path).open("rb") as file:
                 return file.read(4) == BEGIN
     except (OSError, ValueError):
         return False
     return False
-
-
-def _has_parquet(folder: str) -> bool:
-    """Return whether a folder, or a folder in it, contains a Parquet file."""
-    return any(name.endswith(_ENDINGS) for _, names in _folders(folder, ()) for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +91,7 @@ class DatasetFile:
     opener: Callable[[], Any]
 
     def open(self) -> Any:
-        """Open the file.
-
-        Raises
-        ------
-        UnreadableError
-            The file cannot be opened, or a name of a column is not UTF-8.
-        """
+        """Open the file; raise `UnreadableError` if that is not possible."""
         with arrow_errors():
             opened = self.opener()
             check_names(opened.schema)
@@ -107,23 +99,7 @@ class DatasetFile:
 
 
 class ParquetPart:
-    """An open Parquet file.
-
-    Parameters
-    ----------
-    filesystem : pyarrow.fs.FileSystem
-    path : str
-    values : mapping of column to value
-        Columns that are not in the file.
-    declared : pyarrow.Schema, optional
-        Schema of the dataset; columns that the file does not have are null.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    groups : list of int
-        Number of rows of each row group.
-    """
+    """An open Parquet file."""
 
     def __init__(
         self, filesystem: Any, path: str, values: Mapping[str, Any], declared: Any | None = None
@@ -140,6 +116,11 @@ class ParquetPart:
         if min(self.groups, default=0) < 0 or sum(self.groups) > _MOST_ROWS_OF_FILE:
             raise UnreadableError(f"its row groups have {self.groups} rows")
         self._read_by: tuple[str, ...] | None = None
+        try:
+            self._check_columns(range(len(self.groups)))
+            self._is_whole = True
+        except Exception:  # of Arrow; the row groups are checked one by one
+            self._is_whole = False
 
     def _open_parquet(self, dictionaries: Sequence[str] | None) -> Any:
         known = {} if dictionaries is None else {"metadata": self.metadata}
@@ -154,6 +135,8 @@ class ParquetPart:
 
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:
         """Yield the batches of a row group with these columns; a field of a struct needs its whole column."""
+        if not self._is_whole:
+            self._check_columns([group])
         tops = {_top(name, self._file.schema_arrow.names) for name in columns}
         metadata = self.metadata.row_group(group)
         leaves = [metadata.column(i) for i in range(metadata.num_columns)]
@@ -169,6 +152,17 @@ class ParquetPart:
             batch_size=at_once, row_groups=[group], columns=paths, use_threads=False
         ):
             yield _with_columns(batch, self._values)
+
+    def _check_columns(self, groups: Sequence[int]) -> None:
+        """Raise the error of damaged metadata of a column, which ends the process if Python asks for it.
+
+        Arrow checks the metadata of all columns before it reads data, which this source does not have.
+        """
+        ahead = SimpleNamespace(**{name: getattr(self._source, name) for name in ("closed", "seek", "tell")})
+        source = pyarrow().PythonFile(ahead, mode="r")
+        file = self._parquet.ParquetFile(source, metadata=self.metadata, pre_buffer=True)
+        with suppress(AttributeError):  # of its read
+            next(file.iter_batches(row_groups=groups), None)
 
     def close(self) -> None:
         """Close the file."""
@@ -191,17 +185,12 @@ def _top(name: str, tops: Iterable[str]) -> str:
 
 
 class FragmentPart:
-    """Another part of a dataset, such as a file of Arrow IPC or CSV, or a table in memory.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    groups : list of int
-        Number of rows; -1 if it is unknown before reading.
-    """
+    """Another part of a dataset, such as a file of Arrow IPC or CSV, or a table in memory."""
 
     def __init__(self, fragment: Any, schema: Any, values: Mapping[str, Any]) -> None:
-        self._fragment = fragment
+        from pyarrow.dataset import IpcFileFormat
+
+        self._fragment, self._ipc_format = fragment, IpcFileFormat
         self._values = _with_nulls(values, fragment.physical_schema, schema)
         self.schema = _with_values(fragment.physical_schema, self._values)
         self._own = [name for name in schema.names if name in fragment.physical_schema.names]
@@ -210,23 +199,34 @@ class FragmentPart:
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:  # noqa: ARG002 - there is one
         """Yield all batches."""
         tops = [top for top in self._own if any(_top(name, [top]) for name in columns)]
-        for batch in self._fragment.to_batches(
-            columns=tops, batch_size=_MOST_ROWS, use_threads=False, batch_readahead=1, fragment_readahead=1
-        ):
+        if isinstance(getattr(self._fragment, "format", None), self._ipc_format):
+            batches = self._ipc_batches(tops)
+        else:
+            batches = self._fragment.to_batches(
+                columns=tops,
+                batch_size=_MOST_ROWS,
+                use_threads=False,
+                batch_readahead=1,
+                fragment_readahead=1,
+            )
+        for batch in batches:
             yield _with_columns(batch, self._values)
+
+    def _ipc_batches(self, tops: Sequence[str]) -> Iterator[Any]:
+        """Yield columns of the batches of an IPC file; a scan can end the process if a message is damaged."""
+        names, ipc = self._fragment.physical_schema.names, pyarrow().ipc
+        with self._fragment.open() as source:
+            options = ipc.IpcReadOptions(included_fields=[names.index(top) for top in tops])
+            reader = ipc.open_file(source, options=options)
+            for batch in map(reader.get_batch, range(reader.num_record_batches)):
+                yield from (batch.slice(at, _MOST_ROWS) for at in range(0, batch.num_rows, _MOST_ROWS))
 
     def close(self) -> None:
         """Do nothing: a fragment is closed after the last batch."""
 
 
 class ReaderPart:
-    """The batches of a `pyarrow.RecordBatchReader`, which can be read once.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    groups : list of int
-    """
+    """The batches of a `pyarrow.RecordBatchReader`, which can be read once."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
@@ -274,17 +274,9 @@ def _with_columns(batch: Any, values: Mapping[str, Any]) -> Any:
 
 
 def files_of_paths(paths: Iterable[str | os.PathLike[str]]) -> list[DatasetFile]:
-    """Return the files of paths, patterns, folders and addresses, each sorted by name.
-
-    Raises
-    ------
-    InputError
-        There is no such file.
-    ModuleNotFoundError
-        pyarrow is not installed.
-    """
+    """Return the files of paths, patterns, folders and addresses, each sorted by name."""
     pyarrow()
-    return _once(each for path in paths for each in _files_of_path(os.fspath(path)))
+    return _once([each for path in paths for each in _files_of_path(os.fspath(path))])
 
 
 def _files_of_path(path: str) -> list[DatasetFile]:
@@ -364,48 +356,37 @@ def _in_folder(filesystem: Any, folder: str) -> list[str]:
 
 
 def _folders(folder: str, hidden: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
-    """Yield a folder and all folders in it, each once, with the names of its files.
+    """Yield a folder and the folders in it, each once, with their files, without hidden folders.
 
-    Folders whose names begin with one of `hidden` are left out. Links to folders are followed after all other folders, and not if they lead to a folder seen before.
+    Links to folders are followed after all other folders.
     """
     links, seen = [folder], set[str]()
     for link in links:  # which grows
         for path, inner, names in os.walk(link):
-            real = os.path.realpath(path)
-            if real in seen:
-                inner.clear()
-                continue
-            seen.add(real)
-            inner[:] = sorted(name for name in inner if not name.startswith(hidden))
+            visible = sorted(name for name in inner if not name.startswith(hidden))
+            inner[:] = visible if (real := os.path.realpath(path)) not in seen else []
             links += [at for name in inner if os.path.islink(at := os.path.join(path, name))]  # noqa: PTH114, PTH118
-            yield path, names
+            yield path, names if real not in seen else []
+            seen.add(real)
 
 
 def _matching_here(pattern: str) -> list[str]:
     """Return the local files that match a pattern, whose ``**`` enters each folder once."""
-    pattern = f"{pattern}/*" if re.search(r"(^|/)\*\*$", pattern) else pattern
-    recursive = re.search(r"(^|/)\*\*/", pattern)
-    if recursive is None:
+    head, star, tail = (f"{pattern}/*" if pattern.endswith("/**") else pattern).partition("**/")
+    if not star or (not head.endswith(("/", os.sep)) and head):
         return [each for each in glob.glob(pattern) if os.path.isfile(each)]  # noqa: PTH207, PTH113
-    base, rest = pattern[: recursive.end() - 3], pattern[recursive.end() :]
-    found = {
-        each.removeprefix(f"{os.curdir}/")
-        for folder in (glob.glob(base) if base else [os.curdir])  # noqa: PTH207
-        for inner, _ in _folders(folder, (".",))
-        for each in _matching_here(os.path.join(glob.escape(inner), rest))  # noqa: PTH118
-    }
-    return list(found)
+    folders = (inner for each in glob.glob(head or os.curdir) for inner, _ in _folders(each, (".",)))  # noqa: PTH207
+    found = {name for inner in folders for name in _matching_here(os.path.join(glob.escape(inner), tail))}  # noqa: PTH118
+    return [os.path.normpath(name) for name in found]
 
 
 def _once(files: Iterable[DatasetFile]) -> list[DatasetFile]:
-    """Return the files without those that are the same as a file before, found under another name."""
+    """Return the files without those that links lead to under another name."""
     names: dict[str, str] = {}
-    return [each for each in files if names.setdefault(_real(each.name), each.name) == each.name]
-
-
-def _real(name: str) -> str:
-    """Return the path to which the links of a path lead; other names are unchanged."""
-    return os.path.realpath(name) if os.path.lexists(name) else name
+    real = (os.path.realpath(each.name) if os.path.lexists(each.name) else each.name for each in files)
+    return [
+        each for each, path in zip(files, real, strict=True) if names.setdefault(path, each.name) == each.name
+    ]
 
 
 def _folder_values(name: str) -> dict[str, str]:
@@ -422,8 +403,10 @@ def files_of_dataset(source: Any) -> list[DatasetFile]:
         return [DatasetFile(name="<reader>", size=0, values={}, opener=lambda: ReaderPart(source))]
     import pyarrow.dataset as ds
 
-    if getattr(source, "_scan_options", None):
+    if options := getattr(source, "_scan_options", None):
         reader = source.scanner(use_threads=False, batch_readahead=1, fragment_readahead=1).to_reader
+        if not isinstance(getattr(source, "format", None), ds.ParquetFileFormat):  # a filter reads buffers
+            reader = partial(_filtered, source, options["filter"])
         return [
             DatasetFile(name="<filtered dataset>", size=0, values={}, opener=lambda: ReaderPart(reader()))
         ]
@@ -440,6 +423,26 @@ def files_of_dataset(source: Any) -> list[DatasetFile]:
             )
         )
     return _once(files)
+
+
+def _filtered(source: Any, predicate: Any) -> Any:
+    """Return a reader of the rows of a dataset that fulfil a predicate, of batches with valid buffers."""
+    whole = source.replace_schema(source.schema)  # a copy
+    whole._scan_options = {}  # noqa: SLF001 - a filtered dataset does not yield its fragments
+    names = source.schema.names
+    batches = (
+        batch.select(names).cast(source.schema).filter(predicate)
+        for fragment in whole.get_fragments()
+        for batch in _part(fragment, source.schema).batches(0, names)
+        if checked(batch, names)
+    )
+    return pyarrow().RecordBatchReader.from_batches(source.schema, batches)
+
+
+def _part(fragment: Any, schema: Any) -> FragmentPart:
+    import pyarrow.dataset as ds
+
+    return FragmentPart(fragment, schema, ds.get_partition_keys(fragment.partition_expression))
 
 
 def _opener(fragment: Any, schema: Any, values: Mapping[str, Any]) -> Callable[[], Any]:

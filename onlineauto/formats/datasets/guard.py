@@ -1,4 +1,4 @@
-"""The guard of everything that is read by Arrow: valid buffers, texts as bytes, and one kind of error."""
+"""The guard of everything that Arrow reads: valid buffers, texts as bytes, and one kind of error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.errors import InputError, OnlineautoError
-from onlineauto.formats.datasets.arrow_arrays import pyarrow
+from onlineauto.formats.datasets.arrow_arrays import pyarrow, type_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,34 +38,30 @@ class Piece(NamedTuple):
 
 def read_group(part: Any, group: int, columns: Sequence[str]) -> Iterator[Piece]:
     """Yield the checked batches of a row group; the last piece has no rows if the rest cannot be read."""
-    batches = part.batches(group, columns)
+    batches, batch = part.batches(group, columns), None
     while True:
         try:
             with arrow_errors():
                 batch = next(batches, None)
+            if batch is None:
+                return
+            piece = Piece(batch.num_rows, checked(batch, columns))
         except UnreadableError as error:
-            yield Piece(0, None, str(error))
-            return
-        if batch is None:
-            return
-        try:
-            yield Piece(batch.num_rows, checked(batch))
-        except UnreadableError as error:
-            yield Piece(batch.num_rows, None, str(error))
+            piece = Piece(0 if batch is None else batch.num_rows, None, str(error))
+        yield piece
+        batch = None
 
 
-def checked(batch: Any) -> Any:
-    """Return a batch with texts as bytes, after a full validation of its buffers.
+def checked(batch: Any, columns: Sequence[str]) -> Any:
+    """Return a batch that has some columns, with texts as bytes, after a full validation of its buffers.
 
     Arrow itself checks neither indices of dictionaries nor offsets, and kernels would read outside of the
     buffers. Texts that are not UTF-8 are valid bytes.
-
-    Raises
-    ------
-    UnreadableError
-        A buffer is damaged.
     """
     with arrow_errors():
+        for name in set(columns).difference(batch.schema.names):
+            if type_at(batch.schema, name) is None:
+                raise UnreadableError(f"it has no column {name!r}")
         batch.validate()  # the sizes of the buffers, which the export below needs
         batch = pyarrow().record_batch(_AsBytes(batch))
         batch.validate(full=True)
@@ -73,13 +69,7 @@ def checked(batch: Any) -> Any:
 
 
 def checked_table(table: Any) -> Any:
-    """Return a table of Arrow, or a batch as a table, after a full validation of its buffers and texts.
-
-    Raises
-    ------
-    UnreadableError
-        A buffer is damaged, or a text is not UTF-8.
-    """
+    """Return a table of Arrow, or a batch as a table, after a full validation of its buffers and texts."""
     with arrow_errors():
         check_names(table.schema)
         table.validate(full=True)
@@ -87,17 +77,12 @@ def checked_table(table: Any) -> Any:
 
 
 def check_names(schema: Any) -> None:
-    """Reject names of columns and of their fields that are not UTF-8.
-
-    Raises
-    ------
-    UnreadableError
-        A name is not UTF-8.
-    """
-    try:
-        schema.to_string(show_schema_metadata=False, show_field_metadata=False)
-    except UnicodeDecodeError:
-        raise UnreadableError("the name of a column is not UTF-8") from None
+    """Decode the names of columns and of their fields, which raises an error if they are not UTF-8."""
+    fields = list(schema)
+    while fields:
+        field = fields.pop()
+        str(field.name)
+        fields += [field.type.field(i) for i in range(field.type.num_fields)]
 
 
 class _AsBytes:
@@ -117,24 +102,16 @@ def _as_bytes(kind: Any) -> Any:
     pa = pyarrow()
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _as_bytes(kind.value_type), kind.ordered)
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_as_bytes(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        key, item = (field.with_type(_as_bytes(field.type)) for field in (kind.key_field, kind.item_field))
-        return pa.map_(key, item, kind.keys_sorted)
-    of_lists = (
+    fields = [field.with_type(_as_bytes(field.type)) for field in map(kind.field, range(kind.num_fields))]
+    for is_kind, type_of in (
+        (pa.types.is_struct, lambda *fields: pa.struct(fields)),
         (pa.types.is_list, pa.list_),
         (pa.types.is_large_list, pa.large_list),
-        (pa.types.is_list_view, pa.list_view),
-        (pa.types.is_large_list_view, pa.large_list_view),
         (pa.types.is_fixed_size_list, lambda field: pa.list_(field, kind.list_size)),
-    )
-    for is_kind, list_of in of_lists:
+        (pa.types.is_string, pa.binary),
+        (pa.types.is_large_string, pa.large_binary),
+        (pa.types.is_string_view, pa.binary_view),
+    ):
         if is_kind(kind):
-            return list_of(kind.value_field.with_type(_as_bytes(kind.value_type)))
-    texts = {
-        pa.string(): pa.binary(),
-        pa.large_string(): pa.large_binary(),
-        pa.string_view(): pa.binary_view(),
-    }
-    return texts.get(kind, kind)
+            return type_of(*fields)
+    return kind

@@ -14,6 +14,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
     is_list,
     is_number,
     is_text,
+    numbers_of,
     plain_values,
     pyarrow,
     run_codes,
@@ -24,39 +25,30 @@ from onlineauto.formats.datasets.arrow_arrays import (
 from onlineauto.formats.datasets.columns import DatasetColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 _NAMES: Final = {
     "probability": ("probability", "propensity", "prob", "p", "pscore", "action_prob", "propensity_score"),
     "cost": ("cost",),
     "reward": ("reward", "click", "clicked"),
-    "chosen": ("chosen", "chosen_index", "action_index"),
-    "action": ("action", "action_id", "arm", "choice", "item_id", "treatment"),
+    "chosen": ("chosen", "chosen_index", "action_index", "clicked_index", "selected_index"),
+    "action": ("action", "action_id", "arm", "choice", "chosen_action", "item_id", "item", "treatment"),
     "event": ("event", "event_id", "decision_id", "impression_id", "request_id"),
     "label": ("label", "target", "y"),
     "weight": ("weight", "sample_weight", "importance_weight"),
 }
 """Lower-case names of columns for each role; the first name that exists is used."""
 _ID: Final = re.compile(r"(?:^|[_.])ids?$|[a-z]I[dD]$", re.ASCII)
+_OUTCOME: Final = (
+    "an outcome needs the index of the action that was taken, in a column of its own: chosen = …"
+)
 _NUMERIC: Final = ("probability", "cost", "reward", "label", "weight")
 
 
 def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> DatasetColumns:
-    """Return the inferred roles of the columns of a dataset.
+    """Return the inferred roles of the columns of a dataset, by its first rows if they are known.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    first : pyarrow.RecordBatch or None
-        The first rows. If rows are actions, a column that is the same on all rows of each event belongs to
-        the context.
-    decides : bool or None
-        Whether rows are decisions; None to infer it from the columns.
-
-    Raises
-    ------
-    InputError
-        The roles cannot be inferred.
+    `decides` is whether rows are decisions, or None to infer that, too.
     """
     roles = {role: name for role, names in _NAMES.items() if (name := _first_name(schema, names, role))}
     if "cost" in roles and "reward" in roles:
@@ -77,16 +69,16 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
         roles["list"] = lists[0]
     if "list" in roles:
         chosen |= {name: roles[name] for name in ("list", "chosen") if name in roles}
-        if "chosen" not in chosen:
-            for name in ("cost", "reward", "probability"):
-                chosen.pop(name, None)
         return _with_lists(schema, chosen, roles.get("event"))
-    if "action" in roles:
+    repeats = "event" in roles and first is not None and _repeats(first, roles, chosen)
+    if "action" not in roles and first is not None and not repeats:
+        roles |= _likely_action(schema, first, roles)
+    if "action" in roles and not repeats:
         chosen |= {"action": roles["action"]} | ({"tag": roles["event"]} if "event" in roles else {})
         context, left_out = features_of(schema, set(chosen.values()))
         chosen["categories"] = _ids(schema, context)
         return DatasetColumns(rows="events", context=context, left_out=left_out, **chosen)
-    if "event" in roles:
+    if "event" in roles and (repeats or first is None):
         chosen["event"] = roles["event"]
         columns, left_out = features_of(schema, set(chosen.values()))
         context, actions = _split(first, roles["event"], columns)
@@ -117,16 +109,78 @@ def _ambiguity(schema: Any, role: str) -> InputError:
 
 
 def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> DatasetColumns:
-    """Return columns whose actions are a list of structs."""
+    """Return columns whose actions are a list of structs.
+
+    Without the index of the action that was taken, columns of outcomes have no use, and are no features.
+    """
+    outcomes = () if "chosen" in taken else ("cost", "reward", "probability")
+    unused = [taken.pop(name) for name in outcomes if name in taken]
     if event is not None:
         taken["tag"] = event
-    context, left_out = features_of(schema, set(taken.values()))
+    context, left_out = features_of(schema, {*taken.values(), *unused})
+    left_out += tuple(f"{name}: {_OUTCOME}" for name in unused)
     structs = schema.field(taken["list"]).type.value_type
     structs = pyarrow().schema(list(structs))
-    actions, more = features_of(structs, set())
+    names = (*_NAMES["cost"], *_NAMES["reward"], *_NAMES["chosen"], *_NAMES["label"])
+    outcomes_inside = [name for name in structs.names if name.lower() in names]
+    actions, more = features_of(structs, set(outcomes_inside))
+    more += tuple(f"{name}: {_OUTCOME}" for name in outcomes_inside)
     taken["categories"] = tuple(dict.fromkeys(_ids(schema, context) + _ids(structs, actions)))
     more = tuple(f"{taken['list']}: {each}" for each in more)
     return DatasetColumns(rows="lists", context=context, actions=actions, left_out=left_out + more, **taken)
+
+
+def _repeats(first: Any, roles: Mapping[str, str], outcomes: Mapping[str, str]) -> bool:
+    """Return whether events have several rows; if rows have actions, not all of them have an outcome."""
+    codes = run_codes(column_at(first, roles["event"]))
+    costs = [column_at(first, outcomes[name]) for name in ("cost", "reward") if name in outcomes]
+    of_one_row = "action" in roles and bool(costs) and not costs[0].null_count
+    return bool((codes[1:] == codes[:-1]).any()) and not of_one_row
+
+
+def _likely_action(schema: Any, first: Any, roles: Mapping[str, str]) -> dict[str, str]:
+    """Return the only column with as many values as there are actions, by the logged probabilities.
+
+    The mean of 1 / probability estimates the number of actions that can be chosen.
+    """
+    if "probability" not in roles:
+        return {}
+    number = _mean_inverse(column_at(first, roles["probability"]))
+    columns = [name for name in schema.names if name not in roles.values()]
+    types = {name: type_at(schema, name) for name in columns}
+    names = [name for name in columns if is_text(types[name]) or pyarrow().types.is_integer(types[name])]
+    near = [name for name in names if abs(_n_values(column_at(first, name)) - number) < 0.1 * number]
+    return {"action": near[0]} if len(near) == 1 else {}
+
+
+def _n_values(array: Any) -> int:
+    return len(array.drop_null().unique())
+
+
+def _mean_inverse(array: Any) -> float:
+    p = numbers_of(array)
+    return float(np.mean(1 / p[p > 0])) if (p > 0).any() else 0.0
+
+
+def evidence_of(columns: DatasetColumns, first: Any) -> dict[str, str]:
+    """Return what the first rows of a dataset say about each role of a column, as a short text."""
+    found = {"categories": "numbers named like ids"}
+    for role in ("event", "tag", "action", "list", "chosen", *_NUMERIC):
+        if (column := getattr(columns, role)) is None:
+            continue
+        array = column_at(first, column)
+        array = array.value_lengths() if role == "list" else array
+        n, what = _n_values(array), "lengths" if role == "list" else "values"
+        found[role] = f"{n:,} distinct {what[: -1 if n == 1 else None]} in {first.num_rows:,} rows"
+        if is_number(array.type) and n:
+            numbers = numbers_of(array)
+            found[role] += f", from {np.nanmin(numbers):g} to {np.nanmax(numbers):g}"
+        if n == first.num_rows and role == "tag" and columns.rows == "events":
+            found[role] += ": one row is one decision"
+        if role == "action" and columns.probability is not None:
+            mean = _mean_inverse(column_at(first, columns.probability))
+            found[role] += f"; 1 / {columns.probability} is {mean:.3g} on average"
+    return found
 
 
 def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
@@ -198,13 +252,7 @@ def _is_same(array: Any, within: np.ndarray[Any, np.dtype[np.int64]]) -> bool:
 
 
 def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
-    """Return all values of a column as texts, sorted; numbers are sorted by size.
-
-    Raises
-    ------
-    InputError
-        The column has no values.
-    """
+    """Return all values of a column as texts, sorted; numbers are sorted by size."""
     values: set[str] = set()
     numeric = False
     for batch in batches:
@@ -216,10 +264,10 @@ def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
         values.update(value for value in decoded if value is not None)
         if len(values) > MOST_ELEMENTS:
             raise InputError(
-                f"{column} has more than {MOST_ELEMENTS:,} values, which are too many actions: name them in choices"
+                f"{column} has more than {MOST_ELEMENTS:,} values, too many for actions: name them in choices"
             )
     if not values:
-        raise InputError(f"there is no action: all values of {column} are null")
+        raise InputError(f"there is no action: no value of {column} can be read")
     try:
         return tuple(sorted(values, key=float) if numeric else sorted(values))
     except ValueError:  # truth values, which float() cannot read

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -21,11 +22,10 @@ from onlineauto.formats.datasets.arrow_arrays import (
 )
 from onlineauto.formats.datasets.event_table import EventTable
 from onlineauto.formats.datasets.features import Repeated
+from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from onlineauto.formats.datasets.columns import DatasetColumns
@@ -48,7 +48,7 @@ class RowDecoder:
         Roles of the columns.
     encoder : Encoder
         Hashes names and texts.
-    choices : sequence of str
+    choices : sequence of str, or mapping of str to features
         All actions, if a row is a decision with the chosen action.
     uniform : bool
         Whether a logged action without a probability is taken as drawn uniformly.
@@ -61,7 +61,7 @@ class RowDecoder:
         columns: DatasetColumns,
         encoder: Encoder,
         *,
-        choices: Sequence[str],
+        choices: Sequence[str] | Mapping[str, Mapping[str, Any]],
         uniform: bool,
         report: RowProblems,
     ) -> None:
@@ -71,9 +71,25 @@ class RowDecoder:
         self._actions = self._with_indices("actions", columns.actions)
         self._choices: list[Repeated] = []
         if columns.rows == "events" and columns.action is not None:
-            number = encoder.names.namespace(columns.action)
-            hashes = encoder.names.features([f"{columns.action}={each}" for each in choices], number)
-            self._choices = [Repeated(encoder.namespace("actions", columns.action), hashes)]
+            self._choices = self._features_of_choices(choices, columns.action)
+
+    def _features_of_choices(
+        self, choices: Sequence[str] | Mapping[str, Mapping[str, Any]], action: str
+    ) -> list[Repeated]:
+        """Return the features of the choices: those of a mapping, or ``action=choice``."""
+        encoder, names = self.encoder, self.encoder.names
+        if not isinstance(choices, Mapping):
+            hashes = names.features([f"{action}={each}" for each in choices], names.namespace(action))
+            return [Repeated(encoder.namespace("actions", action), hashes)]
+        spans = [dict(spans_of(features, f"choices.{each}")) for each, features in choices.items()]
+        repeated = []
+        for namespace in dict.fromkeys(name for each in spans for name in each):
+            features = (each.get(namespace, ()) for each in spans)
+            for layer in zip_longest(*features, fillvalue=("", 0.0)):  # the first of each action, and so on
+                hashes = names.features([name for name, _ in layer], names.namespace(namespace))
+                value = np.array([value for _, value in layer], np.float32)
+                repeated.append(Repeated(encoder.namespace("actions", namespace), hashes, value))
+        return repeated
 
     def _with_indices(self, of: str, groups: Mapping[str, Sequence[str]]) -> list[tuple[str, int, str]]:
         """Return the columns of each namespace, with the namespace's index and name."""
@@ -108,8 +124,9 @@ class RowDecoder:
         elif self._columns.rows == "events":
             table.elements = self._choices
             table.element_start = np.arange(len(rows) + 1) * len(self._place)
-            table.chosen, texts = self._chosen_actions(batch)
-            self._log(batch, table, texts)
+            if self._columns.cost_column is not None:
+                table.chosen, texts = self._chosen_actions(batch)
+                self._log(batch, table, texts)
         else:
             self._add_lists(batch, table)
         table.weight = self._weights(batch, table, None)
