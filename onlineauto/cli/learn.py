@@ -61,22 +61,7 @@ _KILLED = 128  # added to the number of a signal: the exit code of a process tha
 def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
     """Learn from the input, or from a topic, and report.
 
-    Returns
-    -------
-    int
-        0; or 130 or 143 if the run was interrupted or terminated, and finished its block.
-
-    Raises
-    ------
-    OptionError
-        If options contradict each other.
-    InputError
-        If the input cannot be read or used; events before the error are learnt, predicted, reported and
-        saved.
-    OSError
-        If a file cannot be opened or written.
-    KeyboardInterrupt
-        On the second Ctrl-C.
+    Return 0; or 130 or 143 if the run was interrupted or terminated, and finished its block.
     """
     _check_files(configuration, are_files=topic is None)
     workspace, stored = open_workspace(configuration)

@@ -34,25 +34,7 @@ _ROWS: Final = 1 << 16
 class ParquetPredictions:
     """Writes predictions to a file of Parquet, which is complete when it is closed.
 
-    Parameters
-    ----------
-    path : str
-        The file, which is replaced.
-    kind : str
-        The kind of events (`Workspace.kind`).
-    rank_all : bool
-        True if ``--cb_adf`` and ``--cb`` write all actions, not only the best.
-    raw : bool
-        Write the scores before clipping and link; only for single lines.
-    names : sequence of str
-        Names of the actions; empty to write their indices.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        pyarrow is not installed.
-    OptionError
-        Events have slots.
+    The parameters are those of `Predictions`.
     """
 
     def __init__(

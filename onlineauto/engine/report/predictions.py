@@ -52,22 +52,10 @@ _REMEMBERED: Final = 1 << 16
 
 
 class Predictions:
-    """Formats predictions and writes them, one block at a time.
+    """Formats predictions and writes them to an open binary file, one block at a time.
 
-    Parameters
-    ----------
-    sink : Sink
-        An open binary file; see `open_sink`.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
-        The kind of events (`Workspace.kind`).
-    rank_all : bool
-        True if ``--cb_adf`` and ``--cb`` write all actions, not only the best.
-    raw : bool
-        Write the scores before clipping and link (``-r``); only for single lines.
-    names : sequence of str
-        Names of the actions; empty to write their indices.
-    raw_tags : bool
-        Write tags byte for byte.
+    `raw` scores are those before clipping and link. `names` are those of the actions, or empty for indices.
+    With `raw_tags`, tags are written byte for byte.
     """
 
     def __init__(

@@ -73,16 +73,8 @@ def is_dataset(source: object) -> bool:
 class DatasetFile:
     """A file, or another part of a dataset, that can be opened.
 
-    Attributes
-    ----------
-    name : str
-        Name in messages.
-    size : int
-        Number of bytes; 0 if unknown.
-    values : mapping of column to value
-        Columns that are not in the file but in the names of its folders.
-    opener : callable
-        Opens the file, and returns a `ParquetPart`, a `FragmentPart` or a `ReaderPart`.
+    `size` is 0 if it is unknown; `values` are columns that are not in the file but in the names of its
+    folders; `opener` returns a `ParquetPart`, a `FragmentPart` or a `ReaderPart`.
     """
 
     name: str

@@ -265,8 +265,8 @@ def test_links_are_followed_once(tmp_path: Path) -> None:
     (folder / "elsewhere").symlink_to(outside)
     for source in (str(folder), f"{folder}/**/*.parquet"):
         assert AutoML().fit(source, **NAMED).events == 3 * N, source
-    for each in ("self", "file.parquet"):
-        (folder / each).unlink()
+    for link in ("self", "file.parquet"):
+        (folder / link).unlink()
     (folder / "one" / "up").unlink()
     days = [folder / "one", folder / "two", folder / "latest"]
     assert len(DatasetSource(days).files) == 2
