@@ -111,7 +111,7 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
     if interrupt.requested:
         return _KILLED + interrupt.signal
     if topic is None or not topic.waiting:
-        _check_something_was_learnt(learning, decided=decided)
+        _check_something_was_learnt(learning, decided=decided if topic is None else None)
     return 0
 
 
@@ -134,8 +134,11 @@ def _open_run(workspace: Workspace, source: Sources, stored: State, files: ExitS
     )
 
 
-def _check_something_was_learnt(run: Run, *, decided: bool) -> None:
-    """Raise an error if a run had nothing to learn; it has `decided` if an event had several actions."""
+def _check_something_was_learnt(run: Run, *, decided: bool | None) -> None:
+    """Raise an error if a run had nothing to learn.
+
+    It has `decided` if an event had several actions; None for a topic, whose next messages may have labels.
+    """
     progress, workspace = run.progress, run.workspace
     configuration, problems = workspace.configuration, run.diagnostics
     if workspace.semantics.reports_as_vw:
@@ -151,11 +154,10 @@ def _check_something_was_learnt(run: Run, *, decided: bool) -> None:
         )
     if bad and (not events or nothing):
         raise InputError(no_events_error(problems, configuration, kind=workspace.kind, unlabelled=events > 0))
-    if (
-        not run.began
-        or predicts
-        or (configuration[OutputOptions].predictions and configuration[ModelOptions].initial_regressor)
-    ):
+    predicts |= bool(
+        configuration[OutputOptions].predictions and configuration[ModelOptions].initial_regressor
+    )
+    if predicts or decided is None or not run.began:
         return
     is_table = any(map(is_dataset, inputs.data))
     advice = "correct what the columns are in the file for --columns, or predict with -t"
