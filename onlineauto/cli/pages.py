@@ -77,9 +77,9 @@ _READING: Final = ("json", "dsjson", "chain_hash", "compressed")
 PAGES: Final = {
     "columns": Page(
         "Usage: onlineauto columns [options] FILE ...",
-        "Print the meaning of the columns of Parquet: features, decisions, rewards, as inferred from names "
-        "and types. Saved in a file, the text can be edited and read with --columns. With --cb_explore_adf, "
-        "rows are decisions.",
+        "Print the meaning of the columns of Parquet: features, decisions, rewards, as inferred from names, "
+        "types and the first rows. Saved in a file, the text can be edited and read with --columns. With "
+        "--cb_explore_adf, rows are decisions.",
         """\
 Examples:
   onlineauto columns 'logs/*.parquet' > columns.toml

@@ -180,9 +180,9 @@ class FragmentPart:
     """Another part of a dataset, such as a file of Arrow IPC or CSV, or a table in memory."""
 
     def __init__(self, fragment: Any, schema: Any, values: Mapping[str, Any]) -> None:
-        from pyarrow.dataset import IpcFileFormat
+        import pyarrow.dataset as ds
 
-        self._fragment, self._ipc_format = fragment, IpcFileFormat
+        self._fragment, self._ds, self._format = fragment, ds, getattr(fragment, "format", None)
         self._values = _with_nulls(values, fragment.physical_schema, schema)
         self.schema = _with_values(fragment.physical_schema, self._values)
         self._own = [name for name in schema.names if name in fragment.physical_schema.names]
@@ -191,16 +191,17 @@ class FragmentPart:
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:  # noqa: ARG002 - there is one
         """Yield all batches."""
         tops = [top for top in self._own if any(_top(name, [top]) for name in columns)]
-        if isinstance(getattr(self._fragment, "format", None), self._ipc_format):
+        options: dict[str, Any] = {}
+        if isinstance(self._format, self._ds.CsvFileFormat):
+            of_csv = self._format.default_fragment_scan_options
+            (convert := of_csv.convert_options).check_utf8 = False
+            read = {"convert_options": convert, "read_options": of_csv.read_options}
+            options["fragment_scan_options"] = self._ds.CsvFragmentScanOptions(**read)
+        if isinstance(self._format, self._ds.IpcFileFormat):
             batches = self._ipc_batches(tops)
         else:
-            batches = self._fragment.to_batches(
-                columns=tops,
-                batch_size=_MOST_ROWS,
-                use_threads=False,
-                batch_readahead=1,
-                fragment_readahead=1,
-            )
+            options |= {"use_threads": False, "batch_readahead": 1, "fragment_readahead": 1}
+            batches = self._fragment.to_batches(columns=tops, batch_size=_MOST_ROWS, **options)
         for batch in batches:
             yield _with_columns(batch, self._values)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -213,6 +214,18 @@ def test_label_that_is_not_utf8_is_missing_and_a_feature_is_bytes(form: str, tmp
     source = as_source(form, pa.table(columns), tmp_path)
     with pytest.warns(UserWarning, match="20, of which the first: event 1: the label is missing"):
         assert AutoMLClassifier().fit(source, label="y").events == 40
+
+
+def test_csv_that_is_not_utf8_is_bytes(tmp_path: Path) -> None:
+    lines = [b"x,arm,click,p", *[b"caf\xe9,art,1,0.5", b"u,news,,0.5"] * 50]
+    (tmp_path / "log.csv").write_bytes(b"\n".join(lines))
+    read = ds.CsvFragmentScanOptions(convert_options=pa.csv.ConvertOptions(null_values=["u", ""]))
+    schema = pa.schema({"x": pa.string(), "arm": pa.string(), "click": pa.float64(), "p": pa.float64()})
+    source = ds.dataset(
+        tmp_path / "log.csv", schema, format=ds.CsvFileFormat(default_fragment_scan_options=read)
+    )
+    found = learnt(DatasetSource(source, COLUMNS), cb_explore_adf=True)
+    assert (found.events, found.diagnostics.total) == (100, 0)  # type: ignore[attr-defined]
 
 
 def test_name_of_a_column_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
