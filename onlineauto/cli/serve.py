@@ -56,9 +56,16 @@ class ServeOptions:
     reward_aggregation: str | None = option(
         None,
         "How several rewards of a decision are combined: first, last, sum, mean, min or max. Not supplied: "
-        "the value in the log, or first, which is learnt at once.",
+        "the value in the log, or first.",
         vw=False,
         metavar="NAME",
+    )
+    learn_at: str | None = option(
+        None,
+        "When a decision is learnt: after its wait, with or without a reward (wait), or at its first reward "
+        "(reward), if every decision gets one. Not supplied: the value in the log, or wait.",
+        vw=False,
+        metavar="TIME",
     )
     mode: str | None = option(
         None,
@@ -294,6 +301,7 @@ def _settings(options: ServeOptions) -> dict[str, Any]:
         "reward_wait": options.reward_wait,
         "default_reward": options.default_reward,
         "aggregation": options.reward_aggregation,
+        "learn_at": options.learn_at,
         "mode": options.mode,
         "reward_range": None if options.reward_range is None else _range(options.reward_range),
         "max_finished": options.max_finished,

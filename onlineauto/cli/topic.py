@@ -46,9 +46,16 @@ class TopicOptions:
     reward_aggregation: str | None = option(
         None,
         "How several rewards of a decision are combined: first, last, sum, mean, min or max. Not supplied: "
-        "first, which is learnt at once.",
+        "first.",
         vw=False,
         metavar="NAME",
+    )
+    learn_at: str | None = option(
+        None,
+        "When a decision is learnt: after its wait, with or without a reward (wait), or at its first reward "
+        "(reward), if every decision gets one. Not supplied: wait.",
+        vw=False,
+        metavar="TIME",
     )
     dead_letters: str | None = option(
         None, "Topic that receives the messages that cannot be used.", vw=False, metavar="TOPIC"
@@ -75,6 +82,7 @@ _JOIN: Final = {
     "reward_wait": "reward_wait",
     "default_reward": "default_reward",
     "reward_aggregation": "aggregation",
+    "learn_at": "learn_at",
 }
 """Options and the settings of the join that they are."""
 _PAGE: Final = Page(

@@ -58,7 +58,8 @@ class Bounded:
     Attributes
     ----------
     value, low, high : float
-        Costs; the interval is (-inf, inf) while there is too little evidence.
+        Costs; the interval is (-inf, inf) while there is too little evidence. An estimate outside of its
+        interval is replaced by the nearer bound.
     """
 
     value: float
@@ -291,7 +292,7 @@ class Evaluation:
 
         def bound(total: float, way: int) -> Bounded:
             low, high = bounds_of(evidence, way, self._alpha)
-            return Bounded(0.0 - float(total), -high, -low)
+            return Bounded(0.0 - float(min(max(total, low), high)), -high, -low)
 
         return PolicyValue(
             policy=name,

@@ -110,16 +110,18 @@ class NaiveJoin:
             return
         if key:
             to.keys.add(key)
-        if to.has_ended:
+        first = to.settings.aggregation == "first" and to.position is not None
+        if to.has_ended or (first and to.rewards):
             self.counts["late"] += 1
             return
         to.rewards.append((key, value))
-        if to.position is not None and to.active and to.settings.aggregation == "first":
+        if first and to.active and to.settings.learn_at == "reward":
             self.end(to)
 
     def activate(self, one: NaiveDecision) -> None:
         one.active = True
-        if one.position is not None and one.rewards and one.settings.aggregation == "first":
+        at_once = (one.settings.aggregation, one.settings.learn_at) == ("first", "reward")
+        if one.position is not None and one.rewards and at_once:
             self.end(one)
 
     def end(self, one: NaiveDecision) -> None:

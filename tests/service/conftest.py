@@ -45,7 +45,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., InProcessClient]]:
         loop = Loop(
             tmp_path / "loop",
             configuration,
-            settings=settings,
+            settings={"learn_at": "reward", **settings},
             limits=limits,
             every=Every(publish=0.0),
             deliver=waiting.deliver,

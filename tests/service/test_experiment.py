@@ -18,6 +18,7 @@ from onlineauto.service.learning.experiment import (
     bucket_of,
 )
 from onlineauto.service.learning.joined import join_log_lines
+from onlineauto.service.learning.labels import LabelledDecision
 from onlineauto.service.ranking.rank_request import Limits
 from onlineauto.workspace.workspace import Workspace
 from tests.service.test_http import learnt
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 ACTIONS = {"bad": {"topic": {"bad": 1}}, "good": {"topic": {"good": 1}}}
 
 
+def labelled(arm: str, bucket: int, epoch: int = 0, *, position: int = -1) -> LabelledDecision:
+    return LabelledDecision(position, b"", True, arm, bucket, epoch)
+
+
 def simulated(seed: int, decisions: int, *, visits: int = 1, effect: float = 0.0) -> Experiment:
     """Return an experiment of units that return, and that differ in how often they click."""
     random = np.random.default_rng(seed)
@@ -44,9 +49,9 @@ def simulated(seed: int, decisions: int, *, visits: int = 1, effect: float = 0.0
         for _ in range(int(random.geometric(1.0 / visits))):
             count += 1
             chance = min(max(likes + effect * (arm == TREATMENT), 0.0), 1.0)
-            made.take(arm, bucket, float(random.random() < chance), float(count))
+            made.take(labelled(arm, bucket), float(random.random() < chance), float(count))
             if random.random() < 0.3:
-                made.take_metric("basket", arm, bucket, float(random.lognormal()))
+                made.take_metric("basket", float(random.lognormal()), labelled(arm, bucket), float(count))
         if count >= decisions:
             break
     return made
@@ -91,7 +96,7 @@ def test_lift_and_a_broken_guardrail_are_found() -> None:
     assert (alarm.quantity, alarm.arm, alarm.rolls_back) == ("reward", "treatment", True)
     assert alarm.decisions < 4000
     assert worse.failed_arm() == TREATMENT
-    worse.changed(1e9)
+    worse.follow(JoinSettings(control=0.2, guardrails=("reward:rollback", "basket")), 1, 1e9)
     assert worse.failed_arm() == ""
     assert worse.report().lift_since_change.difference is None
     assert worse.report().lift.difference is not None
@@ -103,11 +108,11 @@ def test_a_metric_that_falls_raises_its_own_alarm() -> None:
     for unit in range(4000):
         bucket = bucket_of("default", str(unit))
         arm = arm_of(bucket, settings)
-        made.take(arm, bucket, 1.0 + unit % 2, float(unit))
-        made.take_metric("basket", arm, bucket, 2.0 + unit % 3 - (arm == TREATMENT))
+        made.take(labelled(arm, bucket), 1.0 + unit % 2, float(unit))
+        made.take_metric("basket", 2.0 + unit % 3 - (arm == TREATMENT), labelled(arm, bucket), float(unit))
     (alarm,) = made.report().alarms
     assert (alarm.quantity, alarm.rolls_back) == ("basket", True)
-    made.take_metric("basket", "", 0, 1.0)
+    made.take_metric("basket", 1.0, None, 4000.0)
     assert made.report().unmatched == 1
 
 
@@ -117,9 +122,9 @@ def test_lost_decisions_of_one_arm_are_found_by_the_sample_ratio() -> None:
     for unit in range(30_000):
         bucket = bucket_of("default", str(unit))
         arm = arm_of(bucket, settings)
-        whole.take(arm, bucket, float(unit % 2), 0.0)
+        whole.take(labelled(arm, bucket), float(unit % 2), 0.0)
         if arm == CONTROL or unit % 6:
-            lost.take(arm, bucket, float(unit % 2), 0.0)
+            lost.take(labelled(arm, bucket), float(unit % 2), 0.0)
     assert whole.report().sample_ratio.matches
     ratio = lost.report().sample_ratio
     assert not ratio.matches
@@ -128,16 +133,16 @@ def test_lost_decisions_of_one_arm_are_found_by_the_sample_ratio() -> None:
 
 def test_an_experiment_is_restored_and_begins_again_with_other_arms() -> None:
     made = simulated(3, 2000, visits=3, effect=-0.2)
-    made.changed(5000.0)
     settings = JoinSettings(control=0.2, guardrails=("reward:rollback", "basket"))
-    again = Experiment.of(made.state(), settings, 0.0)
+    made.follow(settings, 1, 5000.0)
+    again = Experiment.of(made.state(), settings, 1, 0.0)
     assert again.report() == made.report()
     for each in (made, again):
         for unit in range(2000):
             bucket = unit % BUCKETS
-            each.take(arm_of(bucket, settings), bucket, float(unit % 3), 6000.0)
+            each.take(labelled(arm_of(bucket, settings), bucket, 1), float(unit % 3), 6000.0)
     assert again.report() == made.report()
-    again.follow(JoinSettings(control=0.1), 7000.0)
+    again.follow(settings.next_epoch(JoinSettings(control=0.1)), 1, 7000.0)
     report = again.report()
     assert (report.began, report.lift.difference, report.control) == (7000.0, None, 0.1)
     assert Experiment(JoinSettings()).state() == {}

@@ -18,6 +18,7 @@ from tests.service.endurance import simulate
 from tests.service.traffic import BEGIN, decision, record, reward
 
 WAIT = 10.0
+AT_ONCE = {"learn_at": "reward"}
 
 
 def taken(
@@ -142,6 +143,25 @@ def test_snapshots_between_records_change_nothing(
     assert (one.state(), ended) == (other.state(), again)
 
 
+@given(events=EVENTS, how=st.sampled_from(AGGREGATIONS))
+def test_when_a_decision_is_learnt_does_not_depend_on_its_outcome(
+    events: list[tuple[float, str, str, float, str, bool]], how: str
+) -> None:
+    rules = JoinSettings(reward_wait=WAIT, aggregation=how)
+    active = [(*each[:5], False) for each in events if each[1] != "activate"]
+    found = []
+    for is_rewarded in (True, False):
+        join, ends = Join(rules), list[tuple[int, float]]()
+        for number, line in enumerate(lines_of(active)):
+            item = read_record(line)
+            if item.kind == "reward" and not is_rewarded:
+                item = read_record(record("tick", item.time.timestamp() - BEGIN))
+            ends += [(each.position, join.now) for each in join.take(item, number, len(line))]
+        found.append(ends)
+    assert found[0] == found[1]
+    assert [position for position, _ in found[0]] == sorted(position for position, _ in found[0])
+
+
 @pytest.mark.parametrize("how", AGGREGATIONS)
 def test_a_repeated_reward_changes_nothing(how: str) -> None:
     settings = JoinSettings(reward_wait=WAIT, aggregation=how)
@@ -157,10 +177,12 @@ def test_a_repeated_reward_changes_nothing(how: str) -> None:
 
 def test_rewards_that_are_early_late_or_for_nobody() -> None:
     settings = JoinSettings(reward_wait=WAIT)
-    early, ended = taken([reward("e", 0.0, 2.0), decision("e", 5.0)], settings)
-    assert [each.reward for each in ended] == [2.0]
-    late, ended = taken([decision("e", 0.0), reward("e", 5.0, 1.0), reward("e", 6.0, 9.0)], settings)
-    assert ([each.reward for each in ended], late.counts.late) == ([1.0], 1)
+    for rules, end in ((settings, [record("tick", 16.0)]), (msgspec.structs.replace(settings, **AT_ONCE), [])):
+        early, ended = taken([reward("e", 0.0, 2.0), decision("e", 5.0), *end], rules)
+        assert [each.reward for each in ended] == [2.0]
+        lines = [decision("e", 0.0), reward("e", 5.0, 1.0), reward("e", 6.0, 9.0), *end]
+        late, ended = taken(lines, rules)
+        assert ([each.reward for each in ended], late.counts.late) == ([1.0], 1)
     nobody, ended = taken([reward("x", 0.0, 1.0), record("tick", 11.0)], settings)
     assert (ended, nobody.counts.dangling, early.counts.dangling) == ([], 1, 0)
 
@@ -213,7 +235,7 @@ def test_a_decision_waits_as_long_as_was_said_when_it_was_made() -> None:
         assert [each.waited for each in ended] == [1.0, 1.5]
         last = [*lines, decision("more", 6.0), reward("long", 7.0, 1.0), record("tick", 8.0)]
         join, ended = taken(last, JoinSettings(), cuts=cuts)
-        assert (join.counts.joined, join.counts.defaulted, join.waiting) == (1, 3, 0)
+        assert (join.counts.joined, join.counts.defaulted, join.waiting) == (0, 3, 1)  # "long" still waits
         assert all(0 <= each.waited < 10 for each in ended)
 
 
@@ -265,7 +287,7 @@ def test_a_service_that_was_stopped_for_hours_ends_what_has_waited() -> None:
 
 
 def test_finished_decisions_are_remembered_within_a_bound() -> None:
-    join, position = Join(JoinSettings(reward_wait=1000.0, max_finished=100)), 0
+    join, position = Join(JoinSettings(reward_wait=1000.0, max_finished=100, **AT_ONCE)), 0  # type: ignore[arg-type]
 
     def take(line: bytes) -> None:
         nonlocal position
@@ -293,6 +315,7 @@ def test_rewards_count_within_the_range_that_is_declared_or_learnt() -> None:
         lines = []
         for number, value in enumerate(values):
             lines += [decision(f"e{number}", number), reward(f"e{number}", number, value)]
+        lines.append(record("tick", 2000.0))
         join, ended = taken(lines, JoinSettings(**settings), cuts=frozenset({7, 50}))  # type: ignore[arg-type]
         return [each.reward for each in ended], join.counts.clipped
 

@@ -15,6 +15,7 @@ from onlineauto.errors import InputError
 from onlineauto.service.join.aggregation import AGGREGATIONS
 from onlineauto.service.join.decision import DecisionTable
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
+from onlineauto.service.join.settings import LEARN_AT
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.record import read_record, taken_over
 from onlineauto.service.log.segment_log import SegmentLog
@@ -79,7 +80,7 @@ def test_a_decision_keeps_the_range_and_the_default_reward_of_its_time() -> None
     ]
     for cuts in (frozenset[int](), frozenset(range(len(lines)))):
         join, ended = taken(lines, JoinSettings(reward_wait=WAIT, reward_range=(0.0, 1.0)), cuts=cuts)
-        assert [each.reward for each in ended] == [1.0, 7.0, 0.0, -9.0]
+        assert [each.reward for each in ended] == [1.0, 0.0, 7.0, -9.0]
         assert join.counts.clipped == 1
 
 
@@ -120,6 +121,7 @@ SETTINGS = st.builds(
     reward_wait=st.sampled_from([1.0, WAIT, 25.0]),
     default_reward=st.sampled_from([0.0, 0.5]),
     aggregation=st.sampled_from(AGGREGATIONS),
+    learn_at=st.sampled_from(LEARN_AT),
     reward_range=st.sampled_from([(-1.0, 1.0), (-5.0, 5.0), (0.0, 2.0)]),
 )
 RECORDS = st.one_of(
@@ -188,6 +190,7 @@ DAMAGE: dict[str, Any] = {
     "no wait": ("settings", "reward_wait", nan),
     "a default reward without end": ("settings", "default_reward", 1e300),
     "another aggregation": ("settings", "aggregation", "median"),
+    "another time of learning": ("settings", "learn_at", "never"),
     "another mode": ("settings", "mode", "off"),
     "a range that is upside down": ("settings", "reward_range", [1.0, -1.0]),
     "nothing to remember": ("settings", "max_finished", 0),

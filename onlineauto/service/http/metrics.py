@@ -27,7 +27,7 @@ COUNTERS: Final = {
     "joined": "Decisions that ended with a reward.",
     "defaulted": "Decisions that ended without a reward.",
     "inactive": "Decisions that were never activated.",
-    "late": "Rewards that arrived after the end of their decision.",
+    "late": "Rewards that arrived after the end of their decision, or after the first one that counts.",
     "duplicate": "Rewards that repeated an earlier one.",
     "dangling": "Rewards whose decision never arrived, or that could not wait within the limits.",
     "repeated": "Decisions whose id was in use.",
@@ -45,10 +45,10 @@ COUNTERS: Final = {
 }
 """Counters, by field of the status; their names are ``onlineauto_FIELD_total``."""
 GAUGES: Final = {
-    "pending": "Decisions that wait for their reward.",
+    "pending": "Decisions that have not ended: they wait for their reward, or until they are learnt.",
     "finished": "Finished decisions that are remembered.",
     "early": "Ids whose rewards wait for a decision.",
-    "max_pending": "Maximum number of decisions that wait for their reward.",
+    "max_pending": "Maximum number of decisions that have not ended.",
     "max_finished": "Maximum number of finished decisions that are remembered.",
     "queued": "Records that wait to be written.",
     "behind_bytes": "Of a rank server: bytes of its log that the learner does not have.",
@@ -144,7 +144,7 @@ class ServiceMetrics(Collector):
             if (number := getattr(found.lift, bound)) is not None:
                 lift.add_metric([bound], number)
         yield lift
-        alarms = sum(each.time >= found.changed for each in found.alarms)
+        alarms = sum(each.epoch == found.epoch for each in found.alarms)
         yield GaugeMetricFamily(
             "onlineauto_guardrail_alarms", "Broken guardrails since the latest change.", value=alarms
         )

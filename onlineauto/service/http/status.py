@@ -37,7 +37,7 @@ class Status(msgspec.Struct, frozen=True):
     learning : bool
         Learning continues; if not, `error` has the reason, and the model that was published last decides.
     pending, max_pending : int
-        The number of decisions that wait for their rewards, and its maximum.
+        The number of decisions that have not ended, and its maximum. They are in no value, interval or arm.
     finished, max_finished : int
         The number of finished decisions that are remembered, and its maximum.
     table_bytes : int

@@ -332,6 +332,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     max_finished: int | msgspec.UnsetType = msgspec.UNSET
     control: float | msgspec.UnsetType = msgspec.UNSET
     guardrails: list[str] | msgspec.UnsetType = msgspec.UNSET
+    learn_at: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ModelChoice(msgspec.Struct, forbid_unknown_fields=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 AGGREGATIONS: Final = ("first", "last", "sum", "mean", "min", "max")
-"""Names of the aggregations. With ``first`` a decision is learnt at its first reward, else after its wait."""
+"""Names of the aggregations. Only with ``first`` is a reward final before the wait of its decision ends."""
 
 
 def add_reward(how: str, count: int, value: float, reward: float) -> float:

@@ -14,8 +14,9 @@ class Counts(msgspec.Struct):
         Decisions; and ignored decisions, whose id was in use at the time, or which a rank server sent
         twice.
     rewarded, late, duplicate, dangling : int
-        Rewards; and those that arrived after the end of their decision, that repeated another, or whose
-        decision never arrived or could not be waited for within the limits.
+        Rewards; and those that arrived after the end of their decision or, with the aggregation ``first``,
+        after another one, that repeated another, or whose decision never arrived or could not be waited for
+        within the limits.
     joined, defaulted, inactive : int
         Decisions that ended with a reward, without one, or without having been activated.
     clipped : int

@@ -89,11 +89,6 @@ def deadline_of(packed: bytes) -> float:
     return float(made + wait)
 
 
-def is_plain(packed: bytes) -> bool:
-    """Return whether a packed decision is active and has no reward so far, the most frequent case."""
-    return len(packed) == _PLAIN.size and packed[-1] == 1
-
-
 def hash_of(key: str, metric: str = "") -> bytes:
     """Return the hash of the key of a reward, or of a value of a metric; the first bit tells which."""
     digest = blake2b((f"{metric}\n{key}" if metric else key).encode(), digest_size=8).digest()

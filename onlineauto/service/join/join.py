@@ -8,15 +8,21 @@ often and in whatever pieces it is read.
 ============ =====================================================================================
 a decision   becomes
 ============ =====================================================================================
-open         joined at its first reward, with the aggregation ``first``; else at the end of its wait
+open         joined at the end of its wait, if it has a reward
 open         defaulted at the end of its wait without a reward: it is learnt with the default reward
 deferred     open once it is activated; inactive at the end of its wait without that, and is not learnt
 ============ =====================================================================================
 
-A reward that arrives before its decision waits for the decision equally long. A decision that has ended is
-remembered until its wait is over; at most `max_finished` decisions are remembered. A reward of a remembered
-decision is late: it is counted, and not learnt. A later reward waits for a decision that never arrives, and
-is counted as dangling. A repeated reward, recognised by its key, is counted and changes nothing.
+So the time at which a decision is learnt does not depend on its outcome: decisions are learnt in the order
+of the ends of their waits. A reward is never final before that, because "no reward" is not known earlier.
+With ``learn_at="reward"`` and the aggregation ``first``, an open decision is joined at its first reward.
+Where some decisions get no reward, these are then learnt later than the others.
+
+A reward that arrives before its decision waits for the decision equally long. A decision that has ended
+before its wait is remembered until its wait is over; at most `max_finished` decisions are remembered. A
+reward of a remembered decision, or a second one with the aggregation ``first``, is late: it is counted, and
+not learnt. A later reward waits for a decision that never arrives, and is counted as dangling. A repeated
+reward, recognised by its key, is counted and changes nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +38,6 @@ from onlineauto.service.join.decision import (
     JoinDecision,
     deadline_of,
     hash_of,
-    is_plain,
     n_keys,
     pack_decision,
     read_decision,
@@ -146,6 +151,10 @@ class Join:
         """Return the decision of an id, unless the id is free again at a time of the clock."""
         packed = self._packed_of(event_id)
         return None if packed is None or deadline_of(packed) <= self.time_at(time) else read_decision(packed)
+
+    def waits(self, event_id: str) -> bool:
+        """Return whether the decision of an id has not ended."""
+        return self._waiting.get(event_id) is not None
 
     def deferred(self) -> Iterator[str]:
         """Yield the ids of the decisions that wait for their activation."""
@@ -434,26 +443,21 @@ class Join:
             return
         waits, decision = self._waiting.get(event_id) is not None, read_decision(packed)
         rules = self._book[decision.rules] if waits else None
-        if rules is not None and not key and rules.aggregation == "first" and is_plain(packed):  # usual
-            self._waiting.pop(event_id)
-            self._end(decision._replace(rewards=1, value=self._bound_reward(reward, rules)), ended)
-            self._remember(event_id, packed)
-            return
         hashed = hash_of(key) if key else b""
         if key and reward_of(decision.keys, hashed) is not None:
             self.counts.duplicate += 1
             return
         if key:
             decision = remember_key(decision, hashed, reward)
-        if rules is None:
+        if rules is None or (decision.rewards and rules.aggregation == "first"):
             self.counts.late += 1
-            self._finished.replace(event_id, pack_decision(decision))
+            (self._finished if rules is None else self._waiting).replace(event_id, pack_decision(decision))
             return
         value = add_reward(
             rules.aggregation, decision.rewards, decision.value, self._bound_reward(reward, rules)
         )
         decision = decision._replace(rewards=decision.rewards + 1, value=value)
-        if decision.active and rules.aggregation == "first":
+        if decision.active and rules.at_once:
             self._end_now(event_id, decision, ended)
         else:
             self._waiting.replace(event_id, pack_decision(decision))
@@ -486,7 +490,7 @@ class Join:
         if self._waiting.get(event_id) is None:
             return
         decision = read_decision(packed)._replace(active=True)
-        if decision.rewards and self._book[decision.rules].aggregation == "first":
+        if decision.rewards and self._book[decision.rules].at_once:
             self._end_now(event_id, decision, ended)
         else:
             self._waiting.replace(event_id, pack_decision(decision))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from onlineauto.errors import InputError
-from onlineauto.service.join.settings import MOST_WAIT
+from onlineauto.service.join.settings import MOST_WAIT, WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,11 +23,19 @@ class JoinRules(msgspec.Struct, frozen=True, array_like=True):
     aggregation: str
     default_reward: float
     reward_range: tuple[float, float] | None = None
+    learn_at: str = WAIT
+
+    @property
+    def at_once(self) -> bool:
+        """True if a decision ends at its first reward."""
+        return self.learn_at != WAIT and self.aggregation == "first"
 
 
 def rules_of(settings: JoinSettings) -> JoinRules:
     """Return the rules of a decision that is made under some settings."""
-    return JoinRules(settings.aggregation, settings.default_reward, settings.reward_range)
+    return JoinRules(
+        settings.aggregation, settings.default_reward, settings.reward_range, settings.learn_at
+    )
 
 
 class RuleBook:

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 MODES: Final = ("online", "apprentice", "logging-only")
 """The model decides; the baseline decides and the model learns; the baseline decides without learning."""
+LEARN_AT: Final = ("wait", "reward")
+"""When a decision ends: after its wait, whatever its outcome; or at its first reward, else after its wait."""
+WAIT: Final = LEARN_AT[0]
 MOST_WAIT: Final = 30 * 86400.0
 """Maximum number of seconds for which a decision may wait."""
+_OF_EPOCH: Final = ("mode", "control", "guardrails", "canary", "canary_share")
 _MOST_FINISHED: Final = 10**12
 _MOST_CONTROL: Final = 0.5
 _MOST_GUARDRAILS: Final = 8
@@ -28,8 +32,8 @@ ROLLBACK: Final = "rollback"
 class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings for how decisions wait for their rewards and end.
 
-    A decision keeps the wait, the default reward, the aggregation and the range of rewards in force when it
-    was made. A change applies to later decisions.
+    A decision keeps the wait, the default reward, the aggregation, the range of rewards and `learn_at` in
+    force when it was made. A change applies to later decisions.
 
     Attributes
     ----------
@@ -58,6 +62,10 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         The name of a model of the history that decides for a share of the units.
     canary_share : float
         That share.
+    learn_at : {"wait", "reward"}
+        When a decision ends; see `LEARN_AT`.
+    epoch : int
+        The number of changes of who decides for whom, so far: of the mode, the arms or the guardrails.
     """
 
     reward_wait: float = 600.0
@@ -71,6 +79,13 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guardrails: tuple[str, ...] = ()
     canary: str = ""
     canary_share: float = 0.0
+    learn_at: str = WAIT
+    epoch: int = 0
+
+    def next_epoch(self, changed: JoinSettings) -> JoinSettings:
+        """Return changed settings, with the next epoch if they change who decides for whom."""
+        same = all(getattr(self, name) == getattr(changed, name) for name in _OF_EPOCH)
+        return msgspec.structs.replace(changed, epoch=self.epoch + (not same))
 
 
 def check_settings(settings: JoinSettings) -> None:
@@ -85,6 +100,8 @@ def check_settings(settings: JoinSettings) -> None:
         raise OptionError(
             f"reward_aggregation takes one of {', '.join(AGGREGATIONS)}, not {settings.aggregation}"
         )
+    if settings.learn_at not in LEARN_AT:
+        raise OptionError(f"learn_at takes one of {', '.join(LEARN_AT)}, not {settings.learn_at}")
     if settings.mode not in MODES:
         raise OptionError(f"mode takes one of {', '.join(MODES)}, not {settings.mode}")
     if not 0 < settings.reward_wait <= MOST_WAIT:

@@ -9,6 +9,10 @@ buckets are independent. So the variance of an arm's mean is estimated from the 
 n_b decisions and the sum s_b in bucket b, it is B / (B - 1) · Σ (s_b - mean · n_b)² / n². It is at least the
 variance for independent decisions, which matters while rewards are rare.
 
+A decision counts once it is learnt, with its reward and its metrics, and in its own epoch: the number of
+changes of the model, the mode, the arms or the guardrails before it, which is in its record. After such a
+change, decisions of earlier epochs count in the whole of the experiment only.
+
 An interval holds at all times at once, so it may be looked at whenever one likes. With the standard error e
 of a difference and a typical effect t, a tenth of a reward's standard deviation, the interval is the
 difference ± e · sqrt((1 + k) / k · (ln(1 + k) + 2 ln(1/α))) with k = t²/e². This is the mixture sequential
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.service.join.settings import JoinSettings
+    from onlineauto.service.learning.labels import LabelledDecision
 
 BUCKETS: Final = 2048
 CONTROL, TREATMENT, CANARY = ARMS = ("control", "treatment", "canary")
@@ -51,6 +56,7 @@ LEAST_SHARE: Final = _LEAST_BUCKETS / BUCKETS
 _EVERY: Final = 64
 """Guardrails are tested after this number of decisions."""
 _MOST_ALARMS: Final = 20
+_SPARE: Final = 1024
 
 
 def bucket_of(app: str, unit: str) -> int:
@@ -111,7 +117,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class ArmSummary(msgspec.Struct, frozen=True):
-    """An arm: its share of all units, and its decisions that have ended."""
+    """An arm: its share of all units, and its decisions of this epoch that have ended."""
 
     name: str
     share: float
@@ -139,7 +145,7 @@ class SampleRatio(msgspec.Struct, frozen=True):
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """A guardrail that was broken: the time, and the number of decisions of the experiment until then."""
+    """A guardrail that was broken: the time, the epoch, and its number of decisions until then."""
 
     time: float
     decisions: int
@@ -148,6 +154,7 @@ class Alarm(msgspec.Struct, frozen=True):
     against: str
     high: float
     rolls_back: bool
+    epoch: int = 0
 
 
 class ExperimentReport(msgspec.Struct, frozen=True):
@@ -167,6 +174,8 @@ class ExperimentReport(msgspec.Struct, frozen=True):
         The number of values of metrics whose decision was not known.
     alarms : list of Alarm
         The latest alarms of all times.
+    epoch : int
+        The number of changes so far.
     """
 
     control: float
@@ -179,6 +188,14 @@ class ExperimentReport(msgspec.Struct, frozen=True):
     guardrails: list[Comparison]
     unmatched: int
     alarms: list[Alarm]
+    epoch: int
+
+
+class _Held(msgspec.Struct, array_like=True):
+    """The values of metrics of a decision that waits until `until`."""
+
+    until: float
+    values: dict[str, float] = {}
 
 
 class BucketSums:
@@ -266,6 +283,8 @@ class Experiment:
     ----------
     settings : JoinSettings
         The settings in force, with the share of the control arm and the guardrails.
+    replaced : int
+        The number of replacements of the model.
     now : float
         The time.
 
@@ -275,15 +294,19 @@ class Experiment:
         The number of decisions and values so far, by which a new report is recognised.
     """
 
-    def __init__(self, settings: JoinSettings, now: float = 0.0) -> None:
+    def __init__(self, settings: JoinSettings, replaced: int = 0, now: float = 0.0) -> None:
         self.changes = self.unmatched = 0
         self.alarms: list[Alarm] = []
-        self._epoch, self._scales = 1, dict[str, RewardScale]()
-        self._begin(settings, now)
+        self.epoch = settings.epoch + replaced
+        self._parts, self._scales = 1, dict[str, RewardScale]()
+        self._held: dict[int, _Held] = {}
+        self._most_held = _SPARE
+        self._settings = settings
+        self._begin(now)
 
-    def _begin(self, settings: JoinSettings, now: float) -> None:
+    def _begin(self, now: float) -> None:
         """Begin a new experiment."""
-        self._settings, self._began = settings, now
+        self._began, self._began_epoch = now, self.epoch
         self._whole = BucketSums(self._quantities())
         self._change(now)
 
@@ -295,50 +318,68 @@ class Experiment:
     def _quantities(self) -> list[str]:
         return list(dict.fromkeys((REWARD, *(name_of(each) for each in self._settings.guardrails))))
 
-    def follow(self, settings: JoinSettings, now: float) -> None:
-        """Take settings from the log; begin again if they change the arms, or who decides."""
+    def follow(self, settings: JoinSettings, replaced: int, now: float) -> None:
+        """Take settings and the number of replacements of the model from the log.
+
+        Each epoch is a part of the experiment; all parts, also those with other arms, share the level of the
+        guardrails. Other arms or guardrails begin another whole.
+        """
         before, self._settings = self._settings, settings
-        if (settings.control, settings.guardrails) != (before.control, before.guardrails):
-            self._epoch = 1
-            self._begin(settings, now)
-        elif (
-            settings.canary_share != before.canary_share
-            or settings.canary != before.canary
-            or settings.mode != before.mode
-        ):
-            self.changed(now)
+        begins = (settings.control, settings.guardrails) != (before.control, before.guardrails)
+        if begins or settings.epoch + replaced != self.epoch:
+            self.epoch = settings.epoch + replaced
+            self._parts += bool(self._part.counts.any())
+            (self._begin if begins else self._change)(now)
 
-    def changed(self, now: float) -> None:
-        """Begin a new part, because another model decides; the parts share the level of the guardrails."""
-        if self._part.counts.any():
-            self._epoch += 1
-        self._change(now)
-
-    def take(self, arm: str, bucket: int, reward: float, now: float) -> None:
+    def take(self, decision: LabelledDecision, reward: float, now: float) -> None:
         """Count a decision that has ended with a reward, and test the guardrails now and then."""
-        if not 0 <= bucket < BUCKETS or arm != arm_of(bucket, self._settings):
-            return  # it was made under other settings
         self.changes += 1
-        for sums in (self._part,) if arm == CANARY else (self._part, self._whole):
-            sums.counts[bucket] += 1.0
-            sums.add(REWARD, bucket, reward)
-        if int(self._part.counts.sum()) % _EVERY == 0:
-            self._test(now)
+        held = self._held.pop(decision.position, None)
+        for sums in self._sums_of(decision):
+            sums.counts[decision.bucket] += 1.0
+            sums.add(REWARD, decision.bucket, reward)
+            for name, value in () if held is None else held.values.items():
+                sums.add(name, decision.bucket, value)
+            if sums is self._part and int(sums.counts.sum()) % _EVERY == 0:
+                self._test(now)
 
-    def take_metric(self, name: str, arm: str, bucket: int, value: float) -> None:
-        """Add a value of a metric to the arm of its decision; without an arm, count it as unmatched."""
+    def take_metric(
+        self, name: str, value: float, decision: LabelledDecision | None, now: float, *, until: float = 0.0
+    ) -> None:
+        """Add a value of a metric to its decision, which waits up to a time; count a value without one."""
         self.changes += 1
-        if not arm:
+        if decision is None or not decision.arm:
             self.unmatched += 1
-        elif name in self._part.sums and 0 <= bucket < BUCKETS and arm == arm_of(bucket, self._settings):
+        elif name in self._part.sums and (all_sums := self._sums_of(decision)):
             value = self._scales.setdefault(name, RewardScale()).bound_reward(value)
-            for sums in (self._part,) if arm == CANARY else (self._part, self._whole):
-                sums.add(name, bucket, value)
+            if until > now:
+                held = self._held.setdefault(decision.position, _Held(until))
+                held.values[name] = held.values.get(name, 0.0) + value
+                self._forget(now)
+                return
+            for sums in all_sums:
+                sums.add(name, decision.bucket, value)
+
+    def _sums_of(self, decision: LabelledDecision) -> list[BucketSums]:
+        """Return the sums in which a decision counts, by its epoch and its arm."""
+        bucket, arm, epoch = decision.bucket, decision.arm, decision.epoch
+        if not 0 <= bucket < BUCKETS:
+            return []
+        in_control = bucket < buckets_in(self._settings.control)
+        in_part = epoch == self.epoch and arm == arm_of(bucket, self._settings)
+        in_whole = epoch >= self._began_epoch and arm != CANARY and (arm == CONTROL) == in_control
+        return [self._part] * in_part + [self._whole] * in_whole
+
+    def _forget(self, now: float) -> None:
+        """Forget metrics of decisions that were never learnt, now and then."""
+        if len(self._held) > self._most_held:
+            self._held = {position: held for position, held in self._held.items() if held.until > now}
+            self._most_held = 2 * len(self._held) + _SPARE
 
     def failed_arm(self) -> str:
         """Return the arm that a broken guardrail rolls back, or ""."""
-        arms = {each.arm for each in self.alarms if each.rolls_back and each.time >= self._changed}
-        broken = arms & {arm for _, arm in self._broken}
+        guards = self._settings.guardrails
+        broken = {arm for quantity, arm in self._broken if f"{quantity}:{ROLLBACK}" in guards}
         return CANARY if CANARY in broken else TREATMENT if broken else ""
 
     def report(self) -> ExperimentReport:
@@ -365,16 +406,19 @@ class Experiment:
             guardrails=[self._guarded(quantity, each) for quantity, each in self._guards()],
             unmatched=self.unmatched,
             alarms=list(self.alarms),
+            epoch=self.epoch,
         )
 
     def state(self) -> dict[str, Any]:
         """Return the experiment as values that a model file can store; empty if there is none."""
-        if not self._settings.control and not self._settings.canary_share:
+        never = self._parts == 1 and not self.alarms and not self._part.counts.any()
+        if never and not self._settings.control and not self._settings.canary_share:
             return {}
         return {
             "settings": msgspec.to_builtins(self._settings),
             "times": [self._began, self._changed],
-            "numbers": [self.changes, self.unmatched, self._epoch],
+            "numbers": [self.changes, self.unmatched, self._parts, self.epoch, self._began_epoch],
+            "held": [[position, msgspec.to_builtins(each)] for position, each in self._held.items()],
             "alarms": msgspec.to_builtins(self.alarms),
             "broken": [list(each) for each in sorted(self._broken)],
             "scales": {name: [list(each.counts.items()), each.limit] for name, each in self._scales.items()},
@@ -383,7 +427,7 @@ class Experiment:
         }
 
     @classmethod
-    def of(cls, state: dict[str, Any], settings: JoinSettings, now: float) -> Experiment:
+    def of(cls, state: dict[str, Any], settings: JoinSettings, replaced: int, now: float) -> Experiment:
         """Return the experiment of a `state`, or a new one if that is empty.
 
         Raises
@@ -392,10 +436,11 @@ class Experiment:
             It is not such a state.
         """
         if not state:
-            return cls(settings, now)
-        made = cls(msgspec.convert(state["settings"], type(settings)), now)
+            return cls(settings, replaced, now)
+        made = cls(msgspec.convert(state["settings"], type(settings)), replaced, now)
         made._began, made._changed = map(float, state["times"])
-        made.changes, made.unmatched, made._epoch = map(int, state["numbers"])
+        made.changes, made.unmatched, made._parts, made.epoch, made._began_epoch = map(int, state["numbers"])
+        made._held = msgspec.convert(dict(state["held"]), dict[int, _Held])
         made.alarms = msgspec.convert(state["alarms"], list[Alarm])
         made._broken = {(quantity, arm) for quantity, arm in state["broken"]}
         for name, (counts, limit) in state["scales"].items():
@@ -422,7 +467,7 @@ class Experiment:
 
     def _guarded(self, quantity: str, pair: tuple[str, str]) -> Comparison:
         """Compare arms at the level of a guardrail: all of them over all parts have `ALPHA` together."""
-        share = len(self._guards()) * self._epoch * (self._epoch + 1)
+        share = len(self._guards()) * self._parts * (self._parts + 1)
         return self._part.compare(quantity, self._arms(), pair, ALPHA / share)
 
     def _test(self, now: float) -> None:
@@ -434,7 +479,7 @@ class Experiment:
                 self._broken.add((quantity, pair[0]))
                 rolls_back = f"{quantity}:{ROLLBACK}" in self._settings.guardrails
                 decisions = int(self._part.counts.sum())
-                alarm = Alarm(now, decisions, quantity, *pair, found.high, rolls_back)
+                alarm = Alarm(now, decisions, quantity, *pair, found.high, rolls_back, self.epoch)
                 self.alarms = [*self.alarms, alarm][-_MOST_ALARMS:]
 
 

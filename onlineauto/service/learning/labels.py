@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class LabelledDecision(NamedTuple):
     """A decision that has ended: its position, its line with its label, and whether the model decided.
 
-    In an experiment, `arm` and `bucket` have its arm and the bucket of its unit.
+    In an experiment, `arm` and `bucket` have its arm and the bucket of its unit, and `epoch` its epoch.
     """
 
     position: int
@@ -21,6 +21,7 @@ class LabelledDecision(NamedTuple):
     explored: bool
     arm: str = ""
     bucket: int = 0
+    epoch: int = 0
 
 
 def label_line(line: bytes, decision: LogRecord, reward: float) -> bytes:

@@ -57,6 +57,12 @@ class Published(NamedTuple):
     name: str
     time: float
 
+    @property
+    def replaced(self) -> int:
+        """The number of replacements of the model before it, from its name."""
+        number = self.name.partition("-")[2]
+        return int(number) if number.isascii() and number.isdigit() else 0
+
 
 class _State(msgspec.Struct):
     """The part of a snapshot besides the model and its run."""
@@ -220,7 +226,7 @@ class LogLearner:
                 if decided is None:
                     continue
                 if decided.arm:
-                    self.experiment.take(decided.arm, decided.bucket, ended.reward, self.join.now)
+                    self.experiment.take(decided, ended.reward, self.join.now)
                 if decided.arm == CONTROL:
                     self.held_out += 1
                     continue
@@ -395,7 +401,7 @@ class LogLearner:
         try:
             state = msgspec.convert(stored["service"], _State)
             join, values = Join.of(state.join), Values.of(state.values)
-            experiment = Experiment.of(state.experiment, join.settings, join.now)
+            experiment = Experiment.of(state.experiment, join.settings, state.used, join.now)
             segments = Segments.of(state.segments)
         except (KeyError, ValueError, StructError) as error:
             raise InputError(f"{path} is not a snapshot of a service: {error}") from None
@@ -426,20 +432,24 @@ class LogLearner:
         """Apply a record that changes the model or the settings, or that has the value of a metric."""
         if record.kind == "model":
             self._use(record.model, position)
-            self.experiment.changed(self.join.now)
+            self.experiment.follow(self.join.settings, self._used, self.join.now)
         elif record.kind == "settings":
-            self.experiment.follow(self.join.settings, self.join.now)
+            self.experiment.follow(self.join.settings, self._used, self.join.now)
         elif record.kind == "metric" and not self.join.is_repeated:
-            self.experiment.take_metric(record.metric, *self._arm_of(record), record.value)
+            self._take_metric(record)
 
-    def _arm_of(self, record: LogRecord) -> tuple[str, int]:
-        """Return the arm and the bucket of the decision of a record; "" if it is not known."""
+    def _take_metric(self, record: LogRecord) -> None:
+        """Add the value of a metric to its decision; a value of an unknown decision is only counted."""
         found = self.join.find(record.event_id, (record.taken or record.time).timestamp())
+        until = found.deadline if found is not None and self.join.waits(record.event_id) else 0.0
+        decided = None
         if found is not None:
             with suppress(OnlineautoError, LookupError, ValueError):  # the decision is damaged or removed
                 decision = read_record(self.log.line_at(found.position, found.size))
-                return decision.arm, decision.bucket
-        return "", 0
+                decided = LabelledDecision(
+                    found.position, b"", True, decision.arm, decision.bucket, decision.epoch
+                )
+        self.experiment.take_metric(record.metric, record.value, decided, self.join.now, until=until)
 
     def _use(self, name: str, position: int) -> None:
         """Continue learning with a model of the history, if it exists and matches the options."""
@@ -476,7 +486,7 @@ class LogLearner:
         explored = is_explored(line)
         if explored and record.arm in ("", TREATMENT):
             self.segments.take(line, record, ended.reward)
-        return LabelledDecision(ended.position, labels, explored, record.arm, record.bucket)
+        return LabelledDecision(ended.position, labels, explored, record.arm, record.bucket, record.epoch)
 
     def _learn(self, decided: list[LabelledDecision], mode: str) -> None:
         """Learn decisions, unless the mode is logging-only; count the decisions that cannot be learnt."""

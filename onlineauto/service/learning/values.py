@@ -208,7 +208,7 @@ def _value(name: str, evidence: Evidence) -> Value:
     return Value(
         policy=name,
         events=int(totals[EVENTS]),
-        reward=float(totals[REWARDS]) / weights if weights else None,
+        reward=float(min(max(totals[REWARDS] / weights, low), high)) if weights else None,
         low=float(low) if known else None,
         high=float(high) if known else None,
         effective_sample_size=float(weights * weights / totals[SQUARES]) if weights else 0.0,

@@ -49,6 +49,9 @@ class LogRecord(msgspec.Struct, frozen=True):
         Of a decision: it has to be activated before it is learnt.
     arm, bucket : str and int
         Of a decision of an experiment: its arm, and the bucket of its unit; "" and 0 without one.
+    epoch : int
+        Of a decision: the epoch of the experiment, which each change of the model, the mode, the arms or the
+        guardrails increases.
     metric, value : str and float
         Of a metric: its name, and its value for a decision.
     reward : float
@@ -77,6 +80,7 @@ class LogRecord(msgspec.Struct, frozen=True):
     deferred: bool = msgspec.field(name="DeferredAction", default=False)
     arm: str = msgspec.field(name="Arm", default="")
     bucket: int = msgspec.field(name="Bucket", default=0)
+    epoch: int = msgspec.field(name="Epoch", default=0)
     metric: str = msgspec.field(name="Metric", default="")
     value: float = msgspec.field(name="Value", default=0.0)
     reward: float = msgspec.field(name="RewardValue", default=0.0)

@@ -62,7 +62,7 @@ _LEAD: Final = 60.0
 """A change of the machine's clock by this number of seconds is logged."""
 _BLOCK: Final = 128
 """Number of ranks from which one block takes less time than single events."""
-WAITING: Final = "decisions wait for their rewards"
+WAITING: Final = "decisions wait until they can be learnt"
 """Names what there is too much of, in the error that rejects a rank."""
 
 
@@ -136,7 +136,8 @@ class Front:
         processor's cache. That takes half the time.
         """
         settings, published = self.join.settings, self.published
-        turn = [_Ranking(request, done, settings.mode, published) for request, done in asked]
+        epoch = settings.epoch + published.replaced
+        turn = [_Ranking(request, done, settings.mode, published, epoch) for request, done in asked]
         _step(self._read, turn)
         if settings.mode == "online" and (settings.control or settings.canary_share):
             _step(partial(self._assign, settings), turn)
@@ -436,6 +437,7 @@ class Front:
             excluded=one.out,
             arm=one.arm,
             bucket=one.bucket,
+            epoch=one.epoch,
         )
         self._submit(line, one.done, now, LogRecord("rank", _NOW, request.event_id, deferred=deferred))
 
@@ -505,6 +507,7 @@ class _Ranking:
         "bucket",
         "context",
         "done",
+        "epoch",
         "error",
         "mode",
         "out",
@@ -519,8 +522,11 @@ class _Ranking:
     out: list[int]
     seed: int
 
-    def __init__(self, request: RankRequest, done: Done, mode: str, published: Published) -> None:
+    def __init__(
+        self, request: RankRequest, done: Done, mode: str, published: Published, epoch: int
+    ) -> None:
         self.request, self.done, self.mode, self.published = request, done, mode, published
+        self.epoch = epoch
         self.error: Exception | None = None
         self.pmf: list[float] = []
         self.arm, self.bucket = "", 0

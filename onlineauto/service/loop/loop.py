@@ -142,6 +142,7 @@ class Loop(Front):
         self.failed: Exception | None = None
         self.unsaved: OSError | None = None
         self._again_at = self._took = 0.0
+        self._switched = 0  # the position behind the latest switch to another model
         self._closing = False
         self._held = FolderLock(folder)
         try:
@@ -247,10 +248,7 @@ class Loop(Front):
             A setting is unknown or out of range.
         """
         with self._lock:
-            changed = _changed(self.join.settings, settings)
-            _check_guardrails(changed, settings)
-            self._append("settings", done, Settings=msgspec.to_builtins(changed))
-        return changed
+            return self._change(settings, done)
 
     def use_model(self, name: str, done: Done) -> None:
         """Switch to a model of the history, from here on in the log.
@@ -263,6 +261,7 @@ class Loop(Front):
         self.learner.models.path(name)
         with self._lock:
             self._append("model", done, Model=name)
+            self._switched = self._commit.position
         if name == self.join.settings.canary:  # it decides for all now
             self.change(NO_CANARY, ignore_completion)
             self._load_canary()
@@ -440,13 +439,25 @@ class Loop(Front):
 
     def _roll_back(self) -> None:
         """Let the baseline decide, or end the canary, if a guardrail that asks for it is broken."""
-        experiment, settings = self.learner.experiment, self.join.settings
-        # While the log is learnt again, it may have the answer to this alarm already.
-        if experiment.alarms and self.caught_up and self.learner.join.settings == settings:
-            changes = changes_after_alarm(experiment, settings)
+        learner = self.learner
+        if not learner.experiment.failed_arm() or not self.caught_up:
+            return  # while the log is learnt again, it may have the answer to this alarm already
+        with self._lock:
+            settings = self.join.settings
+            if learner.join.settings.epoch != settings.epoch or learner.position < self._switched:
+                return  # the alarm is about an earlier epoch
+            changes = changes_after_alarm(learner.experiment, settings)
             if changes:
-                self.change(changes, ignore_completion)
-                self._load_canary()
+                self._change(changes, ignore_completion)
+        if changes:
+            self._load_canary()
+
+    def _change(self, settings: Mapping[str, Any], done: Done) -> JoinSettings:
+        """Change settings of the join; the caller holds the lock."""
+        changed = _changed(self.join.settings, settings)
+        _check_guardrails(changed, settings)
+        self._append("settings", done, Settings=msgspec.to_builtins(changed))
+        return changed
 
     def _load_canary(self) -> None:
         """Load the canary of the settings; without its model, the canary ends."""
@@ -558,7 +569,7 @@ def _changed(before: JoinSettings, given: Mapping[str, Any]) -> JoinSettings:
     except msgspec.ValidationError as error:
         raise OptionError(f"settings: {error}") from None
     check_settings(settings)
-    return settings
+    return before.next_epoch(settings)
 
 
 def _check_guardrails(settings: JoinSettings, given: Mapping[str, Any]) -> None:

@@ -87,6 +87,7 @@ def line_of(
     excluded: Sequence[int] = (),
     arm: str = "",
     bucket: int = 0,
+    epoch: int = 0,
 ) -> bytes:
     """Return the line of a decision in the log.
 
@@ -108,6 +109,8 @@ def line_of(
         The indices of the actions that must not be chosen.
     arm, bucket : str and int
         The arm of an experiment, and the bucket of the unit.
+    epoch : int
+        The epoch of the experiment.
     """
     head = _DecisionHead(
         "rank",
@@ -124,6 +127,8 @@ def line_of(
         more += b',"Excluded":' + _ENCODER.encode([each + 1 for each in excluded])
     if arm:
         more += b',"Arm":"%b","Bucket":%d' % (arm.encode(), bucket)
+    if epoch:
+        more += b',"Epoch":%d' % epoch
     return sealed(b'%b%b,"c":%b}' % (_ENCODER.encode(head)[:-1], more, context))
 
 
