@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS, options_of_model
 from onlineauto.api.decisions.choice import Choice
-from onlineauto.api.decisions.decisions import Decisions
+from onlineauto.api.decisions.decisions import Decisions, LearnAt
 from onlineauto.api.decisions.events import copy_context, cost_of, index_of, list_features
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.many import decide_many, encode_many
@@ -86,6 +86,10 @@ class AutoML(FromLogs):
         Maximum number of decisions that wait for their rewards; beyond it, the oldest expires.
     time_to_live : float
         Seconds for which a decision waits for its reward.
+    learn_at : {"reward", "wait"}
+        When a decision is learnt: at its reward, or ``time_to_live`` after it was made. If only clicks are
+        reported, and other decisions get the default reward, give ``"wait"``. Otherwise the model knows
+        clicks only until the first decisions expire.
     decision_log : path, optional
         A file to which decisions are appended before `rank` returns them, and rewards before they are learnt,
         as dsjson. `join` learns from the file, in another process or after a crash.
@@ -122,12 +126,15 @@ class AutoML(FromLogs):
         default_reward: float | None = None,
         max_pending: int = 100_000,
         time_to_live: float = 3600.0,
+        learn_at: LearnAt = "reward",
         decision_log: str | os.PathLike[str] | None = None,
         sync_log: bool = False,
         clock: Callable[[], float] = time.monotonic,
         **options: Unpack[LearnerOptions],
     ) -> None:
         check_limits(max_pending, time_to_live)
+        if learn_at not in ("reward", "wait"):
+            raise OptionError(f"learn_at takes 'reward' or 'wait', not {short_repr(learn_at)}")
         flags = options_of_model(options, live_configs=live_configs, seed=seed, hash_bits=hash_bits)
         for name, value in explorer_keywords(explorer).items() if explorer is not None else ():
             if (before := flags.setdefault(name, value)) is value or before == value:
@@ -142,6 +149,7 @@ class AutoML(FromLogs):
             default_cost=None
             if default_reward is None
             else cost_of(default_reward, None, where="default_reward"),
+            learn_at=learn_at,
             clock=clock,
         )
         self._log_to(decision_log, sync=sync_log)
@@ -249,7 +257,8 @@ class AutoML(FromLogs):
     ) -> None:
         """Learn the reward of a decision, made by `rank` or elsewhere.
 
-        Rewards may arrive at any time and in any order, once for each decision.
+        Rewards may arrive at any time and in any order, once for each decision. With ``learn_at="wait"``,
+        a decision made by `rank` is learnt once it has waited.
 
         Parameters
         ----------
@@ -304,8 +313,11 @@ class AutoML(FromLogs):
             waiting = self._decisions.waiting
             decision = waiting.find(event_id)
             self._decisions.log_reward(event_id, -loss)
-            self._learn(decision.event, decision.action, decision.probability, loss, event_id=event_id)
-            waiting.end(event_id)
+            if self._decisions.learn_at == "wait":
+                waiting.settle(event_id, loss)
+            else:
+                self._learn(decision.event, decision.action, decision.probability, loss, event_id=event_id)
+                waiting.end(event_id)
             if waiting.overdue:
                 self._learn_expired(_AT_ONCE)
 
@@ -437,7 +449,7 @@ class AutoML(FromLogs):
 
     @property
     def pending(self) -> int:
-        """Number of decisions that wait for their rewards."""
+        """Number of decisions that wait for their rewards, or until they are learnt."""
         return len(self._decisions.waiting)
 
     @property
@@ -448,7 +460,8 @@ class AutoML(FromLogs):
     def expire(self) -> int:
         """End the decisions that have waited too long, and return their number.
 
-        `rank` and `learn` do the same for a few decisions each. With ``default_reward`` they are learnt.
+        `rank` and `learn` do the same for a few decisions each. Those with a reward are learnt, and with
+        ``default_reward`` the others as well.
 
         Examples
         --------
@@ -474,8 +487,9 @@ class AutoML(FromLogs):
         number, decisions = 0, self._decisions
         while number < most and (late := decisions.waiting.pop_expired()) is not None:
             number += 1
-            if decisions.default_cost is not None:
-                self._learn(late.event, late.action, late.probability, decisions.default_cost)
+            cost = decisions.default_cost if late.cost is None else late.cost
+            if cost is not None:
+                self._learn(late.event, late.action, late.probability, cost)
         return number
 
     # -- models ----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from onlineauto import AutoML, InputError
+from onlineauto import AutoML, InputError, OptionError
 from tests.api.events import ACTIONS, context
 
 
@@ -79,3 +79,27 @@ def test_a_copy_on_another_machine_counts_from_its_own_clock() -> None:
     other.now += 5
     copied.learn(choice, reward=1)
     assert bandit.pending == 1
+
+
+def test_a_reward_can_be_learnt_once_its_decision_has_waited() -> None:
+    clock = _Clock()
+    with pytest.raises(OptionError, match="learn_at takes 'reward' or 'wait', not 'now'"):
+        AutoML(learn_at="now")  # type: ignore[arg-type]
+    bandit = AutoML(time_to_live=10, clock=clock, default_reward=0, learn_at="wait")
+    twin = AutoML(default_reward=0)
+    for step in range(40):
+        choice = bandit.rank(context(step), ACTIONS)
+        clicked = step % 8 == 0
+        if clicked:
+            bandit.learn(choice, reward=1)
+            with pytest.raises(InputError, match="has its reward already, and is learnt once it has waited"):
+                bandit.learn(choice, reward=1)
+        known = {"action": choice.action, "probability": choice.probability}
+        twin.learn(context(step), ACTIONS, **known, reward=float(clicked))  # type: ignore[arg-type]
+    assert (bandit.events, bandit.pending) == (0, 40)
+    bandit = pickle.loads(pickle.dumps(bandit))  # noqa: S301 - our own bytes
+    bandit._decisions.waiting.clock.now += 11  # type: ignore[attr-defined]
+    assert bandit.expire() == 40
+    assert (bandit.events, bandit.expired, bandit.pending) == (40, 35, 0)
+    assert bandit.average_reward == pytest.approx(5 / 40, abs=0.1)
+    assert (bandit.predict(context(0), ACTIONS) == twin.predict(context(0), ACTIONS)).all()

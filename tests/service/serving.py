@@ -34,7 +34,8 @@ class Service:
     """Runs ``onlineauto serve`` over a folder until the end of a ``with`` block."""
 
     def __init__(self, folder: Path, *words: str, model: tuple[str, ...] = MODEL) -> None:
-        self.folder, self.words = folder, (*model, *words)
+        at_once = () if {"--follow", "--learn_at"} & {*words} else ("--learn_at", "reward")
+        self.folder, self.words = folder, (*model, *at_once, *words)
         self.prefix: list[str] = []  # what the command is run by
         self._held = held_port()
         self.port = int(self._held.getsockname()[1])

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 def opened(folder: Path, **options: Any) -> Loop:
+    options = {"settings": {"learn_at": "reward"}, **options}
     return Loop(folder, CONFIGURATION, every=Every(publish=0.0, snapshot=1e9), segment_bytes=4000, **options)
 
 

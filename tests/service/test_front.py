@@ -231,7 +231,7 @@ def test_a_reward_is_held_to_the_range_of_its_decision(tmp_path: Path) -> None:
     loop = Loop(
         tmp_path / "loop",
         REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
-        settings={"reward_range": (0.0, 1.0)},
+        settings={"reward_range": (0.0, 1.0), "learn_at": "reward"},
     )
     loop.rank(rank_request("old"), ignore_completion)
     loop.change({"reward_range": (0.0, 10.0)}, ignore_completion)
@@ -272,8 +272,8 @@ def test_the_clock_of_a_process_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -
     assert abs(clock() - real()) < 1.0
 
 
-@pytest.mark.parametrize("rewarded", [0, 2, 1])
-def test_fifty_hours_of_traffic_are_taken(tmp_path: Path, rewarded: int) -> None:
+@pytest.mark.parametrize(("rewarded", "learn_at"), [(0, "wait"), (2, "wait"), (1, "reward")])
+def test_fifty_hours_of_traffic_are_taken(tmp_path: Path, rewarded: int, learn_at: str) -> None:
     """50 waits of traffic, with limits in the ratio of the defaults to 2,000 a second for an hour."""
     rate, wait = 4.0, 36.0
     pending = int(Limits().pending / (2000 * 3600) * rate * wait)
@@ -281,7 +281,7 @@ def test_fifty_hours_of_traffic_are_taken(tmp_path: Path, rewarded: int) -> None
     loop = Loop(
         tmp_path / "loop",
         REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
-        settings={"reward_wait": wait, "max_finished": pending // 8},
+        settings={"reward_wait": wait, "max_finished": pending // 8, "learn_at": learn_at},
         limits=Limits(pending=pending),
         clock=lambda: now[0],
     )
@@ -295,8 +295,8 @@ def test_fifty_hours_of_traffic_are_taken(tmp_path: Path, rewarded: int) -> None
             loop.reward(f"e{number}", 1.0, ignore_completion)
         assert loop.join.waiting <= rate * wait + 1
         assert loop.join.finished <= pending // 8
-    counts = loop.join.counts
+    counts, waiting = loop.join.counts, loop.join.waiting if learn_at == "wait" else 0
     assert counts.ranked == 50 * wait * rate
-    assert counts.joined == (counts.ranked // rewarded if rewarded else 0)
+    assert counts.joined == ((counts.ranked - waiting) // rewarded if rewarded else 0)
     assert counts.joined + counts.defaulted + loop.join.waiting == counts.ranked
     loop.close()

@@ -271,7 +271,13 @@ def test_only_named_namespaces_are_taken(serve: Callable[..., InProcessClient]) 
 def test_what_was_answered_is_there_after_a_restart(tmp_path: Path) -> None:
     def started() -> InProcessClient:
         waiting = Waiting()
-        loop = Loop(tmp_path / "loop", CONFIGURATION, every=Every(publish=0.0), deliver=waiting.deliver)
+        loop = Loop(
+            tmp_path / "loop",
+            CONFIGURATION,
+            settings={"learn_at": "reward"},
+            every=Every(publish=0.0),
+            deliver=waiting.deliver,
+        )
         return InProcessClient(application(loop, waiting), loop)
 
     with started() as client:

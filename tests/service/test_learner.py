@@ -143,12 +143,12 @@ def test_a_model_of_the_history_learns_on(tmp_path: Path, log: SegmentLog) -> No
     finished(learner)
     name = learner.keep()
     kept = model_of(learner.workspace)
-    log.append([decision("later", 2000.0), reward("later", 2000.5, 1.0)])
-    log.append([record("model", 2001.0, Model=name)])
+    log.append([decision("later", 2000.0), reward("later", 2000.5, 1.0), record("tick", 2030.0)])
+    log.append([record("model", 2031.0, Model=name)])
     log.sync()
     assert finished(learner) == kept
     assert learner.name not in ("000000000401", name)  # so it is published, also if nothing more is learnt
-    log.append([decision("last", 2002.0), reward("last", 2002.5, 1.0)])
+    log.append([decision("last", 2032.0), reward("last", 2032.5, 1.0), record("tick", 2062.0)])
     log.sync()
     wanted = finished(learner)
     assert learner.learnt == 402
@@ -202,7 +202,7 @@ def test_what_cannot_be_learnt_is_counted(tmp_path: Path) -> None:
         c={"_multi": [{"_label_cost": 1, "_label_probability": 1}] * 2},
     )
     good = decision("g", 0.0)
-    log.append([broken, twice, good, *(reward(each, 1.0, 1.0) for each in "btg")])
+    log.append([broken, twice, good, *(reward(each, 1.0, 1.0) for each in "btg"), record("tick", 30.0)])
     log.sync()
     learner = learner_of(tmp_path / "loop", log)
     finished(learner)
@@ -224,6 +224,7 @@ def test_decisions_with_absurd_numbers_are_counted(tmp_path: Path) -> None:
     for number in range(30):
         size = 1e25 if number == 20 else 1.5
         log.append([decision(f"e{number}", number, age=size), reward(f"e{number}", number, 1.0)])
+    log.append([record("tick", 60.0)])
     log.sync()
     learner = learner_of(tmp_path / "loop", log)
     finished(learner)

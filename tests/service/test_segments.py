@@ -75,7 +75,7 @@ def test_categorical_features_name_the_segments(context: dict[str, Any], names: 
 
 def test_a_learner_counts_decisions_of_the_model_only_and_remembers_them(tmp_path: Path) -> None:
     log = SegmentLog(tmp_path / "log")
-    log.append([record("settings", 0.0, Settings={"reward_wait": 10.0})])
+    log.append([record("settings", 0.0, Settings={"reward_wait": 10.0, "learn_at": "reward"})])
     for number in range(60):
         log.append([decision(f"e{number}", number), reward(f"e{number}", number + 0.5, 1.0)])
         members: dict[str, Any] = {"mode": "apprentice"} if number % 2 else {"Arm": "control", "Bucket": 1}

@@ -45,7 +45,8 @@ def ignore_completion(error: Exception | None) -> None:
 
 
 def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
-    loop = Loop(tmp_path / "loop", CONFIGURATION, every=Every(publish=0.0, snapshot=0.05))
+    every = Every(publish=0.0, snapshot=0.05)
+    loop = Loop(tmp_path / "loop", CONFIGURATION, settings={"learn_at": "reward"}, every=every)
     stop = threading.Event()
     errors: list[BaseException] = []
     models: set[str] = set()
@@ -234,7 +235,7 @@ loaded = []
 symbol = code.symbol_of
 code.symbol_of = lambda function, packed: loaded.append(function.__qualname__) or symbol(function, packed)
 configuration = REGISTRY.parse("--cb_explore_adf --automl 4 --bit_precision 12")
-loop = Loop(sys.argv[1], configuration, every=Every(publish=0.0))
+loop = Loop(sys.argv[1], configuration, settings={"learn_at": "reward"}, every=Every(publish=0.0))
 warm_up(loop.learner.workspace.configuration)
 assert len(loaded) > 10, loaded
 loaded.clear()

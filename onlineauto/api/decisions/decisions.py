@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from onlineauto.formats.mappings.encoded_event import EncodedEvent
 
 
+LearnAt = Literal["reward", "wait"]
+"""When `AutoML.learn` learns the reward of a waiting decision."""
+
+
 def is_id(event_id: object) -> bool:
     """Return whether a value is a nonempty string that can be encoded as UTF-8, and so as JSON."""
     try:
@@ -45,12 +49,14 @@ class Decisions:
         See `Pending`.
     default_cost : float, optional
         The cost that is learnt for expired decisions, if any.
+    learn_at : {"reward", "wait"}
+        When a rewarded decision is learnt: at its reward, or once it has waited like those without one.
 
     Attributes
     ----------
     waiting : Pending
         The decisions that wait for their rewards.
-    default_cost : float or None
+    default_cost, learn_at
         As above.
     """
 
@@ -61,10 +67,11 @@ class Decisions:
         limit: int,
         time_to_live: float,
         default_cost: float | None,
+        learn_at: LearnAt,
         clock: Callable[[], float],
     ) -> None:
         self.waiting = Pending(limit=limit, time_to_live=time_to_live, clock=clock)
-        self.default_cost = default_cost
+        self.default_cost, self.learn_at = default_cost, learn_at
         self._random = random.Random(seed)
         self._ids = EventIds()
         self._log: DecisionLog | None = None
@@ -140,6 +147,7 @@ class Decisions:
         return {
             "random": self._random.getstate(),
             "default_cost": self.default_cost,
+            "learn_at": self.learn_at,
             "limit": waiting.limit,
             "time_to_live": waiting.time_to_live,
             "expired": waiting.expired,
@@ -160,6 +168,7 @@ class Decisions:
             limit=stored.limit,
             time_to_live=stored.time_to_live,
             default_cost=stored.default_cost,
+            learn_at=stored.learn_at,
             clock=clock,
         )
         decisions._random.setstate(stored.random)
@@ -175,3 +184,4 @@ class _Kept(msgspec.Struct):
     limit: Annotated[int, msgspec.Meta(ge=1)]
     time_to_live: Annotated[float, msgspec.Meta(gt=0)]
     expired: Annotated[int, msgspec.Meta(ge=0)]
+    learn_at: LearnAt = "reward"

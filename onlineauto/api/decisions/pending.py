@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 class PendingDecision(msgspec.Struct, frozen=True, eq=False):
-    """A decision that waits for its reward."""
+    """A decision that waits; `cost` is that of its reward, if it has one already."""
 
     event: EncodedEvent
     action: int
     probability: float
     deadline: float
+    cost: float | None = None
 
 
 def check_limits(limit: object, time_to_live: object) -> None:
@@ -65,7 +66,7 @@ class Pending:
     clock : callable
         Returns the time.
     expired : int
-        Number of decisions that have expired.
+        Number of decisions that have expired without a reward.
 
     Examples
     --------
@@ -138,9 +139,13 @@ class Pending:
         """
         self._now = now = self.clock()
         decision = self._waiting.get(event_id)
-        if decision is None or decision.deadline <= now:
-            raise InputError(self._reason(event_id, expired=decision is not None))
+        if decision is None or decision.deadline <= now or decision.cost is not None:
+            raise InputError(self._reason(event_id, decision))
         return decision
+
+    def settle(self, event_id: str, cost: float) -> None:
+        """Set the cost with which a waiting decision is learnt once it has waited."""
+        self._waiting[event_id] = replace(self._waiting[event_id], cost=cost)
 
     def end(self, event_id: str) -> None:
         """Remove a decision, because it was learnt."""
@@ -156,15 +161,15 @@ class Pending:
         return False
 
     def pop_expired(self) -> PendingDecision | None:
-        """Remove an expired decision and return it; None if there is none."""
+        """Remove a decision that has waited, with or without a reward, and return it; None if there is none."""
         self._now = self.clock()
         if not self.overdue:
             return None
         waiting = self._waiting
-        event_id = next(iter(waiting))
-        self.expired += 1
-        self._end(event_id, "expired")
-        return waiting.pop(event_id)
+        event_id, decision = waiting.popitem(last=False)
+        self.expired += decision.cost is None
+        self._end(event_id, "expired" if decision.cost is None else "learnt")
+        return decision
 
     def _end(self, event_id: str, how: Literal["learnt", "expired"]) -> None:
         """Record how a decision ended, and forget the oldest such record."""
@@ -172,9 +177,11 @@ class Pending:
         if len(self._ended) > self.limit:
             self._ended.popitem(last=False)
 
-    def _reason(self, event_id: str, *, expired: bool) -> str:
+    def _reason(self, event_id: str, decision: PendingDecision | None) -> str:
         """Return the reason why a decision cannot be learnt."""
-        how = "expired" if expired else self._ended.get(event_id)
+        if decision is not None and decision.cost is not None:
+            return f"event {event_id!r} has its reward already, and is learnt once it has waited"
+        how = "expired" if decision is not None else self._ended.get(event_id)
         if how == "learnt":
             return f"event {event_id!r} was learnt already: a decision is learnt once"
         if how == "expired":

@@ -62,7 +62,7 @@ _LEAD: Final = 60.0
 """A change of the machine's clock by this number of seconds is logged."""
 _BLOCK: Final = 128
 """Number of ranks from which one block takes less time than single events."""
-WAITING: Final = "decisions wait until they can be learnt"
+WAITING: Final = "decisions wait for their rewards"
 """Names what there is too much of, in the error that rejects a rank."""
 
 

@@ -77,11 +77,11 @@ def test_resumed_run_gives_the_same_model(broker: Broker, tmp_path: Path, at_fir
 def joined(messages: list[tuple[float, str, dict[str, Any]]], wait: float) -> list[bytes]:
     """Return the decisions in the order in which they end, with their rewards: the slow, plain way."""
     waiting: dict[str, tuple[float, dict[str, Any]]] = {}
-    early: dict[str, float] = {}
+    rewards: dict[str, float] = {}
     ended = []
 
-    def end(event_id: str, reward: float) -> None:
-        event = waiting.pop(event_id)[1]
+    def end(event_id: str) -> None:
+        event, reward = waiting.pop(event_id)[1], rewards.get(event_id, 0.0)
         label = {"_label_cost": 0.0 - reward, "_label_probability": event["p"][0]}
         ended.append(
             msgspec.json.encode(
@@ -91,16 +91,12 @@ def joined(messages: list[tuple[float, str, dict[str, Any]]], wait: float) -> li
 
     for time, kind, message in messages:
         for event_id in [each for each, (deadline, _) in waiting.items() if deadline <= time]:
-            end(event_id, 0.0)
+            end(event_id)
         event_id = message["EventId"]
         if kind == "decision":
             waiting[event_id] = (time + wait, message)
-            if event_id in early:
-                end(event_id, early.pop(event_id))
-        elif event_id in waiting:
-            end(event_id, message["RewardValue"])
         else:
-            early[event_id] = message["RewardValue"]  # late ones stay here: their decision has ended
+            rewards.setdefault(event_id, message["RewardValue"])  # a late one has no effect
     return ended
 
 
@@ -202,7 +198,7 @@ def test_messages_of_a_join_that_are_neither_decisions_nor_rewards_are_counted(b
     values = [msgspec.json.encode(each) for each in (*good[:1], *bad, *good[1:])]
     broker.send("mixed", [(0, time, value) for time, value in enumerate(values)])
     workspace = learning()
-    with source_of(broker, "mixed", rewards="mixed") as source:
+    with source_of(broker, "mixed", rewards="mixed", join={"learn_at": "reward"}) as source:
         assert Run(workspace, source).step() == 1
         assert source.join is not None
         assert source.join.counts.joined == 1
