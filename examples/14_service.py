@@ -49,6 +49,7 @@ def served(*flags: str, visits: int) -> float:
         port = found.getsockname()[1]
         found.close()
         words = [str(Path(folder) / "loop"), "--port", str(port), "--quiet", *flags]
+        words += ["--learn_at", "reward"]  # every visit is rewarded, with 0 or 1
         service = subprocess.Popen([sys.executable, "-m", "onlineauto", "serve", *words])
         url = f"http://127.0.0.1:{port}"
         try:

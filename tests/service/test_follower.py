@@ -75,7 +75,8 @@ class Beside:
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[Loop]:
-    made = Loop(tmp_path / "loop", CONFIGURATION, settings={"reward_wait": 100.0}, every=Every(publish=0.0))
+    settings = {"reward_wait": 100.0, "learn_at": "reward"}
+    made = Loop(tmp_path / "loop", CONFIGURATION, settings=settings, every=Every(publish=0.0))
     yield made
     made.close()
 
@@ -240,7 +241,8 @@ def test_records_that_do_not_follow_are_refused(loop: Loop) -> None:
 def test_a_part_of_more_records_than_may_wait_is_taken_as_far_as_there_is_room(
     tmp_path: Path, rewarded: bool
 ) -> None:
-    loop = Loop(tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10), settings={"reward_wait": 100.0})
+    settings = {"reward_wait": 100.0, "learn_at": "reward"}
+    loop = Loop(tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10), settings=settings)
     follower = Follower(tmp_path / "rank", Beside(loop))
     for number in range(30):
         follower.rank(rank_request(f"e{number}"), ignore_completion)
@@ -284,6 +286,35 @@ def test_a_rank_server_restored_from_a_backup_loses_no_decision(
     assert len(loop.join.sources) == 2
 
 
+def test_decisions_of_a_rank_server_have_the_epoch_of_the_settings_and_the_model_that_made_them(
+    tmp_path: Path, loop: Loop
+) -> None:
+    follower = Follower(tmp_path / "rank", Beside(loop))
+
+    def epoch_of(event_id: str) -> int:
+        follower.rank(rank_request(event_id), ignore_completion)
+        until(lambda: not follower.unwritten)
+        packed = follower.join.find(event_id, follower.clock())
+        assert packed is not None
+        return read_record(follower.log.line_at(packed.position, packed.size)).epoch
+
+    def followed() -> None:
+        follower._agreed = 0.0
+        assert follower.follow() or not follower.failed
+
+    begin = epoch_of("a")
+    loop.change({"mode": "apprentice"}, ignore_completion)
+    loop.change({"reward_wait": 50.0}, ignore_completion)  # by whom is decided is as before
+    loop.use_model(loop.keep_model(), ignore_completion)
+    assert epoch_of("b") == begin  # it has heard of neither
+    followed()
+    assert epoch_of("c") == begin + 1  # the model is not replaced yet
+    settled(loop)
+    followed()
+    assert epoch_of("d") == begin + 2 == loop.learner.experiment.epoch
+    follower.close()
+
+
 @pytest.mark.parametrize("away", [False, True])
 @pytest.mark.parametrize("how", ["sum", "mean", "first"])
 def test_a_restored_rank_server_repeats_no_reward_and_no_decision(
@@ -310,7 +341,7 @@ def test_a_restored_rank_server_repeats_no_reward_and_no_decision(
     assert counts.repeated == 0
     assert (counts.ranked, counts.rewarded) == (made, 2 * made)
     decisions = [read_decision(each) for _, each in loop.join._waiting.items()]
-    assert {(each.rewards, each.value) for each in decisions} == (set() if how == "first" else {(2, 3.0)})
+    assert {(each.rewards, each.value) for each in decisions} == {(1, 1.0) if how == "first" else (2, 3.0)}
     loop.close()
 
 
@@ -380,9 +411,8 @@ def test_rank_servers_that_are_long_gone_make_room_for_others(tmp_path: Path) ->
 
 
 def test_rewards_that_cannot_wait_for_their_rank_are_counted_and_block_nothing(tmp_path: Path) -> None:
-    loop = Loop(
-        tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10, parts=3), settings={"reward_wait": 9e4}
-    )
+    settings = {"reward_wait": 9e4, "learn_at": "reward"}
+    loop = Loop(tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10, parts=3), settings=settings)
     follower = Follower(tmp_path / "rank", Beside(loop))
     loop.rank(rank_request("here"), ignore_completion)
     for number in range(30):

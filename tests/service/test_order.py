@@ -291,6 +291,7 @@ def null_alarms(folder: Path, seed: int, *, decisions: int = 6000, bad: bool = F
     learner = _NoModel(folder, log, CONFIGURATION)
     while learner.step():
         pass
+    learner.close(snapshot=False)
     log.close()
     assert learner.join.counts.ranked == decisions
     assert learner.experiment.epoch == rules.epoch + switched
