@@ -170,7 +170,13 @@ def _print_join(source: TopicSource) -> None:
             f"{counts.duplicate} repeated, {join.early} wait for a decision",
             file=sys.stderr,
         )
-        if lost + join.early > counts.joined:
+        if join.waiting and not counts.joined + counts.defaulted:
+            print(
+                "onlineauto: warning: no decision has waited yet, so none is learnt: give a shorter "
+                "--reward_wait, or --learn_at reward if every decision gets a reward",
+                file=sys.stderr,
+            )
+        if 2 * (lost + join.early) > counts.rewarded:
             print(
                 "onlineauto: warning: most rewards have no decision that waits: they came after "
                 "--reward_wait, or their ids are those of no decision",

@@ -177,7 +177,10 @@ def test_a_repeated_reward_changes_nothing(how: str) -> None:
 
 def test_rewards_that_are_early_late_or_for_nobody() -> None:
     settings = JoinSettings(reward_wait=WAIT)
-    for rules, end in ((settings, [record("tick", 16.0)]), (msgspec.structs.replace(settings, **AT_ONCE), [])):
+    for rules, end in (
+        (settings, [record("tick", 16.0)]),
+        (msgspec.structs.replace(settings, **AT_ONCE), []),
+    ):
         early, ended = taken([reward("e", 0.0, 2.0), decision("e", 5.0), *end], rules)
         assert [each.reward for each in ended] == [2.0]
         lines = [decision("e", 0.0), reward("e", 5.0, 1.0), reward("e", 6.0, 9.0), *end]

@@ -51,10 +51,10 @@ class Traffic:
             clock=lambda: self.now,
         )
 
-    def visits(self, seconds: float, *, each: float = 0.5) -> None:
-        """Let a user come every `each` seconds, and learn."""
-        for _ in range(round(seconds / each)):
-            self.now += each
+    def visits(self, seconds: int) -> None:
+        """Let a user come every second, and learn."""
+        for _ in range(seconds):
+            self.now += 1.0
             self.rank()
             self.send_rewards()
         self.learn()
@@ -94,10 +94,9 @@ def test_clicks_that_are_known_first_are_not_learnt_first(tmp_path: Path) -> Non
     traffic = Traffic(tmp_path / "loop")
     loop, truth, displayed = traffic.loop, {"baseline": 0.05, "uniform": 0.12}, 0
     for minute in range(35):
-        traffic.visits(60.0)
-        made = [each for each in range(traffic.count) if 0.5 * (each + 1) + WAIT <= 0.5 * traffic.count]
-        assert loop.board.learnt == len(made) == max(120 * (minute - 9), 0)
-        assert loop.join.waiting == traffic.count - len(made)
+        traffic.visits(60)
+        assert loop.board.learnt == max(60 * (minute - 9), 0)
+        assert loop.join.waiting == min(60 * (minute + 1), 600)
         for name, value in traffic.values().items():
             if value.low is not None and value.high is not None:
                 displayed += 1
@@ -117,6 +116,7 @@ def test_clicks_that_are_known_first_are_not_learnt_first(tmp_path: Path) -> Non
     loop.close()
 
 
+@pytest.mark.ci
 def test_late_rewards_do_not_accuse_the_model_in_force_or_a_second_canary(tmp_path: Path) -> None:
     rules = {"control": 0.2, "guardrails": ["reward:rollback"]}
     for_canary = {"canary": True, "model": False}
@@ -158,7 +158,7 @@ def test_late_rewards_do_not_accuse_the_model_in_force_or_a_second_canary(tmp_pa
         for each in range(4000, 8000):
             packed = loop.join.find(f"e{each}", traffic.now)
             assert packed is not None
-            until(lambda end=packed.position + packed.size: loop.log.durable >= end)
+            until(lambda end=packed.position + packed.size: loop.log.durable >= end)  # type: ignore[misc] # noqa: B023
             found = read_record(loop.log.line_at(packed.position, packed.size))
             loop.reward(f"e{each}", float(found.arm != accused), ignore_completion)
         traffic.pass_time(WAIT + 60.0)
@@ -231,7 +231,7 @@ class _NoModel(LogLearner):
     def _learn(self, decided: Any, mode: str) -> None:
         pass
 
-    def _use(self, name: str, position: int) -> None:
+    def _use(self, name: str, position: int) -> None:  # noqa: ARG002
         self._used += 1
 
 
@@ -306,7 +306,6 @@ def test_late_rewards_and_changes_raise_no_false_alarms(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bad", [False, True])
 def test_at_most_one_in_twenty_null_experiments_raises_an_alarm(tmp_path: Path, bad: bool) -> None:
     false = sum(null_alarms(tmp_path / str(seed), seed, bad=bad) > 0 for seed in range(200))
-    print(f"{false} of 200 experiments raised a false alarm")
     assert false <= 10
 
 

@@ -161,7 +161,7 @@ class Pending:
         return False
 
     def pop_expired(self) -> PendingDecision | None:
-        """Remove a decision that has waited, with or without a reward, and return it; None if there is none."""
+        """Remove a decision that has waited and return it; None if there is none."""
         self._now = self.clock()
         if not self.overdue:
             return None

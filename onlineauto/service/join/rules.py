@@ -33,9 +33,7 @@ class JoinRules(msgspec.Struct, frozen=True, array_like=True):
 
 def rules_of(settings: JoinSettings) -> JoinRules:
     """Return the rules of a decision that is made under some settings."""
-    return JoinRules(
-        settings.aggregation, settings.default_reward, settings.reward_range, settings.learn_at
-    )
+    return JoinRules(settings.aggregation, settings.default_reward, settings.reward_range, settings.learn_at)
 
 
 class RuleBook:

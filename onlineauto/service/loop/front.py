@@ -522,9 +522,7 @@ class _Ranking:
     out: list[int]
     seed: int
 
-    def __init__(
-        self, request: RankRequest, done: Done, mode: str, published: Published, epoch: int
-    ) -> None:
+    def __init__(self, request: RankRequest, done: Done, mode: str, published: Published, epoch: int) -> None:
         self.request, self.done, self.mode, self.published = request, done, mode, published
         self.epoch = epoch
         self.error: Exception | None = None

@@ -463,6 +463,9 @@ def test_rewards_that_find_no_decision_are_counted_with_the_reason(
     assert sum(map(int, found.groups())) == 100
     assert "most rewards have no decision that waits" in message
     assert "older" not in message
+    assert "no decision has waited yet" not in message
+    run("topic", broker.address("late"), *LEARNING, "--until_end", "--rewards", "late")
+    assert "no decision has waited yet, so none is learnt" in capsys.readouterr().err
     broker.send("odd", [(0, 90_000, messages[0][2]), *messages[1:]])
     run("topic", broker.address("odd"), *LEARNING, "--until_end", "--rewards", "odd", "--reward_wait", "1")
     assert "99 messages are older" in capsys.readouterr().err
