@@ -59,7 +59,8 @@ class Disk:
 
 def test_a_disk_that_is_full_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(monkeypatch)
-    loop = Loop(tmp_path / "loop", CONFIGURATION, every=Every(publish=0.0, snapshot=0.0))
+    settings, every = {"learn_at": "reward"}, Every(publish=0.0, snapshot=0.0)
+    loop = Loop(tmp_path / "loop", CONFIGURATION, settings=settings, every=every)
     acknowledged: list[str] = []
     refused = 0
 

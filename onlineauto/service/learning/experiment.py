@@ -299,8 +299,6 @@ class Experiment:
         self.alarms: list[Alarm] = []
         self.epoch = settings.epoch + replaced
         self._parts, self._scales = 1, dict[str, RewardScale]()
-        self._held: dict[int, _Held] = {}
-        self._most_held = _SPARE
         self._settings = settings
         self._begin(now)
 
@@ -308,6 +306,7 @@ class Experiment:
         """Begin a new experiment."""
         self._began, self._began_epoch = now, self.epoch
         self._whole = BucketSums(self._quantities())
+        self._held, self._most_held = dict[int, _Held](), _SPARE
         self._change(now)
 
     def _change(self, now: float) -> None:

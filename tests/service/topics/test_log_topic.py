@@ -68,7 +68,8 @@ def test_service_sends_its_log_to_a_topic(broker: Broker, tmp_path: Path) -> Non
     sent = [json.loads(each.value()) for each in broker.messages("served")]
     assert sorted(each["Type"] for each in sent) == ["rank"] * 30 + ["reward"] * 30
     workspace = Workspace(configuration=REGISTRY.parse([*MODEL, "--dsjson"]))
-    with TopicSource(broker.address("served"), rewards="served", until_end=True) as source:
+    join, address = {"learn_at": "reward"}, broker.address("served")
+    with TopicSource(address, rewards="served", join=join, until_end=True) as source:
         assert Run(workspace, source).step() == 30
     assert not workspace.diagnostics.total
     words = (tmp_path / "follower", "--follow", service.url, "--log_topic", broker.address("served"))
