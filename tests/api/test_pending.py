@@ -95,10 +95,10 @@ def test_a_reward_can_be_learnt_once_its_decision_has_waited() -> None:
             with pytest.raises(InputError, match="has its reward already, and is learnt once it has waited"):
                 bandit.learn(choice, reward=1)
         known = {"action": choice.action, "probability": choice.probability}
-        twin.learn(context(step), ACTIONS, **known, reward=float(clicked))  # type: ignore[arg-type]
+        twin.learn(context(step), ACTIONS, **known, reward=float(clicked))
     assert (bandit.events, bandit.pending) == (0, 40)
     bandit = pickle.loads(pickle.dumps(bandit))  # noqa: S301 - our own bytes
-    bandit._decisions.waiting.clock.now += 11  # type: ignore[attr-defined]
+    bandit._decisions.waiting.clock.now += 11
     assert bandit.expire() == 40
     assert (bandit.events, bandit.expired, bandit.pending) == (40, 35, 0)
     assert bandit.average_reward == pytest.approx(5 / 40, abs=0.1)

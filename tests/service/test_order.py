@@ -272,7 +272,7 @@ def null_alarms(folder: Path, seed: int, *, decisions: int = 6000, bad: bool = F
             published = switched  # a moment after the switch
         bucket = int(random.integers(BUCKETS))
         arm = arm_of(bucket, rules) if rules.mode == "online" else ""
-        members = {"Arm": arm, "Bucket": bucket} if arm else {}
+        members: dict[str, Any] = {"Arm": arm, "Bucket": bucket} if arm else {}
         epoch, event_id = rules.epoch + published, f"e{number}"
         lines.append((time, decision(event_id, time, Epoch=epoch, **members)))
         season = 1.0 + 0.5 * np.sin(time / 500.0)
