@@ -178,6 +178,7 @@ def test_a_metric_that_is_sent_to_several_servers_counts_once(tmp_path: Path, lo
             each.follow()
     for each in followers:
         each.close()
+    loop.reward("e", 1.0, ignore_completion)  # the metric counts with its decision
     settled(loop)
     sums = loop.learner.experiment.state()["whole"][1]
     assert sums["basket"][0].sum() == 2.0
