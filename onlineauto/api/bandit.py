@@ -21,6 +21,7 @@ from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.explorers import explorer_keywords
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
+from onlineauto.formats.mappings.identities import named
 from onlineauto.formats.mappings.values import plain
 from onlineauto.interop.explanation import as_rewards, explain
 
@@ -192,7 +193,7 @@ class AutoML(FromLogs):
         >>> choice.action, choice.action_id, choice.probability, choice.pmf
         (1, 'b2', 0.5, array([0.5, 0.5], dtype=float32))
         """
-        event = EncodedEvent(copy_context(context), list_features(actions))
+        event = self._encoded(context, actions)
         with self._lock:
             choice = self._decisions.decide(event, actions, self._workspace.predict(event), event_id)
             if self._decisions.waiting.overdue:
@@ -220,7 +221,7 @@ class AutoML(FromLogs):
         >>> other
         InputError('event: actions is empty')
         """
-        found = encode_many(decisions)
+        found = encode_many(decisions, self._encoded)
         with self._lock:
             choices = decide_many(found, self._decisions, self._workspace)
             self._learn_expired(_AT_ONCE * len(choices))
@@ -305,7 +306,7 @@ class AutoML(FromLogs):
             if likely is None:
                 raise InputError(f"event: the probability is missing: {short_repr(probability)}")
             chosen = index_of(action, actions if isinstance(actions, Mapping) else features)
-            event = EncodedEvent(copy_context(event_id), features)
+            event = self._encoded(event_id, features)
             with self._lock:
                 self._learn(event, chosen, likely, loss)
             return
@@ -357,14 +358,14 @@ class AutoML(FromLogs):
         [array([0.5, 0.5], dtype=float32), array([1.], dtype=float32)]
         """
         if not isinstance(context, list | tuple):
-            return self._workspace.predict(EncodedEvent(copy_context(context), list_features(actions)))
+            return self._workspace.predict(self._encoded(context, actions))
         if not isinstance(actions, list | tuple) or len(actions) != len(context):
             many = len(actions) if isinstance(actions, list | tuple) else type(actions).__name__
             raise InputError(f"there are {len(context)} contexts, and actions of {many}: one list for each")
         events = []
         for index, (each, those) in enumerate(zip(context, actions, strict=True)):
             try:
-                events.append(EncodedEvent(copy_context(each), list_features(those)))
+                events.append(self._encoded(each, those))
             except InputError as error:
                 raise InputError(str(error).replace("event:", f"event {index}:", 1)) from None
         pmfs: list[NDArray[np.float32]] = []
@@ -414,12 +415,20 @@ class AutoML(FromLogs):
         >>> [round(each["reward"], 2) for each in found["actions"]]
         [1.0, 0.5]
         """
-        event = EncodedEvent(copy_context(context), list_features(actions))
+        event = self._encoded(context, actions)
         found = as_rewards(explain(self._workspace, event))
         if isinstance(actions, Mapping):
             for row, action_id in zip(found["actions"], actions, strict=True):
                 row["action_id"] = action_id
         return found
+
+    def _encoded(self, context: Features, actions: Actions) -> EncodedEvent:
+        """Return an event, encoded, in which the values of identities are names."""
+        copied, listed = copy_context(context), list_features(actions)
+        if identities := self._workspace.identities:
+            copied, listed = named(copied, identities), [named(each, identities) for each in listed]
+            self._decisions.note_identities(identities)
+        return EncodedEvent(copied, listed)
 
     def _learn(
         self, event: EncodedEvent, action: int, probability: float, cost: float, *, event_id: str = ""
@@ -427,6 +436,7 @@ class AutoML(FromLogs):
         """Learn an event and count it; warn if the event is an outlier, which is not learnt."""
         before = self._outliers()
         known = event.with_outcome(action, cost=cost, probability=probability)
+        self._workspace.note_numbers(event.context, event.actions[action])
         predicted, usual = self._workspace.learn_outcome(known, action)
         if not usual and (outlier := self._outlier(before)):
             description = (

@@ -106,7 +106,13 @@ class Feed:
         """Yield the blocks of events as mappings; `n_before` is the number of events before them."""
         features = configuration[FeatureOptions]
         events = (self._event_of(item, number, problems) for number, item in enumerate(items, n_before))
-        return from_dicts(events, hash=features.hash, hash_seed=features.hash_seed, first=n_before)
+        return from_dicts(
+            events,
+            hash=features.hash,
+            hash_seed=features.hash_seed,
+            first=n_before,
+            name_columns=features.name_columns,
+        )
 
     def _texts(
         self, items: Iterator[str | bytes], configuration: Configuration, problems: Diagnostics

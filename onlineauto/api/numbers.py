@@ -156,6 +156,11 @@ class NumberEncoder:
     def __init__(self) -> None:
         self._known: dict[str, _Values] = {}
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all numbers so far."""
+        return list(self._known)
+
     def encode_features(self, features: Mapping[Any, Any]) -> dict[str, Any]:
         """Return features with their numbers encoded, for `onlineauto.interop.from_dicts`.
 

@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, starmap
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from onlineauto.api.numbers import NumberEncoder
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.tables import (
     TableEvent,
+    categories_of,
     frame_rows,
     is_frame,
     labelled_rows,
@@ -31,6 +32,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
+from onlineauto.formats.mappings.identities import named
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import check_weight, named_event
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
     from onlineauto.api.tables import Rows
     from onlineauto.features.block import Block
+    from onlineauto.formats.mappings.identities import Identities
     from onlineauto.formats.mappings.named_event import NamedEvent
 
 Features: TypeAlias = "Mapping[Any, Any]"
@@ -81,7 +84,23 @@ class SingleLines(AutoModel):
 
     def _serve(self) -> None:
         features = self._workspace.configuration[FeatureOptions]
-        self._names = NameHashes(hash=features.hash, hash_seed=features.hash_seed)
+        names = NameHashes(hash=features.hash, hash_seed=features.hash_seed)
+        self._names = names.of_columns(self._workspace.identities)
+
+    def _identify(self, identities: Iterable[str]) -> Identities:
+        """Record columns whose numbers are names, and return all of them.
+
+        Raises
+        ------
+        InputError
+            The model has learnt numbers of such a column.
+        """
+        with self._lock:
+            self._workspace.note_numbers(dict.fromkeys(self._numbers.names, 0.0))
+            known = NameHashes().of_columns({*identities} | self._workspace.identities)
+            self._workspace.follow_names(known.rules)
+            self._serve()
+        return self._workspace.identities
 
     @abstractmethod
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
@@ -133,6 +152,7 @@ class SingleLines(AutoModel):
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; leave out events without a label")
         with self._lock:
+            features = named(features, self._workspace.identities)
             event: dict[str, Any] = {"context": self._encode(features)}
             label, event["weight"] = self._check_label(y), check_weight(weight, "event")
             if far := self._numbers.first_far(features):
@@ -172,7 +192,8 @@ class SingleLines(AutoModel):
                 hint = "; rows of numbers are a matrix: numpy.array(rows)"
             type_name = type(features).__name__
             raise InputError(f"features are a mapping of name to value, not {type_name}{hint}")
-        return self._numbers.encode_features(features)
+        self._workspace.follow_names(self._names.rules, learns=False)
+        return self._numbers.encode_features(named(features, self._workspace.identities))
 
     def _learn_examples(
         self, examples: Iterable[TableEvent], first: int, problems: Diagnostics
@@ -186,13 +207,14 @@ class SingleLines(AutoModel):
         labels: list[Any] = []
         places: list[int] = []
         problem, problems.reading = None, "event"
-        for number, example in enumerate(examples, first):
+        for number, example in enumerate(starmap(TableEvent, examples), first):
             where = f"event {number}"
             if is_missing(example.label):
                 problems.locate(ProblemCode.NO_LABEL, number + 1, repr(example.label))
                 continue
             try:
                 label = self._check_label(example.label, labels)
+                example = example._replace(features=named(example.features, self._workspace.identities))
                 mapping = {"context": self._encode(example.features), "label": 0, "weight": example.weight}
                 event = named_event(mapping, where=where)
                 if far := self._numbers.first_far(example.features):
@@ -359,14 +381,19 @@ class SingleLines(AutoModel):
         problems = Diagnostics(reading="event")
         total: int | None
         if y is not None or sample_weight is not None:
+            if is_frame(source):
+                self._identify(categories_of(source))
             source = labelled_rows(source, y, sample_weight, columns={"label": label, "weight": weight})
             total, unit = len(source), "events"
         elif is_frame(source):
             total, unit = source.shape[0], "events"
+            self._identify(categories_of(source, without=label))
             source = frame_rows(source, label=label, weight=weight)
         elif is_arrow(source):
             total, unit = None, "events"
-            source = dataset_rows(source, columns, label=label, weight=weight, problems=problems)
+            source = dataset_rows(
+                source, columns, label=label, weight=weight, problems=problems, identify=self._identify
+            )
         else:
             refuse_names(source, {"label": label, "weight": weight})
             source = check_source(source)

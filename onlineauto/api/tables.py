@@ -9,6 +9,7 @@ import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError, short_repr
 from onlineauto.formats.datasets.guard import arrow_errors
+from onlineauto.formats.mappings.identities import identity
 from onlineauto.formats.mappings.values import is_sequence
 from onlineauto.interop.frame_columns import as_narwhals_frame
 from onlineauto.interop.frames import from_frame
@@ -37,6 +38,15 @@ def names_of_columns(frame: Any) -> list[str]:
     return [str(name) for name in names]
 
 
+def categories_of(frame: Any, *, without: str | None = None) -> list[str]:
+    """Return the columns of categories of a frame, each as an identity."""
+    import narwhals
+
+    schema = as_narwhals_frame(frame).schema
+    names = [str(name) for name, kind in schema.items() if kind in (narwhals.Categorical, narwhals.Enum)]
+    return [identity(name, name) for name in names if name != str(without)]
+
+
 def decisions_of(
     frame: Any,
     *,
@@ -51,6 +61,7 @@ def decisions_of(
     problems: Diagnostics,
     hash_seed: int,
     hash: str,  # noqa: A002 - the option's name
+    name_columns: Iterable[str],
 ) -> Iterator[Block]:
     """Yield the blocks of a frame with logged decisions; see `AutoML.fit` for the columns."""
     columns = names_of_columns(frame)
@@ -74,6 +85,7 @@ def decisions_of(
         problems=problems,
         hash=hash,
         hash_seed=hash_seed,
+        name_columns=name_columns,
     )
 
 

@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.features.records import Records
 
-Rules = Mapping[str, str | int | bool]
-"""The options by which events were read, by name."""
+Rules = Mapping[str, str | int | bool | tuple[str, ...]]
+"""The options by which events were read, by name.
+
+"names" is the rule by which values became names, if one was used. "name_columns" are the columns whose
+numbers are names, and "number_columns" those with other numbers, as far as they are known.
+"""
 
 UNLABELLED = np.float32(np.finfo(np.float32).max)
 """The label or cost of a line that has none (VW's FLT_MAX)."""

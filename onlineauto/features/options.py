@@ -28,6 +28,22 @@ class FeatureOptions:
         choices=("strings", "all"),
     )
     hash_seed: int = option(0, "Seed of the hash.", keep=True, minimum=0, maximum=2**32 - 1)
+    names: str = option(
+        "any",
+        "How a string of JSON becomes a name: as in Vowpal Wabbit, usertom (vw), or as in dicts, frames and "
+        "Parquet, user=tom (columns). With any, a model keeps the rule that it learns first.",
+        vw=False,
+        keep=True,
+        choices=("any", "vw", "columns"),
+    )
+    name_columns: tuple[str, ...] = option(
+        (),
+        "Columns whose numbers are names, such as ids: with user^id, the id 7 of the namespace user is the "
+        "feature id=7. Action columns, categories and the names of folders are added when they are learnt.",
+        vw=False,
+        keep=True,
+        metavar="NAMESPACE^COLUMN",
+    )
     ignore: tuple[str, ...] = option(
         (), "Drop the namespaces that begin with one of these characters.", keep=True, metavar="CHARS"
     )

@@ -13,14 +13,19 @@ from onlineauto.features.records import FEATURE
 from onlineauto.formats.json.line_kernels import read_json_lines
 from onlineauto.formats.json.mark_kernels import find_json_marks
 from onlineauto.formats.lines.in_place_reader import InPlaceReader
+from onlineauto.formats.lines.line_reader import join_lines
 from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
 from onlineauto.formats.records.json_state_kernels import EVENT, FRAME, LOG, STAGED, Stage
 from onlineauto.formats.records.reader_state_kernels import STATE
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from onlineauto.features.block import Block, Rules
     from onlineauto.formats.records.reader_state_kernels import ReaderRules
     from onlineauto.formats.sources.source import ByteSource, Source
+
 
 _DEPTH = 256
 _OVERRUN = 64  # bytes that kernels may touch past the end: brackets are counted 64 bytes at a time
@@ -39,6 +44,8 @@ class JsonReader(InPlaceReader):
     ----------
     counts : LogCounts or SlotLogCounts
         Counts of the log so far; for a log, the diagnostics have them, too.
+    looks_for_names : callable or None
+        Returns the rules of a text, given those of the texts before.
 
     Source
     ------
@@ -62,6 +69,37 @@ class JsonReader(InPlaceReader):
             self.diagnostics.log = self.counts
         self._stage = _make_stage()
         self._count_on()
+        self._explicit: Any = None  # an `ExplicitNames`
+        self.looks_for_names: Callable[[bytes, Rules], Rules] | None = None
+
+    def parse(self, text: bytes) -> list[Block]:
+        """Return the Blocks of a separate text; see `LineReader.parse`."""
+        return super().parse(text if self._explicit is None else self._explicit.text(text))
+
+    def read(self, text: str | bytes | Sequence[str | bytes]) -> bool:
+        """Read a text of one ordinary event; see `InPlaceReader.read`."""
+        if self._explicit is not None:
+            text = join_lines(text)
+            data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+            text = self._explicit.text(data)
+        return super().read(text)
+
+    def rewrite_by(self, explicit: Any) -> None:
+        """Rewrite all lines before they are read, since their names are not those of Vowpal Wabbit."""
+        self._explicit, self._bytes = explicit, explicit.bytes_of(self._bytes)
+
+    def names_of(self, event: Any) -> Rules:
+        """Return the rules of a text, with that by which its names are made, as far as it is known."""
+        if self.looks_for_names is not None:
+            text: Any = join_lines(event)
+            data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+            self.read_by = self.looks_for_names(data, self.read_by)
+        return self.read_by
+
+    def _parse(self, end: int) -> Iterator[Block]:
+        if self.looks_for_names is not None and end:
+            self.names_of(self._buffer[:end].tobytes())
+        yield from super()._parse(end)
 
     def _complete(self, rules: ReaderRules) -> ReaderRules:
         """Return the rules with the hash of the namespace without a name, which is a blank in JSON."""

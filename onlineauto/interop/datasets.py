@@ -7,25 +7,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import InputError
-from onlineauto.formats.datasets.arrow_arrays import (
-    as_texts,
-    column_at,
-    is_list,
-    is_number,
-    plain_values,
-    type_at,
-)
+from onlineauto.formats.datasets.arrow_arrays import as_texts, column_at, path_at, plain_values, type_at
 from onlineauto.formats.datasets.columns import DatasetColumns
 from onlineauto.formats.datasets.dataset_source import DatasetSource
+from onlineauto.formats.datasets.features import ColumnName
 from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.datasets.inference import features_of
 from onlineauto.formats.lines.event_source import EventRules
+from onlineauto.formats.mappings.identities import spelling
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.formats.mappings.identities import Identities
     from onlineauto.interop.frames import Names
 
     Columns = str | os.PathLike[str] | Mapping[str, Any] | DatasetColumns | None
@@ -61,8 +57,10 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
         choices = named.get("choices")
         columns_of |= {"rows": "events", "action": named["actions"]}
         if isinstance(choices, Mapping):
-            choices = {str(each): features for each, features in choices.items()}
-        columns_of["choices"] = choices if isinstance(choices, dict | None) else tuple(map(str, choices))
+            choices = {str(spelling(each)): features for each, features in choices.items()}
+        elif choices is not None:
+            choices = tuple(str(spelling(each)) for each in choices)
+        columns_of["choices"] = choices
     else:
         raise InputError(
             "rows are events if actions is one column; for rows that are actions, event names a column"
@@ -92,9 +90,18 @@ def _groups(names: str | Names) -> dict[str, tuple[str, ...]]:
 
 
 def dataset_rows(
-    source: Any, columns: Columns, *, label: str | None, weight: str | None, problems: Diagnostics
+    source: Any,
+    columns: Columns,
+    *,
+    label: str | None,
+    weight: str | None,
+    problems: Diagnostics,
+    identify: Callable[[Iterable[str]], Identities],
 ) -> Iterator[tuple[dict[str, Any], Any, float]]:
-    """Yield features, label and weight of each row; problems are added to `problems`."""
+    """Yield features, label and weight of each row; problems are added to `problems`.
+
+    `identify` records the identities of the columns, and returns all that the model has.
+    """
     if columns is not None and (label is not None or weight is not None):
         raise InputError("give either columns or label and weight: columns names both, too")
     dataset = DatasetSource(source, columns)
@@ -112,36 +119,28 @@ def dataset_rows(
             raise InputError(f"{dataset.name}: there is no column {column!r} ({name}); there are {there}")
     # A label may be a text here, like a tag.
     read = dataset.with_columns(replace(roles, label=None, tag=roles.label))
-    for batch in read.open(EventRules("simple"), problems).batches():
+    reader = read.open(EventRules("simple"), problems)
+    identities = identify(reader.identities)
+    for batch in reader.batches():
         labels = plain_values(column_at(batch, roles.label), strict=True)
         weights = [1.0] * len(labels) if roles.weight is None else column_at(batch, roles.weight).to_pylist()
-        yield from zip(_features(batch, roles), labels, weights, strict=True)
+        yield from zip(_features(batch, roles, identities), labels, weights, strict=True)
 
 
-def _features(batch: Any, of: DatasetColumns) -> Iterator[dict[str, Any]]:
-    """Yield the features of each row of a batch: values, and mappings for namespaces of several columns."""
-    context = of.context
-    values = {
-        column: _values(batch, column, is_category=column in of.categories)
-        for columns in context.values()
-        for column in columns
-    }
-    for row in range(batch.num_rows):
+def _features(batch: Any, of: DatasetColumns, identities: Identities) -> Iterator[dict[str, Any]]:
+    """Yield the features of each row of a batch as a dict has them."""
+    paths, values = [], []
+    for namespace, columns in of.context.items():
+        for column in columns:
+            array, path = column_at(batch, column), path_at(batch.schema, column)
+            is_identity = ColumnName.of(batch.schema, namespace, column).identity in identities
+            values.append(plain_values(as_texts(array) if is_identity else array))
+            paths.append(path if len(path) > 1 or tuple(columns) == (namespace,) else [namespace, *path])
+    for row in zip(*values, strict=True) if values else ({} for _ in range(batch.num_rows)):
         features: dict[str, Any] = {}
-        for name, columns in context.items():
-            if tuple(columns) == (name,):
-                features[name] = values[name][row]
-            else:
-                features[name] = {each.removeprefix(f"{name}."): values[each][row] for each in columns}
+        for (*outer, name), value in zip(paths, row, strict=True):
+            inner = features
+            for each in outer:
+                inner = inner.setdefault(each, {})
+            inner[name] = value
         yield features
-
-
-def _values(batch: Any, column: str, *, is_category: bool) -> list[Any]:
-    """Return the values of a column; a list of numbers becomes a mapping with indices as names."""
-    array = column_at(batch, column)
-    if is_category:
-        array = as_texts(array)
-    values = plain_values(array)
-    if is_list(array.type) and is_number(array.type.value_type):
-        return [each and {f"{column}_{i}": x for i, x in enumerate(each)} for each in values]
-    return values

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import InputError
+from onlineauto.formats.mappings.identities import name_values, numbers_in_event
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import NamedEvent, named_event
@@ -24,6 +25,7 @@ def from_dicts(
     hash_seed: int = 0,
     names: NameHashes | None = None,
     first: int = 0,
+    name_columns: Iterable[str] = (),
 ) -> Iterator[Block]:
     """Yield blocks of events from mappings.
 
@@ -63,6 +65,8 @@ def from_dicts(
         each, sharing it saves most of the work.
     first : int
         Number of the first event, for messages.
+    name_columns : iterable of str
+        Columns whose numbers are names, as ``namespace^column``; `Workspace.identities` has those of a model.
 
     Raises
     ------
@@ -80,6 +84,7 @@ def from_dicts(
     >>> bandit.predict_block(block).score.round(3)
     array([0.975, 0.025], dtype=float32)
     """
+    identities, numbers, n_numbers = frozenset(name_columns), set[str](), -1
     names = NameHashes(hash=hash, hash_seed=hash_seed) if names is None else names
     numbered = enumerate(events, first)
     while True:
@@ -88,15 +93,20 @@ def from_dicts(
         try:
             for number, event in islice(numbered, events_per_block):
                 where = f"event {number}"
-                named = event if isinstance(event, NamedEvent) else named_event(event, where=where)
-                if taken and named.multiline != taken[0].multiline:
+                if not isinstance(event, NamedEvent):
+                    mapping = name_values(event, identities)
+                    event = named_event(mapping, where=where)
+                    numbers.update(numbers_in_event(mapping))
+                if taken and event.multiline != taken[0].multiline:
                     raise InputError(f"{where}: some events have actions and some do not")
-                if taken and named.slots != taken[0].slots:
+                if taken and event.slots != taken[0].slots:
                     raise InputError(f"{where}: some events have slots and some do not")
-                taken.append(named)
+                taken.append(event)
         except InputError as error:
             failure = error
         if taken:
+            if len(numbers) > n_numbers:
+                names, n_numbers = names.of_columns(identities, numbers), len(numbers)
             yield named_block(taken, names, first=first)
         if failure is not None:
             raise failure

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.features.event import Event
+from onlineauto.formats.explicit_json import members_of, number_of, object_of, quoted
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import NamedEvent, named_event, outcomes_of
-from onlineauto.formats.text.writer import number_text
 from onlineauto.interop.vw_text import write_events
 
 if TYPE_CHECKING:
@@ -69,17 +68,17 @@ def event_dsjson(
     shared = lines.pop(0) if lines and lines[0].shared else None
     slots = [line for line in lines if line.slot]
     actions = lines[: len(lines) - len(slots)]
-    context = [] if shared is None else list(_members(shared, names, hash_seed))
-    objects = [_object(_members(action, names, hash_seed)) for action in actions]
+    context = [] if shared is None else list(members_of(shared, names, hash_seed))
+    objects = [object_of(members_of(action, names, hash_seed)) for action in actions]
     context.append(f'"_multi":[{",".join(objects)}]')
-    objects = [_object([*_allowed_actions(slot), *_members(slot, names, hash_seed)]) for slot in slots]
+    objects = [object_of([*_allowed_actions(slot), *members_of(slot, names, hash_seed)]) for slot in slots]
     context += [f'"_slots":[{",".join(objects)}]'] * bool(slots)
     members = [*_label(actions), *_drop(event.lines)]
-    members += [f'"EventId":{_string(event_id)}'] * bool(event_id)
-    members += [f'"Timestamp":{_string(timestamp)}'] * bool(timestamp)
+    members += [f'"EventId":{quoted(event_id)}'] * bool(event_id)
+    members += [f'"Timestamp":{quoted(timestamp)}'] * bool(timestamp)
     members.append(f'"a":[{",".join(map(str, _ranking(actions)))}]')
-    members.append(f'"c":{_object(context)}')
-    return _object([*members, *_outcomes(slots)]) + "\n"
+    members.append(f'"c":{object_of(context)}')
+    return object_of([*members, *_outcomes(slots)]) + "\n"
 
 
 def write_dsjson(
@@ -126,8 +125,8 @@ def _label(lines: list[NamedLine | Line]) -> Iterator[str]:
     if not probability:
         raise InputError("event: its label has no probability, which a decision requires")
     assert cost is not None
-    yield f'"_label_cost":{_number(cost)}'
-    yield f'"_label_probability":{_number(probability)}'
+    yield f'"_label_cost":{number_of(cost)}'
+    yield f'"_label_probability":{number_of(probability)}'
     yield f'"_label_Action":{chosen[0] + 1}'
     yield f'"_labelIndex":{chosen[0]}'
 
@@ -145,7 +144,7 @@ def _drop(lines: Iterable[NamedLine | Line]) -> Iterator[str]:
     near = np.float32(1 - 1 / np.float64(weight))
     drops = [near, np.nextafter(near, np.float32(0)), np.nextafter(near, np.float32(1))]
     drop = min(drops, key=lambda each: abs(np.float64(_ONE / (_ONE - each)) - weight) if each < 1 else np.inf)
-    yield f'"pdrop":{_number(drop)}'
+    yield f'"pdrop":{number_of(drop)}'
 
 
 def _allowed_actions(slot: NamedLine | Line) -> Iterator[str]:
@@ -163,62 +162,13 @@ def _outcomes(slots: list[NamedLine | Line]) -> Iterator[str]:
         for action, cost, probability in outcomes_of(slot)[0]:
             if not probability:
                 raise InputError("event: a slot's label has no probability, which a decision requires")
-            members = [f'"_label_cost":{_number(cost)}', f'"_a":[{action}]', f'"_p":[{_number(probability)}]']
-        objects.append(_object(members))
+            members = [
+                f'"_label_cost":{number_of(cost)}',
+                f'"_a":[{action}]',
+                f'"_p":[{number_of(probability)}]',
+            ]
+        objects.append(object_of(members))
     while objects and objects[-1] == "{}":
         objects.pop()
     if objects:
         yield f'"_outcomes":[{",".join(objects)}]'
-
-
-def _members(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator[str]:
-    """Yield the members of a line's object: tag, features without a namespace, an object per namespace."""
-    if line.tag:
-        yield f'"_tag":{_string(line.tag)}'
-    merged: dict[str, list[str]] = {}
-    for namespace, features in line.spans if not hasattr(line, "features") else line.features.items():
-        members = merged.setdefault(" " if namespace in ("", " ") else namespace, [])
-        named = ((_name(name, namespace, names, seed), value) for name, value in features if value)
-        members += [f"{name}:{_number(value)}" for name, value in named]
-    for namespace, words in merged.items():
-        if namespace == " ":
-            yield from words
-        elif words:
-            if namespace.startswith("_") or not _can_be_key(namespace):
-                raise InputError(
-                    f"event: namespace {namespace!r} begins with '_', or has a NUL or bytes that are not "
-                    "UTF-8, which JSON cannot have there"
-                )
-            yield f"{_string(namespace)}:{_object(words)}"
-
-
-def _name(name: str | int, namespace: str, names: NameHashes, seed: int) -> str:
-    nameless = namespace in ("", " ")
-    plain = isinstance(name, str) and name and not name.startswith("_") and _can_be_key(name)
-    if plain and not (nameless and seed):
-        return _string(str(name))
-    # In JSON a feature without a namespace is hashed with another seed than in text, as in VW.
-    base = seed if nameless else names.namespace_hash(namespace)
-    return f'"{(names.hash_in(name, namespace) - base) % 2**32}"'
-
-
-def _can_be_key(name: str) -> bool:
-    return "\0" not in name and not any("\ud800" <= letter <= "\udfff" for letter in name)
-
-
-def _string(text: str) -> str:
-    if not _can_be_key(text):
-        raise InputError(
-            f"event: {text!r} has a NUL, or bytes that are not UTF-8, which JSON cannot have there"
-        )
-    return msgspec.json.encode(text).decode()
-
-
-def _number(value: float) -> str:
-    if not np.isfinite(value):
-        raise InputError(f"event: {value} is infinite or NaN, which JSON cannot have")
-    return number_text(np.float32(value))
-
-
-def _object(members: Iterable[str]) -> str:
-    return "{" + ",".join(members) + "}"

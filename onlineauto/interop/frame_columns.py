@@ -11,12 +11,13 @@ import numpy as np
 
 from onlineauto.errors import InputError, PackageError, install_hint, kind_of, short_repr
 from onlineauto.formats.datasets.guard import arrow_errors, checked_table
+from onlineauto.formats.mappings.identities import identity, named, numbers_in, spelling
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.mappings.values import plain
 from onlineauto.interop.rows import Rows, rows_of_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -68,6 +69,8 @@ class Columns:
         A frame of any library that narwhals supports.
     names : NameHashes
         Hashes names, and numbers the namespaces.
+    identities : iterable of str
+        Columns whose numbers are names, each as ``namespace^column``.
 
     Raises
     ------
@@ -77,12 +80,13 @@ class Columns:
         If `frame` is not a frame, or two of its columns have the same name.
     """
 
-    def __init__(self, frame: Any, names: NameHashes) -> None:
+    def __init__(self, frame: Any, names: NameHashes, identities: Iterable[str] = ()) -> None:
         self._frame = as_narwhals_frame(frame)
         import narwhals
 
         self._nw: Any = narwhals
         self.names = names
+        self.identities, self.number_columns = set(identities), set[str]()
         self._native = {str(name): name for name in self._frame.columns}
 
     @property
@@ -131,7 +135,15 @@ class Columns:
         """Return the features of the columns of each namespace in `groups`.
 
         Mappings and lists in a column are separate namespaces, so a namespace may have several `Rows`.
+        Columns of categories become identities.
         """
+        for namespace, columns in groups.items():
+            for name in columns:
+                kind, column = self._column(name).dtype, identity(namespace, name)
+                if kind in (self._nw.Categorical, self._nw.Enum):
+                    self.identities.add(column)
+                elif (kind.is_numeric() or kind == self._nw.Boolean) and column not in self.identities:
+                    self.number_columns.add(column)
         return [rows for namespace, columns in groups.items() for rows in self._rows(namespace, columns)]
 
     def _rows(self, namespace: str, columns: Sequence[str]) -> list[Rows]:
@@ -153,8 +165,11 @@ class Columns:
     def _mixed_rows(self, namespace: str, name: str) -> list[Rows]:
         """Return the features of a column, value by value."""
         by_namespace: dict[str, list[tuple[int, tuple[tuple[str, float], ...]]]] = {}
+        identities = frozenset(self.identities)
         for row, value in enumerate(self._column(name).to_list()):
-            for inner, features in spans_of({namespace: {name: value}}, f"row {row}"):
+            of_value = named({namespace: {name: value}}, identities)
+            self.number_columns.update(numbers_in(of_value))
+            for inner, features in spans_of(of_value, f"row {row}"):
                 by_namespace.setdefault(inner, []).append((row, features))
         return [self._named_rows(inner, features) for inner, features in by_namespace.items()]
 
@@ -163,9 +178,9 @@ class Columns:
     ) -> Rows:
         """Return the rows of a namespace, from the row numbers and features of its nonempty rows."""
         number, counts = self.names.namespace(namespace), np.zeros(len(self), np.int64)
-        for row, named in features:
-            counts[row] = len(named)
-        flat = [pair for _, named in features for pair in named]
+        for row, pairs in features:
+            counts[row] = len(pairs)
+        flat = [pair for _, pairs in features for pair in pairs]
         return Rows(
             namespace=number,
             start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
@@ -178,15 +193,18 @@ class Columns:
         hashes = np.zeros((len(self), len(columns)), np.uint32)
         values = np.zeros((len(self), len(columns)), np.float32)
         for j, name in enumerate(columns):
-            hashes[:, j], values[:, j] = self._feature(name, number)
+            is_identity = identity(namespace, name) in self.identities
+            hashes[:, j], values[:, j] = self._feature(name, number, is_identity=is_identity)
         return rows_of_matrix(number, hashes, values)
 
-    def _feature(self, name: str, namespace: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+    def _feature(
+        self, name: str, namespace: int, *, is_identity: bool
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
         """Return hash and value of a column's feature in each row; the value is 0 for no feature."""
         column, there = self._column(name), self.is_there(name)
         if not there.any():  # the type of an empty column has no meaning
             return np.zeros(len(self), np.uint32), np.zeros(len(self), np.float32)
-        if column.dtype.is_numeric() or column.dtype == self._nw.Boolean:
+        if not is_identity and (column.dtype.is_numeric() or column.dtype == self._nw.Boolean):
             with np.errstate(over="ignore"):
                 values = np.where(there, _without_nulls(column, self._nw).astype(np.float32), np.float32(0))
             if not np.isfinite(values).all():
@@ -204,33 +222,32 @@ class Columns:
     def _words(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         """Return the index of each row's string in the distinct strings (-1 if missing), and the latter."""
         column = self._column(name)
-        kinds = self._nw.String, self._nw.Categorical, self._nw.Enum
-        if column.dtype not in kinds:
+        if column.dtype.is_temporal() or column.dtype == self._nw.Binary:
             advice = "cast it to numbers or strings"
             if column.dtype.is_temporal():
                 advice = "give what matters of it as numbers or strings, such as the weekday and the hour"
             raise InputError(
                 f"column {name!r} has the type {column.dtype}, which cannot be a feature: {advice}"
             )
-        if column.dtype in kinds[1:]:
-            column = column.cast(self._nw.String)
         index: dict[str, int] = {}
         codes = np.full(len(self), -1, np.int64)
         there = self.is_there(name)
         for row, word in enumerate(column.to_list()):
             if there[row]:
-                codes[row] = index.setdefault(word, len(index))
+                codes[row] = index.setdefault(word if type(word) is str else str(spelling(word)), len(index))
         return codes, list(index)
 
     def indices_of(
         self, name: str, valid: list[Any] | None, *, needed: bool
     ) -> tuple[NDArray[np.int64], list[Any]]:
         """Return each row's index in `valid`, -1 for no value, and `valid`, which defaults to all values."""
-        there = self.is_there(name)
+        there = self.is_there(name).tolist()
         values = self._column(name).to_list()
-        present = {value for value, is_there in zip(values, there.tolist(), strict=True) if is_there}
+        names = [spelling(value) if is_there else None for value, is_there in zip(values, there, strict=True)]
+        present = dict(zip(names, values, strict=True))
+        present.pop(None, None)
         if valid is None:
-            valid = sorted(present)
+            valid = sorted(present.values())
             if not needed:
                 raise InputError(
                     f"without costs, list the actions in choices: column {name} may lack some of them"
@@ -238,16 +255,15 @@ class Columns:
         if not valid:
             nothing = "choices is empty" if len(self) else "the frame has no rows, and choices lists none"
             raise InputError(f"there is no action: {nothing}")
-        index = {value: i for i, value in enumerate(valid)}
-        if stray := present - index.keys():
-            row = next(i for i, value in enumerate(values) if there[i] and value in stray)
+        index = {spelling(value): i for i, value in enumerate(valid)}
+        if len(index) < len(valid):
+            raise InputError(f"two of the choices have the same name: {short_repr(valid)}")
+        if stray := present.keys() - index.keys():
+            row = next(i for i, each in enumerate(names) if each in stray)
             raise InputError(
                 f"row {row}: {name} is {short_repr(values[row])}, which is not one of the choices"
             )
-        rows = [
-            index[value] if is_there else -1 for value, is_there in zip(values, there.tolist(), strict=True)
-        ]
-        return np.array(rows, np.int64), valid
+        return np.array([-1 if each is None else index[each] for each in names], np.int64), valid
 
     def first_rows(self, name: str) -> NDArray[np.int64]:
         """Return the first row of each run of equal values, and the number of rows.

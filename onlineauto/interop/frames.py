@@ -9,6 +9,7 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.formats.lines.diagnostics import ProblemCode
+from onlineauto.formats.mappings.identities import identity, named, numbers_in, spelling
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.interop.frame_columns import Columns
@@ -16,7 +17,7 @@ from onlineauto.interop.log_columns import check_logs, check_weights, label_colu
 from onlineauto.interop.rows import Labels, Rows, assemble
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -43,6 +44,7 @@ def from_frame(
     events_per_block: int = 4096,
     hash: str = "strings",  # noqa: A002 - the option's name
     hash_seed: int = 0,
+    name_columns: Iterable[str] = (),
 ) -> Iterator[Block]:
     """Yield blocks of events from the rows of a frame.
 
@@ -54,8 +56,9 @@ def from_frame(
     * **single lines**, without `actions`: `label`.
 
     A column of numbers gives a feature with the column's name. A column of strings or categories gives a
-    feature ``column=value``. True is 1. Null, NaN, False and 0 give no feature. A list or a struct is a
-    namespace with the name of its column, as in `from_dicts`.
+    feature ``column=value``; so does the column of the action taken, whatever its type. True is 1. Null, NaN,
+    False and 0 give no feature. A list or a struct is a namespace with the name of its column, as in
+    `from_dicts`.
 
     Parameters
     ----------
@@ -81,6 +84,8 @@ def from_frame(
         Number of events in each block.
     hash, hash_seed : str, int
         The options of the workspace that will use the blocks.
+    name_columns : iterable of str
+        Columns whose numbers are names, as ``namespace^column``; `Workspace.identities` has those of a model.
 
     Raises
     ------
@@ -100,7 +105,7 @@ def from_frame(
     >>> len(block), block.n_lines, block.namespaces.names
     (2, 6, [b'user', b'arm'])
     """
-    columns = Columns(frame, NameHashes(hash=hash, hash_seed=hash_seed))
+    columns = Columns(frame, NameHashes(hash=hash, hash_seed=hash_seed), name_columns)
     if cost is not None and reward is not None:
         raise InputError("give either cost or reward, not both")
     logs = _Logs(cost if reward is None else reward, probability, rewards=reward is not None)
@@ -111,10 +116,14 @@ def from_frame(
     if context is None:
         taken = {event, logs.cost, probability, label, weight, *_columns_of(actions)}
         context = [name for name in columns.all_names if name not in taken]
-    shared, size = columns.rows(_by_namespace(context)), events_per_block
+    groups = _by_namespace(context)
+    shared, size = columns.rows(groups), events_per_block
     if actions is None:
+        columns.names.of_columns(columns.identities, columns.number_columns)
         return _single_lines(columns, shared, label=label, weights=weights, size=size)
     if event is None:
+        if not isinstance(choices, Mapping):
+            columns.identities.add(identity(actions, actions))
         return _rows_are_events(
             columns,
             shared,
@@ -126,6 +135,7 @@ def from_frame(
             size=size,
         )
     action_rows = columns.rows(_by_namespace([actions] if isinstance(actions, str) else actions))
+    columns.names.of_columns(columns.identities, columns.number_columns)
     return _rows_are_actions(
         columns, shared, action_rows, event=event, logs=logs, weights=weights, problems=problems, size=size
     )
@@ -208,10 +218,12 @@ def _rows_are_events(
     index, valid = columns.indices_of(
         action_column, None if choices is None else list(choices), needed=needed
     )
-    features = (
-        choices if isinstance(choices, Mapping) else {each: {action_column: str(each)} for each in valid}
-    )
-    choice_rows = _rows_of_choices([features[each] for each in valid], columns.names)
+    if isinstance(choices, Mapping):
+        features = [named(choices[each], frozenset(columns.identities)) for each in valid]
+    else:
+        features = [{action_column: str(spelling(each))} for each in valid]
+    columns.names.of_columns(columns.identities, columns.number_columns.union(*map(numbers_in, features)))
+    choice_rows = _rows_of_choices(features, columns.names)
     n, k = len(columns), len(valid)
     logged, costs, probabilities = _logged_rows(columns, logs, index >= 0)
     if problems is not None:

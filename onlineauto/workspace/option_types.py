@@ -49,6 +49,8 @@ class LearnerOptions(TypedDict, total=False):
     # Features
     hash: Word | None
     hash_seed: int | None
+    names: Word | None
+    name_columns: Word | Sequence[Word] | None
     ignore: Word | Sequence[Word] | None
     ignore_linear: Word | Sequence[Word] | None
     keep: Word | Sequence[Word] | None

@@ -13,10 +13,11 @@ from onlineauto.engine.loop.block_predictor import BlockPredictor, no_screen
 from onlineauto.engine.loop.working_memory import Predicting
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import kind_of, rules_of
-from onlineauto.engine.stream.validity import check_rules
+from onlineauto.engine.stream.validity import NAMES, check_rules
 from onlineauto.errors import OptionError
 from onlineauto.learners.model import copy_model
 from onlineauto.workspace.modes import semantics_of
+from onlineauto.workspace.names import follow_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,6 +58,10 @@ class ParsingPredictor(BlockPredictor):
         self._configuration = configuration
         self._readers = event_readers(configuration)
 
+    def read_by(self, configuration: Configuration) -> None:
+        """Read single events with other options, of names."""
+        self._configuration, self._readers = configuration, event_readers(configuration)
+
     def predict_event(self, event: OneEventLike, model: Predicting) -> NDArray[np.float32]:
         """Return the prediction of one event, a text or a mapping.
 
@@ -70,7 +75,7 @@ class ParsingPredictor(BlockPredictor):
         if prediction is not None:
             return prediction
         if len(reader.namespaces) > model.layout.n_namespaces + _MOST_NAMES:
-            self._readers = event_readers(self._configuration)
+            self.read_by(self._configuration)
             reader = self._readers.reader_of(event)
         return self.predict(reader.parse_one(event), model).one_prediction()
 
@@ -88,7 +93,7 @@ class ParsingPredictor(BlockPredictor):
                 pmf[np.repeat(start[:-1], np.diff(start)) + outcomes.action] = outcomes.score
                 found += np.split(pmf, start[1:-1])
         if len(reader.namespaces) > model.layout.n_namespaces + _MOST_NAMES:
-            self._readers = event_readers(self._configuration)
+            self.read_by(self._configuration)
         return found or None
 
     def scored(self, event: OneEventLike, model: Predicting) -> Scored:
@@ -213,6 +218,8 @@ class Predictor:
             The block was read with other options.
         """
         check_rules(block, self._rules)
+        if not NAMES.isdisjoint(block.rules):
+            follow_names(self.configuration, set(), block.rules, learns=False)
         return self._thread_state().predict(block, self._model)
 
     def _thread_state(self) -> ParsingPredictor:

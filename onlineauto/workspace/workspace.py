@@ -17,6 +17,7 @@ from onlineauto.engine.outliers.located import locate_outliers
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
+from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.event_sources import with_datasets
 from onlineauto.engine.stream.position import Position, split_every
@@ -27,16 +28,18 @@ from onlineauto.engine.stream.source import (
     read_blocks,
     rules_of,
 )
-from onlineauto.engine.stream.validity import check_rules, first_invalid_event
+from onlineauto.engine.stream.validity import NAMES, check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource
+from onlineauto.formats.mappings.identities import numbers_in
 from onlineauto.jit import plan
 from onlineauto.learners.cells import read_cells
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
+from onlineauto.workspace.names import MOST_NUMBERS, follow_names, is_utf8
 from onlineauto.workspace.options import REGISTRY, parse_given_options
 from onlineauto.workspace.predict_only import spin_off
 from onlineauto.workspace.predictor import ParsingPredictor, Predictor, T, snapshot
@@ -44,7 +47,7 @@ from onlineauto.workspace.save_load import check_options, load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
@@ -55,9 +58,10 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.observers import Observation, Observer
     from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.engine.stream.source import BlockSource, Sources
-    from onlineauto.features.block import Block
+    from onlineauto.features.block import Block, Rules
     from onlineauto.formats.lines.event_source import EventReader
     from onlineauto.formats.mappings.encoded_event import EncodedEvent
+    from onlineauto.formats.mappings.identities import Identities
     from onlineauto.formats.sources.source import Source
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
@@ -141,6 +145,8 @@ class Workspace(Locked):
         )
         plan(self._runner)
         self._rules = rules_of(configuration)
+        self._number_columns: set[str] = set()
+        self._followed: Rules | None = None  # the rules of names of the latest block
         self._readers = event_readers(configuration)
         self._asked = ParsingPredictor(
             configuration, self.layout, semantics=self.semantics, live_configs=self.learner.shape.configs
@@ -194,6 +200,56 @@ class Workspace(Locked):
         its `remove` or at the end of a ``with`` block. A copy of a workspace has no observers.
         """
         return self.searching.observers.add(observer)
+
+    # -- names of features -----------------------------------------------------------------------------
+
+    @property
+    def identities(self) -> Identities:
+        """Columns whose numbers are names, each as ``namespace^column``; see ``--name_columns``."""
+        return self._readers.mapping.identities
+
+    @property
+    def name_rules(self) -> Rules:
+        """The rule by which the names of this model were made, as blocks have it; empty if unknown."""
+        names: Any = {name: self.configuration.get(name) for name in ("names", "name_columns")}
+        return names | {"number_columns": (*self._number_columns,)} if names["names"] != "any" else {}
+
+    def check_block(self, block: Block, *, learns: bool = False) -> None:
+        """Compare the rules by which a block was read with those of this model; record new ones if `learns`.
+
+        Raises
+        ------
+        InputError
+            The block was read with other options, or has names of another rule.
+        """
+        check_rules(block, self._rules)
+        self.follow_names(block.rules, learns=learns)
+
+    def follow_names(self, rules: Rules, *, learns: bool = True) -> None:
+        """Record the rule, the identities and the numbers of events, or compare them with those of the model.
+
+        Raises
+        ------
+        InputError
+            The model has names of another rule, or a column is a number in one and a name in the other.
+        """
+        if rules is self._followed or NAMES.isdisjoint(rules) or dialect_of(self.configuration) is not NATIVE:
+            return
+        with self._lock:
+            before = self.configuration
+            self.configuration = follow_names(before, self._number_columns, rules, learns=learns)
+            self._followed = rules if learns else None
+            if self.configuration is not before:
+                self._rules = rules_of(self.configuration)
+                self._readers = event_readers(self.configuration)
+                self._asked.read_by(self.configuration)
+
+    def note_numbers(self, *features: Mapping[str, Any]) -> None:
+        """Record the columns of dicts that have numbers, which cannot become identities later."""
+        numbers = self._number_columns
+        if len(numbers) < MOST_NUMBERS:
+            for each in features:
+                numbers.update(numbers_in(each))
 
     # -- streams ---------------------------------------------------------------------------------------
 
@@ -271,7 +327,7 @@ class Workspace(Locked):
         self, block: Block, holdout: Holdout, problems: Diagnostics
     ) -> tuple[Block, Outcomes, list[InputError]]:
         """Learn a block up to its first invalid event; return that part, its outcomes, and the problem."""
-        check_rules(block, self._rules)
+        self.check_block(block, learns=True)
         valid, message = first_invalid_event(block, self.kind)
         part = block if valid == len(block) else block.head(valid)
         adf, by_line = self.learner.task.shape == Shape.CB_ADF, self.semantics.holds_out_by_line
@@ -321,6 +377,7 @@ class Workspace(Locked):
                 "layout": self.layout.state(),
                 "slots": self._runner.state(),
                 "search": self.searching.state(),
+                "number_columns": sorted(each for each in self._number_columns if is_utf8(each)),
             }
             return deepcopy(state) if copy else state
 
@@ -351,6 +408,8 @@ class Workspace(Locked):
         fresh.layout.restore(stored["layout"])
         fresh.searching.restore(stored["search"], fresh.learner.model)
         fresh._runner.restore(stored["slots"])  # noqa: SLF001 - of this class
+        if "number_columns" in stored:
+            fresh._number_columns = set(stored["number_columns"].convert(list[str]))  # noqa: SLF001
         with self._lock:
             fresh.searching.observers = self.searching.observers
             fresh.diagnostics, fresh.position = self.diagnostics, self.position
@@ -441,6 +500,7 @@ class Workspace(Locked):
         """
         with self._lock:
             reader = self._readers.reader_of(event)
+            self.follow_names(reader.names_of(event))
             one = self._runner.learn_one(event, reader, self.diagnostics)
             if one is not None:
                 return one.prediction()
@@ -460,6 +520,7 @@ class Workspace(Locked):
             The event has no such action.
         """
         with self._lock:
+            self.follow_names(self._readers.mapping.read_by)
             one = self._runner.learn_one(event, self._readers.mapping, self.diagnostics)
             if one is not None:
                 return one.predicted(action), one.usual
@@ -523,7 +584,7 @@ class Workspace(Locked):
             An event has costs on two lines, or several on one; or `holdout` is not as long as the block; or
             the block was read with other options. Nothing of the block is learnt.
         """
-        check_rules(block, self._rules)
+        self.check_block(block, learns=True)
         if holdout is not None and np.shape(holdout) != (len(block),):
             raise InputError(
                 f"holdout has the shape {np.shape(holdout)}, but the block has {len(block)} events"
@@ -547,7 +608,7 @@ class Workspace(Locked):
         InputError
             The block was read with other options.
         """
-        check_rules(block, self._rules)
+        self.check_block(block)
         with self._lock:
             if self.semantics.notices_predicted:
                 return self._runner.notice(block)

@@ -115,17 +115,16 @@ def spelled(value: Any, is_category: bool) -> Any:
 
 
 def spans_of(row: Row, groups: Mapping[str, Sequence[str]], categories: Sequence[str]) -> Named:
-    return [
-        (
-            name,
-            [
-                feature
-                for column in columns
-                for feature in features_of(column, spelled(value_at(row, column), column in categories))
-            ],
-        )
-        for name, columns in groups.items()
-    ]
+    """The features by namespace; lists and structs are namespaces of their own, as in dicts."""
+    spans: dict[str, list[tuple[str, float]]] = {}
+    for name, columns in groups.items():
+        for column in columns:
+            value = spelled(value_at(row, column), column in categories)
+            *structs, leaf = [column] if column in row else column.split(".")
+            of_list = leaf == "tags" or leaf == "vector"
+            namespace = leaf if of_list else structs[-1] if structs else name
+            spans.setdefault(namespace, []).extend(features_of(leaf, value))
+    return list(spans.items())
 
 
 def value_at(row: Row, column: str) -> Any:
@@ -141,10 +140,9 @@ def features_of(column: str, value: Any) -> list[tuple[str, float]]:
     if isinstance(value, str):
         return [(f"{column}={value}", 1.0)]
     if isinstance(value, list):
-        named = [column if isinstance(each, str) else f"{column}_{i}" for i, each in enumerate(value)]
-        return [
-            feature for name, each in zip(named, value, strict=True) for feature in features_of(name, each)
-        ]
+        words = [(each, 1.0) for each in value if isinstance(each, str)]
+        numbers = [(i, each) for i, each in enumerate(value) if not isinstance(each, str)]
+        return words + [feature for i, each in numbers for feature in features_of(str(i), each)]
     number = float(np.float32(value))
     return [(column, number)] if number else []
 

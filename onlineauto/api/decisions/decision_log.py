@@ -15,8 +15,8 @@ from weakref import finalize
 
 import msgspec
 
-from onlineauto.api.decisions.feature_texts import FeatureTexts
 from onlineauto.errors import InputError, OutputError
+from onlineauto.formats.explicit_json import FeatureTexts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +33,11 @@ class DecisionLog:
         ``hash_seed`` of the model.
     sync : bool
         Wait for the disk after each line.
+
+    Attributes
+    ----------
+    name_columns : list of str
+        Columns whose numbers are names, each as ``namespace^column``; each decision has them.
 
     Raises
     ------
@@ -56,6 +61,7 @@ class DecisionLog:
 
     def __init__(self, path: str | os.PathLike[str], *, hash_seed: int = 0, sync: bool = False) -> None:
         self.path, self.sync, self._texts = Path(path), sync, FeatureTexts(hash_seed=hash_seed)
+        self.name_columns: list[str] = []
         self._second, self._stamp, self._torn = -1, "", False
         self._open()
 
@@ -101,7 +107,10 @@ class DecisionLog:
         ranked, chances = list(range(1, count + 1)), list(pmf)
         ranked.insert(0, ranked.pop(action))
         chances.insert(0, chances.pop(action))
-        head = _HEAD.encode({"EventId": event_id, "Timestamp": self._now(), "a": ranked, "p": chances})
+        names = {"NameColumns": self.name_columns}
+        head = _HEAD.encode(
+            {**names, "EventId": event_id, "Timestamp": self._now(), "a": ranked, "p": chances}
+        )
         line = f'"c":{{{shared}{"," if shared else ""}"_multi":[{objects}]}}}}\n'
         self._write(head[:-1] + b"," + line.encode())
 

@@ -17,7 +17,7 @@ from onlineauto.errors import InputError, short_repr
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -85,6 +85,11 @@ class Decisions:
             The file cannot be opened.
         """
         self._log = None if path is None else DecisionLog(path, hash_seed=hash_seed, sync=sync)
+
+    def note_identities(self, identities: Iterable[str]) -> None:
+        """Log with each decision the columns whose numbers are names."""
+        if self._log is not None and len(self._log.name_columns) != len(names := sorted(identities)):
+            self._log.name_columns = names
 
     def decide(
         self,

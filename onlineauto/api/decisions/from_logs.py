@@ -128,6 +128,7 @@ class FromLogs(AutoModel):
                 problems=problems,
                 hash=features.hash,
                 hash_seed=features.hash_seed,
+                name_columns=features.name_columns,
             )
             n_events = source.shape[0] if event is None else None
             self._fit(blocks, progress=progress, n_events=n_events, problems=problems)

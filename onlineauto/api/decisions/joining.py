@@ -27,6 +27,7 @@ class _Line(msgspec.Struct):
     They may have any type, since a log may be damaged.
     """
 
+    name_columns: Any = msgspec.field(name="NameColumns", default=None)
     event_id: Any = msgspec.field(name="EventId", default=None)
     ranked: Any = msgspec.field(name="a", default=None)
     probabilities: Any = msgspec.field(name="p", default=None)
@@ -125,7 +126,8 @@ class Joined:
                 unrewarded += 1
                 yield text
                 continue
-            label = {
+            names = {} if line.name_columns is None else {"NameColumns": line.name_columns}
+            label = names | {
                 "_label_cost": cost,
                 "_label_probability": line.probabilities[0],
                 "_label_Action": line.ranked[0],

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from onlineauto.api.decisions.events import copy_context, list_features
 from onlineauto.errors import InputError, short_repr
-from onlineauto.formats.mappings.encoded_event import EncodedEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from onlineauto.api.decisions.choice import Choice
     from onlineauto.api.decisions.decisions import Decisions
     from onlineauto.api.decisions.events import Actions, Features
+    from onlineauto.formats.mappings.encoded_event import EncodedEvent
     from onlineauto.workspace.workspace import Workspace
 
 ManyDecisions: TypeAlias = "Iterable[tuple[Features, Actions] | tuple[Features, Actions, str | None]]"
@@ -23,9 +22,11 @@ EncodedDecision: TypeAlias = "tuple[EncodedEvent, Actions, str | None]"
 """An encoded event, its actions, and the id of the decision."""
 
 
-def encode_many(decisions: ManyDecisions) -> list[EncodedDecision | InputError]:
+def encode_many(
+    decisions: ManyDecisions, encode: Callable[[Features, Actions], EncodedEvent]
+) -> list[EncodedDecision | InputError]:
     """Return the encoded events with their actions and ids; an error in place of a malformed one."""
-    return [_encoded(each) for each in decisions]
+    return [_encoded(each, encode) for each in decisions]
 
 
 def decide_many(
@@ -50,14 +51,16 @@ def decide_many(
     return choices
 
 
-def _encoded(decision: object) -> EncodedDecision | InputError:
+def _encoded(
+    decision: object, encode: Callable[[Features, Actions], EncodedEvent]
+) -> EncodedDecision | InputError:
     if not isinstance(decision, tuple | list) or not 2 <= len(decision) <= 3:
         return InputError(
             f"a decision is (context, actions) or (context, actions, event_id), not {short_repr(decision)}"
         )
     context, actions, *event_id = decision
     try:
-        event = EncodedEvent(copy_context(context), list_features(actions))
+        event = encode(context, actions)
     except InputError as error:
         return error
     return event, actions, event_id[0] if event_id else None

@@ -23,7 +23,7 @@ from onlineauto.engine.outliers.located import locate_outliers
 from onlineauto.engine.stream.position import Position, skip_events
 from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
 from onlineauto.engine.stream.source import read_blocks
-from onlineauto.engine.stream.validity import check_rules, first_invalid_event
+from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.lines.event_source import EndlessSource, EventSource
 from onlineauto.workspace.options import REGISTRY
@@ -413,7 +413,7 @@ class PartitionedRun(Run):
             if not blocks or self._is_cut:
                 break
             for block in blocks:
-                check_rules(block, self.workspace._rules)  # noqa: SLF001 - of the same kind of run
+                self.workspace.check_block(block, learns=True)
                 valid, message = first_invalid_event(block, self.workspace.kind)
                 self._left.append(block if valid == len(block) else block.head(valid))
                 if message:

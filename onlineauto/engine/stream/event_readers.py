@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from onlineauto.engine.stream.source import kind_of, open_lines
+from onlineauto.engine.stream.validity import other_names
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 
 if TYPE_CHECKING:
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.features.block import Block
+    from onlineauto.features.block import Block, Rules
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.line_reader import LineReader
+    from onlineauto.formats.mappings.encoded_event import EncodedEvent
     from onlineauto.formats.records.reader_state_kernels import Reader
     from onlineauto.options import Configuration
 
@@ -40,6 +41,9 @@ class ReadsOne(Protocol):
     sizes: NDArray[np.int64]
     """The sizes of the event in the records: int64[SIZES]."""
 
+    def names_of(self, event: Any, /) -> Rules:
+        """Return the rules by which the names of an event are made, as far as they are known."""
+
     def read(self, event: Any, /) -> bool:
         """Read an ordinary event into the records; return False if the event needs `parse_one`."""
 
@@ -58,12 +62,21 @@ class EventReaders(NamedTuple):
 
     text: LineReader
     mapping: MappingReader
+    has_vw_names: bool = False
 
     def reader_of(self, event: OneEventLike) -> ReadsOne:
-        """Return the reader for an event."""
-        if type(event) is EncodedEvent:  # the usual case of a service
-            return self.mapping
-        return self.text if isinstance(event, _TEXTS) else self.mapping
+        """Return the reader for an event.
+
+        Raises
+        ------
+        InputError
+            The event is a mapping, and the model has names of Vowpal Wabbit.
+        """
+        if isinstance(event, _TEXTS):
+            return self.text
+        if self.has_vw_names:
+            raise other_names("vw", "columns")
+        return self.mapping
 
 
 def event_readers(configuration: Configuration) -> EventReaders:
@@ -71,5 +84,11 @@ def event_readers(configuration: Configuration) -> EventReaders:
     features, actions = configuration[FeatureOptions], kind_of(configuration).endswith("adf")
     return EventReaders(
         text=open_lines(b"", configuration),
-        mapping=MappingReader(actions=actions, hash=features.hash, hash_seed=features.hash_seed),
+        mapping=MappingReader(
+            actions=actions,
+            hash=features.hash,
+            hash_seed=features.hash_seed,
+            identities=frozenset(features.name_columns),
+        ),
+        has_vw_names=features.names == "vw",
     )

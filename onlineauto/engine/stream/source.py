@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 
@@ -215,6 +215,8 @@ def rules_of(configuration: Configuration) -> BlockRules:
         "hash": features.hash,
         "hash_seed": features.hash_seed,
     }
+    if features.names == "columns" and format_of(configuration) != "text":
+        rules["names"] = features.names
     if kind != "simple":
         rules["missing_probability"] = configuration[InputOptions].missing_probability
     return rules
@@ -231,6 +233,8 @@ def event_rules(configuration: Configuration) -> EventRules:
         uniform=inputs.missing_probability == "uniform",
         native=dialect_of(configuration) is NATIVE,
         format=format_of(configuration),
+        names=features.names,
+        identities=frozenset(features.name_columns),
         chain_hash=inputs.chain_hash,
     )
 
@@ -269,16 +273,6 @@ def open_source(
     return reader
 
 
-def _json_reader() -> type[LineReader]:
-    from onlineauto.formats.json_reader import JsonReader
-
-    return JsonReader
-
-
-_READERS: Final[dict[str, Callable[[], type[LineReader]]]] = {"json": _json_reader, "dsjson": _json_reader}
-"""Functions that import the reader of a format, by the format's name; the dialect has the text reader."""
-
-
 def open_lines(
     source: Source | ByteSource, configuration: Configuration, *, diagnostics: Diagnostics | None = None
 ) -> LineReader:
@@ -307,11 +301,17 @@ def open_lines(
         log=inputs.dsjson,
         chain_hash=inputs.chain_hash,
     )
-    other = _READERS.get(format_of(configuration))
-    make = dialect.text if other is None else other()
-    reader: LineReader = make(source, rules, diagnostics=diagnostics)
-    reader.read_by = rules_of(configuration)
-    return reader
+    if format_of(configuration) == "text":
+        reader: LineReader = dialect.text(source, rules, diagnostics=diagnostics)
+        reader.read_by = rules_of(configuration)
+        return reader
+    from onlineauto.formats.explicit_json import follow_names
+    from onlineauto.formats.json_reader import JsonReader
+
+    lines = JsonReader(source, rules, diagnostics=diagnostics)
+    lines.read_by = rules_of(configuration)
+    follow_names(lines, event_rules(configuration))
+    return lines
 
 
 def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:

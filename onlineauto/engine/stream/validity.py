@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,6 +12,25 @@ from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Rules
+
+
+NAMES: Final = frozenset(("names", "name_columns", "number_columns"))
+"""Rules of a block that `Workspace.follow_names` compares."""
+
+
+_MADE_BY: Final = {
+    "vw": "the names of Vowpal Wabbit's JSON (usertom)",
+    "columns": "the names of dicts, frames and Parquet (user=tom)",
+}
+
+
+def other_names(of_model: str, of_events: str) -> InputError:
+    """Return the error for events whose names were made by another rule than those of the model."""
+    return InputError(
+        f"the model has {_MADE_BY[of_model]}, and these events have {_MADE_BY[of_events]}, which it does not "
+        "know: give the events as the model knows them, or begin with another model (--names columns reads "
+        "JSON as dicts)"
+    )
 
 
 def check_rules(block: Block, rules: Rules) -> None:
@@ -34,7 +53,7 @@ def check_rules(block: Block, rules: Rules) -> None:
     if "events" not in block.rules:
         _check_kind(block, simple=rules.get("events") == "simple")
     for option, of_block in block.rules.items():
-        if of_block != (of_workspace := rules.get(option)):
+        if option not in NAMES and of_block != (of_workspace := rules.get(option)):
             raise InputError(
                 f"this block was read with {option} = {of_block}, but this workspace has "
                 f"{option} = {of_workspace}: read the events with the same options"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from onlineauto.errors import InputError
+from onlineauto.formats.mappings.identities import spelling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +23,7 @@ __all__ = [
     "is_number",
     "is_text",
     "numbers_of",
+    "path_at",
     "plain_values",
     "pyarrow",
     "run_codes",
@@ -91,20 +93,30 @@ def _has_features(kind: Any) -> bool:
     return is_number(value) or (is_text(kind) and not pyarrow().types.is_dictionary(value))
 
 
-def type_at(schema: Any, name: str) -> Any:
-    """Return the type of a column, or of a field named ``column.field``; None if there is none."""
+def path_at(schema: Any, name: str) -> list[str]:
+    """Return the names of the column and of the fields that lead to ``column.field``; [] if there is none."""
     names = schema.names
     if name in names:
         if names.count(name) > 1:
             raise InputError(f"there are {names.count(name)} columns {name!r}: rename them")
-        return schema.field(name).type
+        return [name]
     head, _, rest = name.partition(".")
     while rest:
         if head in names and pyarrow().types.is_struct(kind := type_at(schema, head)):
-            return type_at(pyarrow().schema(list(kind)), rest)
+            inner = path_at(pyarrow().schema(list(kind)), rest)
+            return [head, *inner] if inner else []
         more, _, rest = rest.partition(".")
         head = f"{head}.{more}"
-    return None
+    return []
+
+
+def type_at(schema: Any, name: str) -> Any:
+    """Return the type of a column, or of a field named ``column.field``; None if there is none."""
+    first, *rest = path_at(schema, name) or [""]
+    kind: Any = schema.field(first).type if first in schema.names else None
+    for each in rest:
+        kind = kind.field(each).type
+    return kind
 
 
 def column_at(batch: Any, name: str) -> Any:
@@ -183,12 +195,17 @@ def numbers_of(array: Any) -> NDArray[np.float32]:
 
 
 def as_texts(array: Any) -> Any:
-    """Return a column of numbers as texts, with each distinct number once; return other columns unchanged."""
+    """Return a column as texts; numbers are spelled as names, each distinct number once."""
     pa = pyarrow()
-    if not is_number(array.type):
+    if is_text(array.type) or pa.types.is_null(array.type):
         return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()  # a dictionary may contain a value twice
     encoded = array.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(pa.string()))
+    values = encoded.dictionary
+    is_whole = pa.types.is_integer(values.type)
+    texts = values.cast(pa.string()) if is_whole else pa.array(map(spelling, values.to_pylist()), pa.string())
+    return pa.DictionaryArray.from_arrays(encoded.indices, texts)
 
 
 class Texts(NamedTuple):

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError, short_repr
+from onlineauto.formats.mappings.identities import spelling
 from onlineauto.options.settings_file import read_settings
 
 if TYPE_CHECKING:
@@ -219,13 +220,17 @@ def columns_of(table: Mapping[str, Any]) -> DatasetColumns:
             for choice, each in value.items():
                 if not isinstance(each, Mapping):
                     raise InputError(f"choices.{choice} is a table of features, not {short_repr(each)}")
-            values[name] = {str(choice): dict(each) for choice, each in value.items()}
+            values[name] = {str(spelling(choice)): dict(each) for choice, each in value.items()}
         elif name == "choices":
-            if not isinstance(value, list | tuple) or not value or len(set(map(str, value))) < len(value):
+            if (
+                not isinstance(value, list | tuple)
+                or not value
+                or len(set(map(spelling, value))) < len(value)
+            ):
                 raise InputError(
                     f"choices = {short_repr(value)}: list at least one action, and each action once"
                 )
-            values[name] = tuple(map(str, value))
+            values[name] = tuple(str(spelling(each)) for each in value)
         elif name == "categories":
             if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
                 raise InputError("categories is a list of columns")

@@ -13,7 +13,7 @@ from onlineauto.formats.datasets.arrow_arrays import MOST_ELEMENTS, column_at, f
 from onlineauto.formats.datasets.features import Encoder
 from onlineauto.formats.datasets.guard import UnreadableError, read_group
 from onlineauto.formats.datasets.row_decoder import RowDecoder
-from onlineauto.formats.datasets.schema import families, problem_of_schema
+from onlineauto.formats.datasets.schema import families, kinds_of_names, problem_of_schema
 from onlineauto.formats.lines.diagnostics import ProblemCode, make_diagnostic, summary_of
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.sources.source import SingleCaller
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.datasets.files import DatasetFile
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.event_source import EventRules
+    from onlineauto.formats.mappings.identities import Identities
 
 _LINES: Final = 1 << 14
 """Approximate number of lines of a block."""
@@ -61,7 +62,15 @@ class DatasetReader:
         names = NameHashes(hash=rules.hash, hash_seed=rules.hash_seed)
         self.namespaces = names.namespaces
         self._at = self.name
-        self._encoder = Encoder(names, hash_all=rules.hash == "all", categories=columns.categories)
+        self.families = dict(learnt)
+        self._turn = SingleCaller(self.name)
+        identities, numbers = self._check_first()
+        identities |= rules.identities
+        self._encoder = Encoder(
+            names.of_columns(identities, numbers - identities),
+            hash_all=rules.hash == "all",
+            identities=identities,
+        )
         self._decoder = RowDecoder(
             columns,
             self._encoder,
@@ -69,12 +78,9 @@ class DatasetReader:
             uniform=rules.uniform,
             report=self._report,
         )
-        self.families = dict(learnt)
-        self._turn = SingleCaller(self.name)
-        self._check_first()
 
-    def _check_first(self) -> None:
-        """Compare the columns with the first file that can be opened."""
+    def _check_first(self) -> tuple[set[str], set[str]]:
+        """Compare the columns with the first file that can be opened; return its `kinds_of_names`."""
         for file in self._files:
             try:
                 opened = file.open()
@@ -84,10 +90,15 @@ class DatasetReader:
                 if problem := problem_of_schema(self._columns, opened.schema):
                     raise InputError(f"{file.name}: {problem}")
                 self.families = families(self._columns, opened.schema) | self.families
+                return kinds_of_names(self._columns, opened.schema, file.values)
             finally:
                 opened.close()
-            return
         raise InputError(f"{self.name}: no file of the dataset can be opened as Parquet")
+
+    @property
+    def identities(self) -> Identities:
+        """Columns whose numbers are names, each as ``namespace^column``."""
+        return self._encoder.identities
 
     def __iter__(self) -> Iterator[Block]:
         """Yield the blocks."""

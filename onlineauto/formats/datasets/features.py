@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from onlineauto.formats.datasets.arrow_arrays import (
     is_list,
     is_text,
     numbers_of,
+    path_at,
     pyarrow,
     texts_of,
+    type_at,
 )
 from onlineauto.formats.datasets.column_kernels import (
     count_codes,
@@ -23,9 +25,10 @@ from onlineauto.formats.datasets.column_kernels import (
     write_codes,
     write_numbers,
 )
+from onlineauto.formats.mappings.identities import identity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -120,6 +123,29 @@ class Repeated:
         return ColumnFeatures(self.namespace, self.hashes, code)
 
 
+class ColumnName(NamedTuple):
+    """The namespace of a column's features, and the name of the column in it.
+
+    As in dicts, a list and a struct are namespaces of their own, wherever they are listed.
+    """
+
+    namespace: str
+    name: str
+
+    @property
+    def identity(self) -> str:
+        """The column as an identity."""
+        return identity(self.namespace, self.name)
+
+    @classmethod
+    def of(cls, schema: Any, namespace: str, column: str) -> ColumnName:
+        """Return the name of a column that is listed in a namespace; a struct has ``column.field``."""
+        *structs, name = path_at(schema, column) or [column]
+        if is_list(type_at(schema, column)):
+            return cls(name, name)
+        return cls(structs[-1] if structs else namespace, name)
+
+
 class Encoder:
     """Makes features of columns, and hashes an unchanged dictionary only once.
 
@@ -129,13 +155,14 @@ class Encoder:
         Hashes names and numbers the namespaces.
     hash_all : bool
         Whether digits are hashed like other bytes.
-    categories : sequence of str
-        Columns whose numbers are texts.
+    identities : set of str
+        Columns whose numbers are names, each as ``namespace^column``.
     """
 
-    def __init__(self, names: NameHashes, *, hash_all: bool, categories: Sequence[str] = ()) -> None:
-        self.names, self._hash_all, self._categories = names, hash_all, frozenset(categories)
+    def __init__(self, names: NameHashes, *, hash_all: bool, identities: Iterable[str] = ()) -> None:
+        self.names, self._hash_all, self.identities = names, hash_all, frozenset(identities)
         self._namespaces: dict[tuple[str, str], int] = {}
+        self._indices: dict[int, NDArray[np.uint32]] = {}
         self._hashed: dict[tuple[str, int], tuple[Any, NDArray[np.uint32]]] = {}
 
     @property
@@ -147,37 +174,45 @@ class Encoder:
         """Return the index of a namespace; `owner` tells namespaces of the context from those of actions."""
         return self._namespaces.setdefault((owner, name), len(self._namespaces))
 
-    def encode(self, array: Any, column: str, namespace: int, name: str) -> ColumnFeatures:
-        """Return the features of an Arrow array of a column; `namespace` is the index of namespace `name`."""
+    def encode(self, array: Any, column: ColumnName, owner: str) -> ColumnFeatures:
+        """Return the features of an Arrow array; `owner` is as for `namespace`."""
         start: NDArray[np.int64] | None = None
-        number = self.names.namespace(name)
-        if column in self._categories:
-            array = as_texts(array)
+        namespace, number = self.namespace(owner, column.namespace), self.names.namespace(column.namespace)
         if is_list(array.type):
             elements, start, too_long = flatten(array)
             if is_text(elements.type):
-                code, hashes = self._texts(elements, column, number)
+                code, hashes = self._texts(elements, "", number)
                 return ColumnFeatures(namespace, hashes, code=code, start=start, too_long=too_long)
             value = _without_nan(numbers_of(elements))
             position = np.arange(len(value)) - np.repeat(start[:-1], np.diff(start))
-            longest = int(np.diff(start).max(initial=0))
-            each = self.names.features([f"{column}_{i}" for i in range(longest)], number)
-            hashes = each[position] if longest else each
+            hashes = self._names_of_indices(int(np.diff(start).max(initial=0)), number)[position]
             return ColumnFeatures(namespace, hashes, value=value, start=start, too_long=too_long)
+        if column.identity in self.identities:
+            array = as_texts(array)
         if is_text(array.type):
-            code, hashes = self._texts(array, column, number)
+            code, hashes = self._texts(array, f"{column.name}=", number)
             return ColumnFeatures(namespace, hashes, code=code)
-        hashes = self.names.features([column], number)
+        hashes = self.names.features([column.name], number)
         return ColumnFeatures(namespace, hashes, value=_without_nan(numbers_of(array)))
 
-    def _texts(self, array: Any, column: str, number: int) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
-        """Return the code of each text and the hash of each code."""
+    def _names_of_indices(self, longest: int, number: int) -> NDArray[np.uint32]:
+        """Return the hashes of the names ``0``, ``1``, … in a namespace, `longest` of them or more."""
+        known = self._indices.get(number)
+        if known is None or len(known) < longest:
+            digits = np.arange(2 * longest).astype(np.bytes_).tolist()
+            start = np.concatenate([[0], np.cumsum([*map(len, digits)])]).astype(np.int64)
+            data = np.frombuffer(bytearray(b"".join(digits)), np.uint8)
+            known = self._indices[number] = self.hashes(b"", data, start, number)
+        return known
+
+    def _texts(self, array: Any, prefix: str, number: int) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+        """Return the code of each text, and the hash of each text with a prefix."""
         texts = texts_of(array)
-        key = column, number
+        key = prefix, number
         last, hashes = self._hashed.get(key, (None, None))
         if last is not None and hashes is not None and last.equals(texts.values):
             return texts.code, hashes
-        hashes = self.hashes(f"{column}=".encode(), *texts.bytes_of(), number)
+        hashes = self.hashes(prefix.encode(), *texts.bytes_of(), number)
         if pyarrow().types.is_dictionary(array.type):
             self._hashed[key] = texts.values, hashes
         return texts.code, hashes

@@ -10,6 +10,7 @@ import numpy as np
 from onlineauto.errors import InputError
 from onlineauto.formats.datasets.arrow_arrays import (
     MOST_ELEMENTS,
+    as_texts,
     column_at,
     is_list,
     is_number,
@@ -258,7 +259,7 @@ def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
     for batch in batches:
         array = column_at(batch, column)
         numeric = not is_text(array.type)
-        texts = texts_of(array if not numeric else array.cast(pyarrow().string()))
+        texts = texts_of(as_texts(array))
         present = pyarrow().array(np.unique(texts.code[texts.code >= 0]))
         decoded = plain_values(texts.values.take(present).unique(), strict=True)
         values.update(value for value in decoded if value is not None)

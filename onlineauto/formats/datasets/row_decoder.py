@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -11,17 +11,16 @@ import numpy as np
 from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.datasets.arrow_arrays import (
     MOST_ELEMENTS,
+    as_texts,
     column_at,
     fields_of,
     flatten,
-    is_text,
     numbers_of,
-    pyarrow,
     run_codes,
     texts_of,
 )
 from onlineauto.formats.datasets.event_table import EventTable
-from onlineauto.formats.datasets.features import Repeated
+from onlineauto.formats.datasets.features import ColumnName, Repeated
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 
@@ -67,18 +66,13 @@ class RowDecoder:
     ) -> None:
         self._columns, self.encoder, self._uniform, self._report = columns, encoder, uniform, report
         self._place = {choice: i for i, choice in enumerate(choices)}
-        self._context = self._with_indices("context", columns.context)
-        self._actions = self._with_indices("actions", columns.actions)
-        self._choices: list[Repeated] = []
-        if columns.rows == "events" and columns.action is not None:
-            self._choices = self._features_of_choices(choices, columns.action)
+        self._choices_given, self._choices = choices, list[Repeated]()
 
-    def _features_of_choices(
-        self, choices: Sequence[str] | Mapping[str, Mapping[str, Any]], action: str
-    ) -> list[Repeated]:
+    def _features_of_choices(self) -> list[Repeated]:
         """Return the features of the choices: those of a mapping, or ``action=choice``."""
-        encoder, names = self.encoder, self.encoder.names
+        encoder, names, choices = self.encoder, self.encoder.names, self._choices_given
         if not isinstance(choices, Mapping):
+            action = self._columns.action or ""
             hashes = names.features([f"{action}={each}" for each in choices], names.namespace(action))
             return [Repeated(encoder.namespace("actions", action), hashes)]
         spans = [dict(spans_of(features, f"choices.{each}")) for each, features in choices.items()]
@@ -91,14 +85,6 @@ class RowDecoder:
                 repeated.append(Repeated(encoder.namespace("actions", namespace), hashes, value))
         return repeated
 
-    def _with_indices(self, of: str, groups: Mapping[str, Sequence[str]]) -> list[tuple[str, int, str]]:
-        """Return the columns of each namespace, with the namespace's index and name."""
-        return [
-            (column, self.encoder.namespace(of, name), name)
-            for name, columns in groups.items()
-            for column in columns
-        ]
-
     def first_rows(self, batch: Any) -> NDArray[np.int64]:
         """Return the first row of each event, if rows are actions."""
         codes = run_codes(column_at(batch, self._columns.event or ""))
@@ -109,7 +95,7 @@ class RowDecoder:
         rows = np.arange(first_row, first_row + batch.num_rows)
         if self._columns.rows == "actions":
             return self._table_of_actions(batch, rows)
-        context = self._encode_columns(batch, self._context)
+        context = self._encode_columns(batch, "context", self._columns.context)
         table = EventTable(
             row=rows,
             end=first_row + len(rows),
@@ -122,6 +108,8 @@ class RowDecoder:
         if self._columns.rows == "labels":
             table.label = self._label(batch, table)
         elif self._columns.rows == "events":
+            if not self._choices:  # their namespaces come after those of the context
+                self._choices = self._features_of_choices()
             table.elements = self._choices
             table.element_start = np.arange(len(rows) + 1) * len(self._place)
             if self._columns.cost_column is not None:
@@ -132,10 +120,15 @@ class RowDecoder:
         table.weight = self._weights(batch, table, None)
         return table
 
-    def _encode_columns(self, batch: Any, columns: Sequence[tuple[str, int, str]]) -> list[ColumnFeatures]:
+    def _encode_columns(
+        self, batch: Any, owner: str, groups: Mapping[str, Sequence[str]]
+    ) -> list[ColumnFeatures]:
         return [
-            self.encoder.encode(column_at(batch, column), column, namespace, name)
-            for column, namespace, name in columns
+            self.encoder.encode(
+                column_at(batch, column), ColumnName.of(batch.schema, namespace, column), owner
+            )
+            for namespace, columns in groups.items()
+            for column in columns
         ]
 
     # -- actions ---------------------------------------------------------------------------------------
@@ -145,7 +138,7 @@ class RowDecoder:
         lists = column_at(batch, self._columns.list or "")
         actions, table.element_start, too_long = flatten(lists)
         sizes = np.diff(table.element_start)
-        elements = self._encode_columns(fields_of(actions), self._actions)
+        elements = self._encode_columns(fields_of(actions), "actions", self._columns.actions)
         table.elements = elements
         self._refuse(table, too_long, ProblemCode.LIST_TOO_LONG, [self._columns.list or ""])
         self._refuse(table, sizes == 0, ProblemCode.NO_ACTIONS, [self._columns.list or ""])
@@ -160,8 +153,7 @@ class RowDecoder:
 
     def _chosen_actions(self, batch: Any) -> tuple[NDArray[np.int64], Sequence[str]]:
         """Return the index of each row's action among the choices, -1 for an unknown one, and the actions."""
-        array = column_at(batch, self._columns.action or "")
-        texts = texts_of(array if is_text(array.type) else array.cast(pyarrow().string()).dictionary_encode())
+        texts = texts_of(as_texts(column_at(batch, self._columns.action or "")))
         values = [
             each.decode("utf-8", "surrogateescape") if isinstance(each, bytes) else each
             for each in texts.values.to_pylist()
@@ -173,8 +165,8 @@ class RowDecoder:
         first = self.first_rows(batch)
         start = np.append(first, len(rows))
         context, elements = (
-            self._encode_columns(batch, self._context),
-            self._encode_columns(batch, self._actions),
+            self._encode_columns(batch, "context", self._columns.context),
+            self._encode_columns(batch, "actions", self._columns.actions),
         )
         table = EventTable(
             row=rows[first],
@@ -271,8 +263,7 @@ class RowDecoder:
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None:
         if self._columns.tag is None:
             return None
-        array = column_at(batch, self._columns.tag)
-        texts = texts_of(array if is_text(array.type) else array.cast(pyarrow().string()))
+        texts = texts_of(as_texts(column_at(batch, self._columns.tag)))
         data, start = texts.bytes_of()
         code = texts.code if at is None else texts.code[at]
         begin, end = np.append(start[:-1], 0)[code], np.append(start[1:], 0)[code]
@@ -289,9 +280,8 @@ class RowDecoder:
         of_rows: bool = False,
     ) -> None:
         """Leave out the events that have an infinite feature, or a list with too many elements."""
-        for each, (column, _, _) in zip(
-            features, self._context if start is None else self._actions, strict=True
-        ):
+        groups = self._columns.context if start is None else self._columns.actions
+        for each, column in zip(features, chain.from_iterable(groups.values()), strict=True):
             too_long = np.flatnonzero(() if each.too_long is None else each.too_long)
             for rows, code, text in (
                 (each.infinite_rows(), ProblemCode.VALUE_NOT_FINITE, "inf"),

@@ -12,8 +12,12 @@ from onlineauto.formats.datasets.arrow_arrays import (
     type_at,
     why_unsupported,
 )
+from onlineauto.formats.datasets.features import ColumnName
+from onlineauto.formats.mappings.identities import identity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from onlineauto.formats.datasets.columns import DatasetColumns
 
 _NUMERIC: Final = ("label", "cost", "reward", "probability", "weight", "chosen")
@@ -51,10 +55,33 @@ def _problem(name: str, kind: Any, purpose: str) -> str:
     if purpose in _NUMERIC:
         return "" if is_number(kind) else f"column {name!r} ({purpose}) is of {kind}, not of numbers"
     if purpose in ("action", "event", "tag"):
+        kind = kind.value_type if pyarrow().types.is_dictionary(kind) else kind
         fits = is_number(kind) or is_text(kind)
         return "" if fits else f"column {name!r} ({purpose}) is of {kind}, not of texts or numbers"
     reason = why_unsupported(kind)
     return f"column {name!r} is {reason}" if reason else ""
+
+
+def kinds_of_names(columns: DatasetColumns, schema: Any, folders: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Return the identities and the columns with numbers, each as ``namespace^column``.
+
+    Identities are the action, `categories`, columns with a dictionary, and the names of folders.
+    """
+    identities, numbers = set[str](), set[str]()
+    structs = schema
+    if columns.list is not None:
+        structs = pyarrow().schema(list(type_at(schema, columns.list).value_type))
+    for groups, fields in ((columns.context, schema), (columns.actions, structs)):
+        for namespace, names in groups.items():
+            for name in names:
+                kind, column = type_at(fields, name), ColumnName.of(fields, namespace, name).identity
+                if name in columns.categories or name in folders or pyarrow().types.is_dictionary(kind):
+                    identities.add(column)
+                elif is_number(kind):
+                    numbers.add(column)
+    if columns.rows == "events" and columns.action is not None:
+        identities.add(identity(columns.action, columns.action))
+    return identities, numbers
 
 
 def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:

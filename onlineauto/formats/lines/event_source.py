@@ -55,6 +55,10 @@ class EventRules(NamedTuple):
         The format of lines; datasets have none.
     chain_hash : bool
         ``--chain_hash``, of JSON.
+    names : {"any", "vw", "columns"}
+        ``--names``.
+    identities : frozenset of str
+        ``--name_columns``.
     """
 
     kind: str
@@ -65,6 +69,8 @@ class EventRules(NamedTuple):
     native: bool = True
     format: str = "text"
     chain_hash: bool = False
+    names: str = "any"
+    identities: frozenset[str] = frozenset()
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from onlineauto.errors import EventTypeError, InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.mappings.encoded_event import KEYS, EncodedEvent, marshal_values, values_of
 from onlineauto.formats.mappings.event_kernels import read_event
+from onlineauto.formats.mappings.identities import name_values
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
+    from onlineauto.formats.mappings.identities import Identities
     from onlineauto.formats.records.reader_state_kernels import Reader
 
 _KEYS = frozenset(KEYS)
@@ -67,6 +69,8 @@ class MappingReader(RecordReader):
         True if events have actions, false if they are single lines.
     hash, hash_seed : str, int
         The options of the workspace that will use the events.
+    identities : frozenset of str
+        Columns whose numbers are names.
 
     Examples
     --------
@@ -78,11 +82,18 @@ class MappingReader(RecordReader):
     [b'user', b'article']
     """
 
-    def __init__(self, *, actions: bool, hash: str = "strings", hash_seed: int = 0) -> None:  # noqa: A002 - the option's name
+    def __init__(
+        self,
+        *,
+        actions: bool,
+        hash: str = "strings",  # noqa: A002 - the option's name
+        hash_seed: int = 0,
+        identities: Identities = frozenset(),
+    ) -> None:
         rules = ReaderRules(hash_all=hash == "all", hash_seed=np.uint32(hash_seed))
         super().__init__(rules, np.empty(0, np.uint8))
-        self._names = NameHashes(hash=hash, hash_seed=hash_seed)
-        self.read_by = self._names.rules
+        self._names = NameHashes(hash=hash, hash_seed=hash_seed).of_columns(identities)
+        self.identities, self.read_by = identities, self._names.rules
         self._actions = actions
         self._bound: _Bound | None = None
         self._enlarge(_FIRST_BYTES)
@@ -116,6 +127,8 @@ class MappingReader(RecordReader):
         """Return an event, encoded by `marshal`; None if it is not of this reader's kind, or not ordinary."""
         if type(event) is EncodedEvent and self._actions:
             return event.data
+        if self.identities and type(event) is dict:
+            event = name_values(event, self.identities)
         if type(event) is dict and event.keys() <= _KEYS and ("actions" in event) == self._actions:
             return marshal_values(values_of(event))
         return None
@@ -154,6 +167,7 @@ class MappingReader(RecordReader):
         if not isinstance(mapping, Mapping):
             type_name = type(event).__name__
             raise EventTypeError(f"an event is a text, a list of its lines, or a mapping, not {type_name}")
+        mapping = name_values(mapping, self.identities)
         if ("actions" in mapping) != self._actions:
             actual, expected = ("no actions", "actions") if self._actions else ("actions", "none")
             raise InputError(f"event: it has {actual}, but events of this workspace have {expected}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from onlineauto.features.hash_kernels import hash_name, murmur3
 from onlineauto.features.namespaces import DEFAULT, Namespaces
 
 if TYPE_CHECKING:
-    from onlineauto.features.block import Rules
+    from collections.abc import Iterable
 
 _NO_NAME = DEFAULT.decode()
 _MOST = 1 << 18
@@ -51,7 +51,17 @@ class NameHashes:
         self._numbers: dict[str, int] = {}
         self._known: dict[tuple[str, int], int] = {}
         self.namespaces = Namespaces()
-        self.rules: Rules = {"hash": hash, "hash_seed": hash_seed}
+        self.rules: dict[str, Any] = {"hash": hash, "hash_seed": hash_seed}
+
+    def of_columns(self, identities: Iterable[str], numbers: Iterable[str] | None = None) -> NameHashes:
+        """Record in the rules that names are made of dicts or columns, with these identities; return self.
+
+        `numbers` are the columns with other numbers, if they are known.
+        """
+        self.rules = {**self.rules, "names": "columns", "name_columns": tuple(sorted(identities))}
+        if numbers is not None:
+            self.rules["number_columns"] = tuple(sorted(numbers))
+        return self
 
     def namespace(self, name: str) -> int:
         """Return the number of a namespace; ``" "`` is the namespace without a name."""

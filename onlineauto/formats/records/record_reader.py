@@ -90,6 +90,10 @@ class RecordReader:
         insert(self.records.names, names)
         self.records = self.records._replace(names=names)
 
+    def names_of(self, event: object) -> BlockRules:  # noqa: ARG002 - JSON depends on it
+        """Return the rules by which the names of an event are made, as far as they are known."""
+        return self.read_by
+
     def make_block(self) -> Block:
         """Return a Block with copies of the records."""
         reader, state = self.records, self._state

@@ -14,6 +14,7 @@ import numpy as np
 
 from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.explicit_json import follow_names
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.diagnostics import Diagnostics, make_diagnostic, summary_of
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
@@ -413,6 +414,9 @@ class TopicReader:
         self._lines: LineReader = kind(b"", made)
         self.namespaces = self._lines.namespaces
         self._probe: LineReader = kind(b"", made)  # finds the problem of one line again, without counting it
+        for reader in (self._lines, self._probe):
+            if isinstance(reader, JsonReader):
+                follow_names(reader, rules)
         self._end = b"\n\n" if self.multiline else b"\n"
 
     def __iter__(self) -> Iterator[Block]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from onlineauto.learners.gradient_kernels import Model
     from onlineauto.options import Configuration
 
+_NAMES: Final = ("names", "name_columns")
 _CROSSED: Final = ("quadratic", "cubic", "interactions", "experimental_full_name_interactions")
 
 
@@ -90,6 +91,7 @@ def warm_start(
         _check_wildcards(source, names, name)
         config, champion = _config(workspace, source, sorted(names)), _champion_of(source)
     with workspace.lock:
+        workspace.follow_names(source.name_rules)
         begin_with(workspace, config, namespaces=names)
         _copy_champion(workspace, champion)
 
@@ -134,6 +136,7 @@ def challenge(
         _check_searched(workspace, source, name)
         config, numbers = _config(workspace, source, sorted(names)), _champion_of(source)
     with workspace.lock:
+        workspace.follow_names(source.name_rules)
         model = workspace.learner.model
         live = workspace.searching.challenge(config, model, names=names, why=why)
         lanes = workspace.learner.lanes_of(live)
@@ -183,7 +186,7 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
         )
     for group in (FeatureOptions, UpdateOptions, LossOptions):
         for option in options_of(group):
-            if option.name in (*_CROSSED, "bit_precision") or option.tunable or not option.keep:
+            if option.name in (*_CROSSED, *_NAMES, "bit_precision") or option.tunable or not option.keep:
                 continue
             if options.get(option.name) != source_options.get(option.name) and not option.override:
                 raise OptionError(

@@ -1,0 +1,342 @@
+"""JSON with explicit names of features: written for logs, and made of JSON whose strings are values.
+
+In ``{"user":{"user=tom":1.0}}`` each feature is in a namespace, and its name is explicit, so the rule by
+which strings become names has no effect. `ExplicitNames` turns lines into this form by the rule of dicts.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+import numpy as np
+
+from onlineauto.errors import InputError
+from onlineauto.formats.mappings.identities import identity, named
+from onlineauto.formats.mappings.name_hashes import NameHashes
+from onlineauto.formats.mappings.named_event import NamedLine, spans_of
+from onlineauto.formats.text.writer import number_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from onlineauto.features.block import Rules
+    from onlineauto.features.event import Line
+    from onlineauto.formats.json_reader import JsonReader
+    from onlineauto.formats.lines.event_source import EventRules
+    from onlineauto.formats.mappings.identities import Identities
+    from onlineauto.formats.sources.source import ByteSource
+
+_MOST: Final = 1 << 16
+"""Maximum number of cached texts."""
+_LINES: Final = "_multi", "_slots"
+"""Members that are lists of objects with features."""
+MARK: Final = b'{"NameColumns":'
+"""Begins a line of a log whose names are those of dicts; the columns follow whose numbers are names."""
+_HEAD: Final = 1 << 14
+"""Number of bytes in which names of Vowpal Wabbit are looked for."""
+_REPLACED: Final = frozenset(" \t|:")
+
+
+class FeatureTexts:
+    """Writes features as members of a JSON object, with a cache, since most features repeat.
+
+    Parameters
+    ----------
+    hash_seed : int
+        ``hash_seed`` of the reader.
+    identities : frozenset of str
+        Columns whose numbers are names.
+
+    Examples
+    --------
+    >>> FeatureTexts().object_of({"user": "tom", "page": {"new": True, "length": 2.5}, "old": None})
+    '{"user":{"user=tom":1.0},"page":{"new":1.0,"length":2.5}}'
+    """
+
+    def __init__(self, *, hash_seed: int = 0, identities: Identities = frozenset()) -> None:
+        self._seed, self._identities = hash_seed, identities
+        self._known: dict[tuple[Any, ...], str] = {}
+
+    def object_of(self, features: Mapping[str, Any]) -> str:
+        """Return the features of a context, or of an action, as a JSON object.
+
+        Raises
+        ------
+        InputError
+            A feature is malformed, or has a name that JSON cannot represent.
+        """
+        return object_of(self.members(features.items()))
+
+    def members(self, features: Iterable[tuple[str, Any]]) -> Iterator[str]:
+        """Yield the members for each namespace; see `object_of`."""
+        known = self._known
+        for namespace, value in features:
+            kind = type(value)
+            if kind is dict:
+                key: tuple[Any, ...] = namespace, kind, tuple(value.items()), *map(type, value.values())
+            elif kind is list:
+                key = namespace, kind, tuple(value), *map(type, value)
+            else:
+                key = namespace, kind, value
+            try:
+                text = known.get(key)
+            except TypeError:  # the value is malformed, or not hashable
+                yield from self._members(namespace, value)
+                continue
+            if text is None:
+                if len(known) >= _MOST:
+                    known.clear()
+                text = known[key] = ",".join(self._members(namespace, value))
+            if text:
+                yield text
+
+    def _members(self, namespace: str, value: Any) -> Iterator[str]:
+        line = NamedLine(spans=spans_of(named({namespace: value}, self._identities)))
+        return members_of(line, NameHashes(hash_seed=self._seed), self._seed)
+
+
+class ExplicitNames:
+    """Rewrites lines of JSON or of a log, so that each feature has the name that a dict gives it.
+
+    A line that is malformed is unchanged: the reader reports it.
+
+    Parameters
+    ----------
+    log : bool
+        Whether a line is a decision with its features in ``c``.
+    hash_seed, identities
+        As for `FeatureTexts`.
+
+    Examples
+    --------
+    >>> ExplicitNames(log=False).line(b'{"_label":1,"user":"tom","page":{"id":7}}')
+    b'{"_label":1,"user":{"user=tom":1.0},"page":{"id":7.0}}'
+    """
+
+    def __init__(self, *, log: bool, hash_seed: int = 0, identities: Identities = frozenset()) -> None:
+        self._log, self._texts = log, FeatureTexts(hash_seed=hash_seed, identities=identities)
+
+    def line(self, line: bytes) -> bytes:
+        """Return a line, rewritten unless its names are explicit already."""
+        if line.startswith(MARK):
+            return line
+        try:
+            members = _DECODER.decode(line.decode())
+            if not isinstance(members, _Members):
+                return line
+            if self._log:
+                words = (
+                    f"{_key(key)}:{(self._object if key == 'c' else _text)(each)}" for key, each in members
+                )
+                return object_of(words).encode("utf-8", "surrogatepass")
+            return self._object(members).encode("utf-8", "surrogatepass")
+        except (ValueError, RecursionError, InputError):
+            return line
+
+    def bytes_of(self, source: ByteSource) -> ByteSource:
+        """Return a source with all lines rewritten."""
+        return cast("ByteSource", _ExplicitBytes(source, self))
+
+    def text(self, text: bytes) -> bytes:
+        """Return lines, rewritten."""
+        return b"\n".join(
+            [self.line(line) if line.lstrip()[:1] == b"{" else line for line in text.split(b"\n")]
+        )
+
+    def _line_members(self, members: _Members) -> Iterator[str]:
+        for key, value in members:
+            if not key.startswith("_"):
+                yield from self._texts.members([(key, _value(value))])
+            elif key in _LINES and isinstance(value, list):
+                yield f"{_key(key)}:[{','.join(map(self._object, value))}]"
+            else:
+                yield f"{_key(key)}:{_text(value)}"
+
+    def _object(self, value: Any) -> str:
+        return object_of(self._line_members(value)) if isinstance(value, _Members) else _text(value)
+
+
+def follow_names(reader: JsonReader, rules: EventRules) -> None:
+    """Let a reader rewrite texts by the rule of dicts if it has that rule, and look for the rule of texts."""
+    log = rules.format == "dsjson"
+    if rules.names == "columns":
+        reader.rewrite_by(ExplicitNames(log=log, hash_seed=rules.hash_seed, identities=rules.identities))
+    if rules.names != "any":
+        reader.read_by = {**reader.read_by, "names": rules.names, "name_columns": tuple(rules.identities)}
+    if rules.native:
+        reader.looks_for_names = partial(_look_for_names, log=log)
+
+
+def _look_for_names(text: bytes, rules: Rules, *, log: bool) -> Rules:
+    """Return the rules of a text: a log of `AutoML` has them, and strings have names of Vowpal Wabbit."""
+    known: Any = rules.get("name_columns", ())
+    names, columns = rules.get("names"), {*known}
+    at = -1 if not log else 0 if text.startswith(MARK) else text.rfind(b"\n" + MARK) + 1 or -1
+    if at >= 0:
+        line = text[at + len(MARK) : text.find(b"\n", at) % (len(text) + 1)].decode("utf-8", "replace")
+        with suppress(ValueError, TypeError):
+            columns.update(json.JSONDecoder().raw_decode(line)[0])
+            names = "columns"
+    before: Any = rules.get("number_columns", ())
+    numbers, is_marked = {*before}, at >= 0
+    if is_marked or not names:
+        for members in _objects(text[:_HEAD], log=log):
+            implicit = _note_numbers(members, " ", numbers)
+            names = names or ("vw" if implicit else None)
+    if not is_marked or not names:
+        return {**rules, "names": names} if names and names != rules.get("names") else rules
+    numbers -= columns
+    if len(columns) == len(known) and len(numbers) == len(before) and names == rules.get("names"):
+        return rules
+    found = {"name_columns": tuple(sorted(columns)), "number_columns": tuple(sorted(numbers))}
+    return {**rules, **found, "names": names}
+
+
+def _objects(text: bytes, *, log: bool) -> Iterator[_Members]:
+    """Yield the objects with features in lines of JSON."""
+    for line in text.split(b"\n"):
+        try:
+            members = _DECODER.decode(line.decode())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(members, _Members):
+            for each in [each for key, each in members if key == "c"] if log else [members]:
+                if isinstance(each, _Members):
+                    yield each
+
+
+def _note_numbers(members: _Members, namespace: str, numbers: set[str]) -> bool:
+    """Add the columns with numbers to `numbers`; return whether names depend on the rule.
+
+    The names of strings do, if these are no words of lists, and those of members that are in no object.
+    """
+    implicit = False
+    for key, value in members:
+        if isinstance(value, list):
+            top = key in _LINES
+            for each in [value] if isinstance(value, _Members) else value:
+                if isinstance(each, _Members):
+                    implicit |= _note_numbers(each, " " if top else key, numbers)
+                else:
+                    implicit |= isinstance(each, str) and not (top or _REPLACED.isdisjoint(each))
+        elif not key.startswith("_"):
+            implicit |= isinstance(value, str) or (namespace == " " and bool(value))
+            if isinstance(value, int | float) and "=" not in key:
+                numbers.add(identity(key if namespace == " " else namespace, key))
+    return implicit
+
+
+class _ExplicitBytes:
+    """The bytes of a source, of which all lines are rewritten by `ExplicitNames`."""
+
+    def __init__(self, source: ByteSource, names: ExplicitNames) -> None:
+        self._source, self._names, self.name = source, names, source.name
+        self._rest = self._ready = b""
+        self.close = source.close
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        while not self._ready:
+            data = self._source.read(size)
+            lines, end, self._rest = (self._rest + data).rpartition(b"\n") if data else (self._rest, b"", b"")
+            self._ready = self._names.text(lines) + end
+            if not data:
+                break
+        taken, self._ready = self._ready[:size], self._ready[size:]
+        return taken
+
+
+class _Members(list[tuple[str, Any]]):
+    """Members of a JSON object; a key may occur twice."""
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_refuse)
+
+
+def _value(value: Any) -> Any:
+    """Return a JSON value as mappings and lists; a list adds up equal keys, and the words of a text."""
+    if isinstance(value, list) and not isinstance(value, _Members):
+        return [_value(each) for each in value]
+    if not isinstance(value, _Members):
+        return value
+    pairs = [(key, _value(each)) for key, each in value if not key.startswith("_")]
+    words = [word for key, each in value if key == "_text" and isinstance(each, str) for word in each.split()]
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        return [*({key: each} for key, each in pairs), *words]
+    return [mapping, *words] if words else mapping
+
+
+def _text(value: Any) -> str:
+    """Return a JSON value as text, as it was."""
+    if isinstance(value, _Members):
+        return object_of(f"{_key(key)}:{_text(each)}" for key, each in value)
+    return f"[{','.join(map(_text, value))}]" if isinstance(value, list) else json.dumps(value)
+
+
+def _key(key: str) -> str:
+    return json.dumps(key)
+
+
+def members_of(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator[str]:
+    """Yield the members of a line's object: tag, features without a namespace, an object per namespace."""
+    if line.tag:
+        yield f'"_tag":{quoted(line.tag)}'
+    merged: dict[str, list[str]] = {}
+    for namespace, features in line.spans if not hasattr(line, "features") else line.features.items():
+        members = merged.setdefault(" " if namespace in ("", " ") else namespace, [])
+        named = ((_name(name, namespace, names, seed), value) for name, value in features if value)
+        members += [f"{name}:{number_of(value)}" for name, value in named]
+    for namespace, words in merged.items():
+        if namespace == " ":
+            yield from words
+        elif words:
+            if namespace.startswith("_") or not _can_be_key(namespace):
+                raise InputError(
+                    f"event: namespace {namespace!r} begins with '_', or has a NUL or bytes that are not "
+                    "UTF-8, which JSON cannot have there"
+                )
+            yield f"{quoted(namespace)}:{object_of(words)}"
+
+
+def _name(name: str | int, namespace: str, names: NameHashes, seed: int) -> str:
+    nameless = namespace in ("", " ")
+    plain = isinstance(name, str) and name and not name.startswith("_") and _can_be_key(name)
+    if plain and not (nameless and seed):
+        return quoted(str(name))
+    # In JSON a feature without a namespace is hashed with another seed than in text, as in VW.
+    base = seed if nameless else names.namespace_hash(namespace)
+    return f'"{(names.hash_in(name, namespace) - base) % 2**32}"'
+
+
+def _can_be_key(name: str) -> bool:
+    return "\0" not in name and not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def quoted(text: str) -> str:
+    """Return a text as JSON."""
+    if not _can_be_key(text):
+        raise InputError(
+            f"event: {text!r} has a NUL, or bytes that are not UTF-8, which JSON cannot have there"
+        )
+    return msgspec.json.encode(text).decode()
+
+
+def number_of(value: float) -> str:
+    """Return a number as JSON: the shortest text of its float32."""
+    if not np.isfinite(value):
+        raise InputError(f"event: {value} is infinite or NaN, which JSON cannot have")
+    return number_text(np.float32(value))
+
+
+def object_of(members: Iterable[str]) -> str:
+    """Return the JSON object of members."""
+    return "{" + ",".join(members) + "}"
