@@ -36,23 +36,14 @@ _LINES: Final = "_multi", "_slots"
 """Members that are lists of objects with features."""
 MARK: Final = b'{"NameColumns":'
 """Begins a line of a log whose names are those of dicts; the columns follow whose numbers are names."""
-_HEAD: Final = 1 << 14
-"""Number of bytes in which names of Vowpal Wabbit are looked for."""
+_HEAD: Final = 1 << 12
+"""Number of bytes, beside the first line, in which names of Vowpal Wabbit are looked for."""
 _REPLACED: Final = frozenset(" \t|:")
 
 
 class FeatureTexts:
     """Writes features as members of a JSON object, with a cache, since most features repeat.
 
-    Parameters
-    ----------
-    hash_seed : int
-        ``hash_seed`` of the reader.
-    identities : frozenset of str
-        Columns whose numbers are names.
-
-    Examples
-    --------
     >>> FeatureTexts().object_of({"user": "tom", "page": {"new": True, "length": 2.5}, "old": None})
     '{"user":{"user=tom":1.0},"page":{"new":1.0,"length":2.5}}'
     """
@@ -102,17 +93,8 @@ class FeatureTexts:
 class ExplicitNames:
     """Rewrites lines of JSON or of a log, so that each feature has the name that a dict gives it.
 
-    A line that is malformed is unchanged: the reader reports it.
+    A line of a `log` has its features in ``c``. A malformed line is unchanged: the reader reports it.
 
-    Parameters
-    ----------
-    log : bool
-        Whether a line is a decision with its features in ``c``.
-    hash_seed, identities
-        As for `FeatureTexts`.
-
-    Examples
-    --------
     >>> ExplicitNames(log=False).line(b'{"_label":1,"user":"tom","page":{"id":7}}')
     b'{"_label":1,"user":{"user=tom":1.0},"page":{"id":7.0}}'
     """
@@ -184,7 +166,7 @@ def _look_for_names(text: bytes, rules: Rules, *, log: bool) -> Rules:
     before: Any = rules.get("number_columns", ())
     numbers, is_marked = {*before}, at >= 0
     if is_marked or not names:
-        for members in _objects(text[:_HEAD], log=log):
+        for members in _objects(text[: max(text.find(b"\n") % (len(text) + 1), _HEAD)], log=log):
             implicit = _note_numbers(members, " ", numbers)
             names = names or ("vw" if implicit else None)
     if not is_marked or not names:

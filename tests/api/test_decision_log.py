@@ -10,6 +10,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import numpy as np
+import polars
 import pytest
 
 from onlineauto import AutoML, InputError
@@ -180,3 +182,22 @@ def test_a_reward_that_broke_off_is_a_malformed_line_and_no_bad_reward(
     assert "line skipped" in message
     assert "finite number" not in message
     assert model.events == 4
+
+
+def test_a_log_keeps_the_columns_whose_numbers_are_names(tmp_path: Path) -> None:
+    log, actions = tmp_path / "log.dsjson", [{"arm": 0}, {"arm": 1}]
+    columns = {"user": ["tom", "ann"] * 20, "arm": [0, 1] * 20, "r": [1.0] * 40, "p": [0.5] * 40}
+    frame = polars.DataFrame(columns)
+    serving = AutoML(decision_log=log).fit(frame, actions="arm", reward="r", probability="p")
+    for number in range(300):
+        user = ("tom", "ann")[number % 2]
+        choice = serving.rank({"user": user}, actions)
+        serving.learn(choice, reward=float(choice.action == number % 2))
+    assert '"_multi":[{"arm":{"arm=0":1.0}},{"arm":{"arm=1":1.0}}]' in log.read_text()
+    joined = AutoML().join(log)
+    assert joined.workspace.identities == {"arm^arm"}
+    for number, user in enumerate(("tom", "ann")):
+        assert int(np.argmax(joined.predict({"user": user}, actions))) == number
+    label = b'"_label_cost":-1,"_label_probability":0.5,"_labelIndex":0'
+    with pytest.raises(InputError, match="names of Vowpal Wabbit's JSON"):
+        AutoML().fit(b'{%b,"user":"tom","_multi":[{"arm":0},{"arm":1}]}\n' % label).join(log)
