@@ -13,11 +13,11 @@ from onlineauto.jit import F32, inline_kernel, kernel
 if TYPE_CHECKING:
     from onlineauto.explorers.ranking_kernels import Exploration
 
-VOTES, BONUS, SUMS, WORK, FILLED = 0, 0, 1, 2, 3
+VOTES, BONUS, SUMS, WORK, FILLED, PART, PLACED = 0, 0, 1, 2, 3, 4, 5
 """Rows of the explorers' scratch. The first two have the lowest and the highest plausible cost, or votes and
-summed scores, or bonuses."""
+summed scores, or bonuses. The last two are those of new actions: learnt parts, and scores by action."""
 
-ROWS = 4
+ROWS = 6
 
 _ONE = np.float32(1)
 _KEEPS = 0.999

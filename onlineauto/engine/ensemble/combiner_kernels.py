@@ -60,6 +60,7 @@ from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import CostSoFar, Known
 from onlineauto.engine.records.loop import Cursor
 from onlineauto.engine.records.task import Shape
+from onlineauto.explorers.explore_kernels import PART
 from onlineauto.jit import F32, call_at, entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners.gradient_kernels import ORIGIN
 
@@ -88,6 +89,9 @@ of events."""
 _EXPLAINED, _SLOWEST = 0.2, 0.05
 """Weights of bandits forget in proportion to the explained part of the variance of costs: by `KEEPS` from the
 first number on, and never slower than by the second multiple of that."""
+
+_UNKNOWN = np.float32(0.5)
+"""Factor of the learnt part of an action that members do not know; see `new_action_kernels`."""
 
 _ZERO = np.float32(0)
 
@@ -157,6 +161,8 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
             score[action, first + at] = score[action, 0] - origin
         index = 0 if joined else index_of(inputs, action_key(run, actions, action))
         buffers.members.known[action] = index if index >= 0 and inputs.seen[index] > 0 else -1
+        if buffers.members.known[action] < 0 and predicts(run.live.ensemble):
+            buffers.explored[PART, action] *= _UNKNOWN
     if takes:
         take_inputs(run, actions, -1, buffers)
     for member in range(len(members.states)):

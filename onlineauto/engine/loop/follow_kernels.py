@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.ensemble.evidence_kernels import ensemble_column, predicts
-from onlineauto.engine.event.outcome_kernels import explore, rank_actions, settle_bandit
+from onlineauto.engine.event.outcome_kernels import place_and_explore, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.loop import Actions, Cursor, Label, LoopSignal
 from onlineauto.engine.records.search import PLACES, Tally
 from onlineauto.estimators.draw_kernels import DRAWS_SIZE
 from onlineauto.estimators.scale_kernels import SCALE_SIZE
-from onlineauto.explorers.explore_kernels import note_cost, note_error, note_learnt
+from onlineauto.explorers.explore_kernels import PART, note_cost, note_error, note_learnt
 from onlineauto.jit import F32, call_at, entry_kernel, kernel, short_loop
 from onlineauto.learners.gradient_kernels import SHARED
 
@@ -72,6 +72,7 @@ def hand_over(
         for slot in range(live.n):
             short_loop()
             ahead.score[first + action, slot] = score[action, slot]
+        ahead.score[first + action, ahead.score.shape[1] - 1] = context.buffers.explored[PART, action]
 
 
 @kernel
@@ -103,6 +104,7 @@ def _recall(context: Context, ahead: Ahead, event: int, first: int) -> tuple[Act
         for slot in range(live.n):
             short_loop()
             score[action, slot] = ahead.score[first + action, slot]
+        context.buffers.explored[PART, action] = ahead.score[first + action, ahead.score.shape[1] - 1]
     return actions, label
 
 
@@ -130,8 +132,7 @@ def follow_events(
         call_at(units.score_ensemble, (context, stream, actions, label, learns))
         column = ensemble_column(buffers) if predicts(run.live.ensemble) else 0
         rank_actions(results, event, buffers, column)
-        if exploration.active:
-            explore(context, run, results, event, label, learns, mode)
+        place_and_explore(context, run, results, event, label, learns, mode)
         settle_bandit(run, results, event, label, learns, buffers)
         cursor[Cursor.EVENT] = event + 1
         if learns:

@@ -125,7 +125,7 @@ class Follower:
         if n > len(handed):
             handed, numbers = np.zeros(n, HANDED), np.empty((n, NUMBERS))
         if n_actions > len(score):
-            score = np.empty((n_actions, slots), np.float32)
+            score = np.empty((n_actions, slots + 1), np.float32)
         self._ahead = Ahead(handed, score, numbers)
         self._block = Sealed(stream), Sealed(results._replace(ahead=self._ahead))
         self.cursor[:] = 0

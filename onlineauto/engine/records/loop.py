@@ -185,7 +185,10 @@ class Ahead(NamedTuple):
     """What the live configs hand over for each event to an ensemble that follows on another thread."""
 
     handed: Records  # [n_events]; empty if the ensemble does not follow
-    score: NDArray[np.float32]  # [n_actions of all events, slots]: scores from before the event was learnt
+    score: NDArray[
+        np.float32
+    ]  # [n_actions of all events, slots + 1]: scores from before the event was learnt,
+    # and last the learnt part, see `onlineauto.engine.event.new_action_kernels`
     numbers: NDArray[np.float64]  # [n_events, NUMBERS]: see `onlineauto.engine.loop.follow_kernels`
 
 
@@ -235,7 +238,7 @@ class Buffers(NamedTuple):
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
     order: NDArray[np.int32]  # [actions]: the ranking of a policy
     members: MemberBuffers
-    explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
+    explored: NDArray[np.float32]  # [6, actions]: scratch of the explorer, and of new actions
     parted: NDArray[np.int64]  # [1 + products]: indices of products, those shared by all actions first
 
 

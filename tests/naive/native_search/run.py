@@ -25,6 +25,7 @@ from tests.naive.native_search.live import Live, better_or_worse, set_prices
 from tests.naive.native_search.regressor import Labels, Regressor
 from tests.naive.native_search.scale import Scale
 from tests.naive.native_search.screening import Screening
+from tests.naive.new_actions import bounded, is_new, learnt_part, placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +80,7 @@ class NativeSearch:
         self.counts, self.labels, self.scale = Counts(), Labels(options), Scale(options)
         self.screening, self.losses, self.drift = Screening(options), Losses(options), Drift()
         self.n_events = self.n_learnt = self.n_tests = self.n_reviews = 0
+        self.learnt_cells: set[int] = set()
 
     @property
     def champion(self) -> Live:
@@ -111,9 +113,11 @@ class NativeSearch:
         ]
         if learns and screens:
             self._screen(event, examples, scores[0])
+        mask = 2**self.options.bit_precision - 1
+        parts = [learnt_part(own, self.learnt_cells, mask) for own in event.actions]
         if learns:
             self._learn(event, examples, scores, used)
-        prediction = self._predict(event, scores)
+        prediction = self._predict(event, scores, parts)
         self.n_events += 1
         if learns:
             self._compare(event, scores)
@@ -138,6 +142,9 @@ class NativeSearch:
         assert label is not None
         action = label.action
         self.labels.see(label.cost)
+        mask = 2**self.options.bit_precision - 1
+        for features in event.actions[action].values():
+            self.learnt_cells.update(hash_ & mask for hash_, _ in features)
         for each, its_scores, interactions in zip(self.live, scores, used, strict=True):
             weight = label.weight
             if not self.options.single_lines:
@@ -146,14 +153,23 @@ class NativeSearch:
             each.regressor.learn(
                 features, its_scores[action], label.cost, weight, each.learning_rate, self.labels
             )
+            self.learnt_cells.update(cell for cell, _ in features if cell in each.regressor.table)
 
-    def _predict(self, event: Event, scores: list[list[np.float32]]) -> dict[int, np.float32]:
+    def _predict(
+        self, event: Event, scores: list[list[np.float32]], parts: list[np.float32]
+    ) -> dict[int, np.float32]:
         """What is shown; single lines are clipped to all labels, that of the event included."""
         if self.options.single_lines:
             clipped = self.labels.clip(scores[0][0])
             together = mixed(self.live, scores, self.labels) if self.options.mixes else clipped
             return {0: self.labels.linked(together)}
-        pmf = greedy(scores[0], F(self.options.epsilon), first_only=self.options.first_only)
+        new, ranked = is_new(parts, self.n_learnt), scores[0]
+        if any(new):
+            ranked = placed(ranked, parts, new, tries=False)
+        pmf = greedy(ranked, F(self.options.epsilon), first_only=self.options.first_only)
+        if any(new):
+            order = sorted(range(len(pmf)), key=lambda action: (ranked[action], new[action], action))
+            pmf, _ = bounded(pmf, new, order)
         return dict(zip(event.numbers, pmf, strict=True))
 
     def _compare(self, event: Event, scores: list[list[np.float32]]) -> None:
