@@ -97,6 +97,7 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
         crossings(story.champion_interactions(), namespaces=story.namespaces, dark=dark),
     )
     yield "pmfs", _pmfs(dark=dark)
+    yield "new-article", _new_article(dark=dark)
     yield "values", _values(dark=dark)
     yield "evidence", _evidence(dark=dark)
     yield "drift", _drift(dark=dark)
@@ -159,6 +160,27 @@ def _pmfs(*, dark: bool) -> Picture:
                 axes.set_xlabel("action")
             if at % 3 == 0:
                 axes.set_ylabel("probability")
+    return picture
+
+
+def _new_article(*, dark: bool) -> Picture:
+    """Draw the share of a new article with each of several seeds, and the bound of its first share."""
+    recorded = msgspec.json.decode((DATA / "new-article.json").read_bytes())
+    title = "The share of a new article"
+    note = (
+        "13th article of 3 % clicks, 20 seeds; rewards come 500 visits late; dashed: 1/13"
+    )
+    picture = Picture(9, 3.6, title=title, note=note, dark=dark)
+    with picture.drawing() as look:
+        axes = picture.figure.subplots()
+        for shares in recorded["shares"]:
+            axes.plot(
+                recorded["visits"], shares, color=look.series[0], linewidth=0.8, alpha=0.7
+            )
+        axes.axhline(1 / 13, color=look.quiet, linestyle="--", linewidth=1)
+        axes.set_ylim(0, 1)
+        axes.set_xlabel("visits since the article was added")
+        axes.set_ylabel("probability, mean of four segments")
     return picture
 
 

@@ -13,7 +13,7 @@ from random import Random
 import msgspec
 import numpy as np
 
-from onlineauto import Evaluation, Run, Workspace
+from onlineauto import AutoML, Evaluation, Run, Workspace
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, policies_for
 from onlineauto.tune import Categorical, Float, Int, Study
@@ -76,6 +76,7 @@ def main() -> None:
         msgspec.json.format(msgspec.json.encode(values())) + b"\n"
     )
     (DATA / "cluster.json").write_bytes(msgspec.json.encode(cluster()) + b"\n")
+    (DATA / "new-article.json").write_bytes(msgspec.json.encode(new_article()) + b"\n")
 
 
 def cluster() -> dict[str, list[list[float]]]:
@@ -88,6 +89,27 @@ def cluster() -> dict[str, list[list[float]]]:
         for row in compare(policies, traces, by="fair"):
             found.setdefault(row.name, []).append([rate, row.ratio, row.low, row.high])
     return found
+
+
+def new_article() -> dict[str, object]:
+    """Return the share of a 13th article from its first visit on, with rewards that come 500 visits late."""
+    ends, shares = list(range(0, 3001, 100)), []
+    for seed in range(20):
+        rnd, bandit, waiting = Random(seed), AutoML(seed=seed), []
+        articles = {f"a{k}": {"id": f"a{k}"} for k in range(12)}
+        clicks = {name: rnd.uniform(0.01, 0.05) for name in articles} | {"new": 0.03}
+        shares.append([])
+        for visit in range(-6000, 3001):
+            articles |= {"new": {"id": "new"}} if visit == 0 else {}
+            if visit in ends:
+                pmfs = [bandit.predict({"seg": name}, articles) for name in "abcd"]
+                shares[-1].append(round(float(np.mean(pmfs, axis=0)[-1]), 4))
+            choice = bandit.rank({"seg": rnd.choice("abcd")}, articles)
+            waiting.append((choice, float(rnd.random() < clicks[choice.action_id])))
+            if len(waiting) > 500:
+                late, reward = waiting.pop(0)
+                bandit.learn(late, reward=reward)
+    return {"visits": ends, "shares": shares}
 
 
 def values() -> dict[str, object]:

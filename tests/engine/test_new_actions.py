@@ -131,7 +131,7 @@ def _event(shown: Sequence[str], logged: int = -1, cost: float = 0.0) -> str:
 
 def _learnt_log(n: int, sign: int, **options: Any) -> Workspace:
     """Return a model of `n` logged events of four actions, whose costs have one sign."""
-    events = [_event("pqrs", v % 4, sign * (0.2 + v % 4 / 10)) for v in range(n)]
+    events = [_event("pqrs", v % 4, sign * (2 + v % 4 / 10)) for v in range(n)]
     return Workspace(noconstant=True, **options).fit(["".join(events)])
 
 
