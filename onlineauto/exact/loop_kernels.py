@@ -106,7 +106,7 @@ def run_events_as_vw(
                 note_cost(exploration, label.cost)
             rank_actions(results, event, buffers, 0)
             if exploration.active:
-                explore(context, results, event, label, learns, mode)
+                explore(context, results, event, label, learns, mode, False)
             labelled = settle_bandit(run, results, event, label, learns, buffers)
             if learns:
                 note_cost(exploration, label.cost)

@@ -25,7 +25,7 @@ def learnt_part(own: Groups, learnt_cells: Collection[int], mask: int) -> np.flo
 
 def is_new(parts: Sequence[np.float32], learnt: int) -> list[bool]:
     """Return which actions are new, by their learnt parts and the number of events learnt."""
-    new = [part <= F(7 / 8) for part in parts]
+    new = [bool(part <= F(7 / 8)) for part in parts]
     return new if learnt >= 10 * len(parts) and not all(new) else [False] * len(parts)
 
 

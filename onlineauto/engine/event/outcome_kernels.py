@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.new_action_kernels import (
-    bound_new_actions,
-    has_new_actions,
-    place_new_actions,
-)
+from onlineauto.engine.event.new_action_kernels import bound_new_actions, has_new_actions, place_new_actions
 from onlineauto.engine.event.pass_kernels import account, call_explorer, put_drawn_first
 from onlineauto.engine.records.loop import EventMode
 from onlineauto.engine.records.task import Shape
@@ -72,57 +68,37 @@ def rank_actions(results: Results, event: int, buffers: Buffers, column: int) ->
 
 
 @inline_kernel
-def _call_explorer(
-    context: Context, order: NDArray[np.int32], score: NDArray[np.float32], label: Label
+def rank_and_place(run: LoopRun, results: Results, event: int, buffers: Buffers, column: int) -> bool:
+    """Rank actions, with new ones in their places; return whether there are any."""
+    rank_actions(results, event, buffers, column)
+    exploration, (order, score) = run.task.exploration, _actions_of(results, event)
+    new = has_new_actions(run, len(order), buffers)
+    if new:
+        place_new_actions(order, score, buffers.explored, exploration.active and not exploration.direct)
+    return new
+
+
+@inline_kernel
+def explore(
+    context: Context, results: Results, event: int, label: Label, learns: bool, mode: int, new: bool
 ) -> None:
-    """Replace the scores of ranked actions by probabilities."""
-    exploration = context.task.exploration
+    """Replace ranked scores by probabilities, bounded for `new` actions; put a chosen action first."""
+    task, streamed = context.task, mode == EventMode.LEARN
+    order, score = _actions_of(results, event)
     if label.initial != _ZERO:  # explorers compare differences with the size of scores
         for i in range(len(order)):
             short_loop()
             score[i] -= label.initial
-    if exploration.direct:
-        greedy(score, len(order), exploration.epsilon, exploration.first_only)
+    if task.exploration.direct:
+        greedy(score, len(order), task.exploration.epsilon, task.exploration.first_only)
     elif len(order) > 0:
         call_explorer(context, order, score)
-
-
-@inline_kernel
-def _put_chosen_first(
-    context: Context, results: Results, event: int, label: Label, learns: bool, mode: int
-) -> None:
-    """Put the chosen action, if any, first."""
-    task, streamed = context.task, mode == EventMode.LEARN
-    order, score = _actions_of(results, event)
+    if new:
+        bound_new_actions(order, score, context.buffers.explored)
     if len(results.name) > 0 and len(order) > 0:
         logs = learns or (task.quirks.draws_logged and task.slots and task.training and streamed)
         logged, keeps = int(label.action) if logs else -1, bool(task.quirks.draws_aside or streamed)
         put_drawn_first(context, order, score, logged, results.name[event], results.named[event], keeps)
-
-
-@inline_kernel
-def explore(context: Context, results: Results, event: int, label: Label, learns: bool, mode: int) -> None:
-    """Replace the scores of ranked actions by probabilities; put the chosen action, if any, first."""
-    order, score = _actions_of(results, event)
-    _call_explorer(context, order, score, label)
-    _put_chosen_first(context, results, event, label, learns, mode)
-
-
-@inline_kernel
-def place_and_explore(
-    context: Context, run: LoopRun, results: Results, event: int, label: Label, learns: bool, mode: int
-) -> None:
-    """Place new actions among ranked ones; then `explore`, if actions have probabilities, within bounds."""
-    exploration, scratch = run.task.exploration, context.buffers.explored
-    order, score = _actions_of(results, event)
-    new = has_new_actions(run, len(order), context.buffers)
-    if new:
-        place_new_actions(order, score, scratch, exploration.active and not exploration.direct)
-    if exploration.active:
-        _call_explorer(context, order, score, label)
-        if new:
-            bound_new_actions(order, score, scratch)
-        _put_chosen_first(context, results, event, label, learns, mode)
 
 
 @kernel

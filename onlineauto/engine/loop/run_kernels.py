@@ -14,13 +14,13 @@ import numpy as np
 from onlineauto.engine.ensemble.evidence_kernels import ensemble_column, predicts
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.keep_kernels import keep_weight, weigh
-from onlineauto.engine.event.new_action_kernels import mark_learnt, note_learnt_parts
+from onlineauto.engine.event.new_action_kernels import note_learnt_parts
 from onlineauto.engine.event.origin_kernels import finds_origin
 from onlineauto.engine.event.outcome_kernels import (
+    explore,
     leave_out,
     open_row,
-    place_and_explore,
-    rank_actions,
+    rank_and_place,
     settle_bandit,
 )
 from onlineauto.engine.event.pass_kernels import account, run_on
@@ -108,7 +108,7 @@ def run_events(
                 return
         row, exploration = results.rows[event], run.task.exploration
         if run.task.shape == Shape.CB_ADF:
-            note_learnt_parts(run, actions, buffers)
+            note_learnt_parts(run, actions, int(label.action) if learns else -1, buffers)
         if exploration.policies > 0:
             rows = results.rows[event : event + 1]
             call_at(
@@ -121,8 +121,6 @@ def run_events(
                 hand_over(context, results, event, actions, label, weight, learns)
             elif run.live.ensemble.on:
                 call_at(units.score_ensemble, (context, stream, actions, learnt, learns))
-        if learns and run.task.shape == Shape.CB_ADF:
-            mark_learnt(run, actions, int(label.action))
         if run.task.shape == Shape.SIMPLE:
             if predicts(run.live.ensemble):
                 row.raw = buffers.score[0, ensemble_column(buffers)]
@@ -132,8 +130,9 @@ def run_events(
             labelled = bool(label.action >= 0 and label.probability > _ZERO)
         else:
             column = ensemble_column(buffers) if predicts(run.live.ensemble) else 0
-            rank_actions(results, event, buffers, column)
-            place_and_explore(context, run, results, event, label, learns, mode)
+            new = rank_and_place(run, results, event, buffers, column)
+            if exploration.active:
+                explore(context, results, event, label, learns, mode, new)
             labelled = settle_bandit(run, results, event, label, learns, buffers)
             if learns:
                 note_cost(exploration, label.cost - label.initial)

@@ -185,10 +185,7 @@ class Ahead(NamedTuple):
     """What the live configs hand over for each event to an ensemble that follows on another thread."""
 
     handed: Records  # [n_events]; empty if the ensemble does not follow
-    score: NDArray[
-        np.float32
-    ]  # [n_actions of all events, slots + 1]: scores from before the event was learnt,
-    # and last the learnt part, see `onlineauto.engine.event.new_action_kernels`
+    score: NDArray[np.float32]  # [n_actions of all events, slots + 1]: scores before learning, learnt part
     numbers: NDArray[np.float64]  # [n_events, NUMBERS]: see `onlineauto.engine.loop.follow_kernels`
 
 

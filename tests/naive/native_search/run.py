@@ -144,7 +144,7 @@ class NativeSearch:
         self.labels.see(label.cost)
         mask = 2**self.options.bit_precision - 1
         for features in event.actions[action].values():
-            self.learnt_cells.update(hash_ & mask for hash_, _ in features)
+            self.learnt_cells.update(hash_ & mask for hash_, x in features if x != 0)
         for each, its_scores, interactions in zip(self.live, scores, used, strict=True):
             weight = label.weight
             if not self.options.single_lines:
