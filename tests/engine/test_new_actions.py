@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import AutoML, Workspace
-from onlineauto.engine.event.new_action_kernels import bound_new_actions, place_new_actions
+from onlineauto.engine.event.new_action_kernels import bound_new, place_new_actions
 from onlineauto.explorers.explore_kernels import PART, ROWS
 from tests.naive import new_actions as naive
 
@@ -175,6 +175,6 @@ def test_kernels_agree_with_their_reference(data: st.DataObject) -> None:
     by_action = np.empty(n, F)
     by_action[order] = pmf
     bounds, places = naive.bounded(list(by_action), new, [int(action) for action in order])
-    bound_new_actions(order, pmf, scratch)
+    bound_new(order, pmf, scratch)
     assert [int(action) for action in order] == places
     assert list(pmf) == [bounds[action] for action in places]

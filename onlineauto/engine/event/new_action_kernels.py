@@ -120,9 +120,7 @@ def place_new_actions(
 
 
 @kernel
-def bound_new_actions(
-    order: NDArray[np.int32], pmf: NDArray[np.float32], scratch: NDArray[np.float32]
-) -> None:
+def bound_new(order: NDArray[np.int32], pmf: NDArray[np.float32], scratch: NDArray[np.float32]) -> None:
     """Reduce the probabilities of new actions to at most 1 / K; put the best of the others first."""
     most, excess = _ONE / np.float32(len(order)), _ZERO
     for i in range(len(order)):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.new_action_kernels import bound_new_actions, has_new_actions, place_new_actions
+from onlineauto.engine.event.new_action_kernels import bound_new, has_new_actions, place_new_actions
 from onlineauto.engine.event.pass_kernels import account, call_explorer, put_drawn_first
 from onlineauto.engine.records.loop import EventMode
 from onlineauto.engine.records.task import Shape
@@ -68,7 +68,7 @@ def rank_actions(results: Results, event: int, buffers: Buffers, column: int) ->
 
 
 @inline_kernel
-def rank_and_place(run: LoopRun, results: Results, event: int, buffers: Buffers, column: int) -> bool:
+def rank_placed(run: LoopRun, results: Results, event: int, buffers: Buffers, column: int) -> bool:
     """Rank actions, with new ones in their places; return whether there are any."""
     rank_actions(results, event, buffers, column)
     exploration, (order, score) = run.task.exploration, _actions_of(results, event)
@@ -94,7 +94,7 @@ def explore(
     elif len(order) > 0:
         call_explorer(context, order, score)
     if new:
-        bound_new_actions(order, score, context.buffers.explored)
+        bound_new(order, score, context.buffers.explored)
     if len(results.name) > 0 and len(order) > 0:
         logs = learns or (task.quirks.draws_logged and task.slots and task.training and streamed)
         logged, keeps = int(label.action) if logs else -1, bool(task.quirks.draws_aside or streamed)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.ensemble.evidence_kernels import ensemble_column, predicts
-from onlineauto.engine.event.outcome_kernels import explore, rank_and_place, settle_bandit
+from onlineauto.engine.event.outcome_kernels import explore, rank_placed, settle_bandit
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.loop import Actions, Cursor, Label, LoopSignal
 from onlineauto.engine.records.search import PLACES, Tally
@@ -131,7 +131,7 @@ def follow_events(
         learns, weight = bool(handed.learns), handed.kept
         call_at(units.score_ensemble, (context, stream, actions, label, learns))
         column = ensemble_column(buffers) if predicts(run.live.ensemble) else 0
-        new = rank_and_place(run, results, event, buffers, column)
+        new = rank_placed(run, results, event, buffers, column)
         if exploration.active:
             explore(context, results, event, label, learns, mode, new)
         settle_bandit(run, results, event, label, learns, buffers)

@@ -16,13 +16,7 @@ from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.keep_kernels import keep_weight, weigh
 from onlineauto.engine.event.new_action_kernels import note_learnt_parts
 from onlineauto.engine.event.origin_kernels import finds_origin
-from onlineauto.engine.event.outcome_kernels import (
-    explore,
-    leave_out,
-    open_row,
-    rank_and_place,
-    settle_bandit,
-)
+from onlineauto.engine.event.outcome_kernels import explore, leave_out, open_row, rank_placed, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.loop.follow_kernels import hand_over
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
@@ -130,7 +124,7 @@ def run_events(
             labelled = bool(label.action >= 0 and label.probability > _ZERO)
         else:
             column = ensemble_column(buffers) if predicts(run.live.ensemble) else 0
-            new = rank_and_place(run, results, event, buffers, column)
+            new = rank_placed(run, results, event, buffers, column)
             if exploration.active:
                 explore(context, results, event, label, learns, mode, new)
             labelled = settle_bandit(run, results, event, label, learns, buffers)
