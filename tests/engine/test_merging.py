@@ -13,6 +13,7 @@ from onlineauto import OptionError, Workspace
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.engine.ensemble.branches import (
     Branch,
+    Sums,
     exponential_retention,
     mean_retention,
     merge_cells,
@@ -23,7 +24,7 @@ from onlineauto.engine.ensemble.branches import (
 )
 from onlineauto.engine.ensemble.ensemble import begin_again, names_of, weight_of
 from onlineauto.engine.ensemble.least_squares_kernels import WAITING, Observed, begin_weight, learn_lately
-from onlineauto.engine.ensemble.merge import merge_ensembles, merge_inputs
+from onlineauto.engine.ensemble.merge import _retention, merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.regression import make_regression, merge_regression
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
@@ -123,6 +124,98 @@ def test_least_squares_merge_as_their_events_say(keeps: float) -> None:
     np.testing.assert_allclose(weights, fitted.weights, rtol=1e-6)
     np.testing.assert_allclose(spread, fitted.spread, rtol=1e-5, atol=1e-9)
     assert np.array_equal(spread, spread.T)
+
+
+def limited(state: Squares, variance: float) -> Squares:
+    """No variance exceeds a limit, as in `cut_off`."""
+    factors = np.minimum(1.0, np.sqrt(variance / state.spread.diagonal()))
+    state.spread = factors[:, None] * state.spread * factors
+    return state
+
+
+def collinear(
+    draw: np.random.Generator, n: int, *, hair: float, rests: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return inputs of which two are nearly equal and one may rest, a constant, and targets."""
+    inputs = draw.normal(size=(n, 5))
+    inputs[:, 1] = inputs[:, 0] + hair * inputs[:, 1]
+    inputs[:, 2] *= not rests
+    inputs[:, 4] = 1.0
+    return inputs, inputs @ draw.normal([0.5, 0.5, 0.3, 0.2, 0.1], 0.05) + 0.5 * draw.normal(size=n)
+
+
+@pytest.mark.parametrize("woken", [False, True])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_merged_weights_stay_within_what_their_ends_say(ordered: bool, woken: bool) -> None:
+    """Within the bounds of base and ends, widened by their width, they are the solution of the sums."""
+    outside, inside = 0, 0
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        keeps, hair, limit = 1.0 - 10.0 ** draw.uniform(-3, -2), 10.0 ** draw.uniform(-3, 0), 2.0
+        rests = bool(draw.random() < 0.5)
+        base = limited(
+            squares(Squares(limit, 5), *collinear(draw, 200, hair=hair, rests=rests), keeps), limit
+        )
+        ends = []
+        for _ in range(int(draw.integers(2, 6))):
+            data_of = collinear(draw, int(draw.integers(20, 400)), hair=hair, rests=rests and not woken)
+            ends.append(limited(squares(base, *data_of, keeps), limit))
+        assumed = 1.0 - draw.uniform(0.1, 1.0) * (1.0 - keeps)  # who merges may not know it
+        parts = shares(
+            [int(draw.integers(20, 400)) for _ in ends], exponential_retention(assumed), ordered=ordered
+        )
+        began, *rest = [sums_of(each.weights, each.spread) for each in (base, *ends)]
+        weights, spread = merge_squares(began, rest, parts, limit)
+        known = np.array([each.weights for each in (base, *ends)])
+        low, high = known.min(axis=0), known.max(axis=0)
+        width = high - low + 1e-6
+        assert ((low - width <= weights) & (weights <= high + width)).all()
+        assert (np.linalg.eigvalsh(spread) > 0.0).all()
+        assert (spread.diagonal() <= limit * (1 + 1e-9)).all()
+        information, products = (
+            getattr(began, name)
+            + sum(
+                part * (getattr(end, name) - getattr(began, name))
+                for end, part in zip(rest, parts, strict=True)
+            )
+            for name in ("information", "products")
+        )
+        exact = np.linalg.solve(information, products)
+        if (
+            np.linalg.eigvalsh(information)[0] < 0.05
+            or not ((low - width < exact) & (exact < high + width)).all()
+        ):
+            outside += 1
+        else:
+            inside += 1
+            np.testing.assert_allclose(weights, exact, rtol=1e-5, atol=1e-7)
+    assert min(outside, inside) >= 5
+
+
+def test_a_weight_at_its_bound_leaves_the_others_free() -> None:
+    """Of two equal inputs, one takes over what the other cannot have: predictions stay the same."""
+    information = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]) + 1e-6 * np.eye(3)
+    began = Sums(information, information @ np.array([0.5, 0.5, 0.0]))
+    turned = np.array([1.0, -1.0, 0.0])
+    ends = [
+        Sums(information, information @ np.array([0.5, 0.5, 0.2]) + step * turned) for step in (-9e-6, 1e-6)
+    ]
+    known = [np.array([0.5, 0.5, 0.0]), np.array([0.4, 0.6, 0.2]), np.array([0.6, 0.4, 0.2])]
+    weights, _ = merge_squares(began, ends, np.ones(2), 1e7, weights_of=known)
+    np.testing.assert_allclose(weights, [0.2, 0.8, 0.4], atol=1e-5)
+
+
+def test_what_ends_have_retained_is_measured() -> None:
+    """Events without some input add nothing to its information, which is then only forgotten."""
+    draw, keeps = np.random.default_rng(1), 0.9998
+    base = squares(Squares(2.0, 6), *data(draw, 300), keeps)
+    ends = []
+    for n in (200, 500):
+        inputs, targets = data(draw, n)
+        inputs[:, 3] = 0.0
+        ends.append(squares(base, inputs, targets, keeps))
+    began, *rest = [sums_of(each.weights, each.spread) for each in (base, *ends)]
+    assert _retention(began, [*rest, began], [200, 500, 0]) == pytest.approx(keeps, abs=1e-9)
 
 
 def test_two_halves_count_within_the_bound_of_one_learner() -> None:

@@ -128,12 +128,19 @@ def sums_of(weights: NDArray[np.float64], spread: NDArray[np.float64]) -> Sums:
 
 
 def merge_squares(
-    base: Sums, ends: Sequence[Sums], parts: NDArray[np.float64], initial_variance: float
+    base: Sums,
+    ends: Sequence[Sums],
+    parts: NDArray[np.float64],
+    initial_variance: float,
+    *,
+    weights_of: Sequence[NDArray[np.float64]] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weights merged by least squares, and their covariance, symmetric to the last bit.
 
     No variance exceeds `initial_variance`. If rounding leaves less information about a direction than that
-    variance has, the weights have no component in that direction.
+    variance has, the weights have no component in that direction. With nearly collinear inputs, statistics
+    that forget, rest or are limited do not add up, so no weight is farther from those of the base and of the
+    ends (`weights_of`, computed if None) than these are from each other.
     """
     information = merge_statistic(base.information, [each.information for each in ends], parts)
     products = merge_statistic(base.products, [each.products for each in ends], parts)
@@ -145,10 +152,28 @@ def merge_squares(
     else:
         known, basis = np.linalg.eigh(information)
         weights = basis @ np.where(known > least, (basis.T @ products) / np.maximum(known, least), 0.0)
-        spread = (basis / np.maximum(known, least)) @ basis.T
+        known = np.maximum(known, least)
+        information, spread = (basis * known) @ basis.T, (basis / known) @ basis.T
+    if weights_of is None:
+        weights_of = [np.linalg.inv(each.information) @ each.products for each in (base, *ends)]
+    least_of, width = np.min(weights_of, axis=0), np.ptp(weights_of, axis=0) + 1e-9  # more than rounding
+    weights = _bounded(weights, information, np.array([least_of - width, least_of + 2.0 * width]))
     factors = np.minimum(1.0, np.sqrt(initial_variance / spread.diagonal()))
     spread = factors[:, None] * spread * factors
     return weights, 0.5 * (spread + spread.T)
+
+
+def _bounded(
+    best: NDArray[np.float64], information: NDArray[np.float64], bounds: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return weights within bounds: move the worst one to its bound, fit the others again, and so on."""
+    (low, high), result, free = bounds, best.copy(), np.ones(len(best), np.bool_)
+    while (excess := np.where(free, np.maximum(low - result, result - high), 0.0)).max(initial=0.0) > 0.0:
+        at = int(excess.argmax())
+        free[at], result[at] = False, np.clip(result[at], low[at], high[at])
+        moved = information[np.ix_(free, ~free)] @ (result - best)[~free]
+        result[free] = best[free] - np.linalg.solve(information[np.ix_(free, free)], moved)
+    return result
 
 
 def _exceeds(information: NDArray[np.float64], least: float) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from onlineauto.engine.ensemble.branches import (
     Branch,
+    Sums,
     exponential_retention,
     mean_retention,
     merge_moments,
@@ -26,8 +27,6 @@ from onlineauto.engine.ensemble.branches import (
     sums_of,
 )
 from onlineauto.engine.ensemble.combiner_kernels import (
-    _EXPLAINED,
-    _LEAST_NOISE,
     _SLOWEST,
     KEEPS,
     LATEST,
@@ -108,8 +107,9 @@ def merge_ensembles(
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
     base, *ends = everyone = [_widen_range(drop_stopped(each, inputs), widest) for each in everyone]
     began, *sums = [sums_of(each.weights, each.spread) for each in everyone]
-    parts = shares(learnt, exponential_retention(_retention_of(ends[-1])), ordered=ordered)
-    weights, spread = merge_squares(began, sums, parts, UNSURE)
+    parts = shares(learnt, exponential_retention(_retention(began, sums, learnt)), ordered=ordered)
+    all_weights = [each.weights for each in everyone]
+    weights, spread = merge_squares(began, sums, parts, UNSURE, weights_of=all_weights)
     return base._replace(
         weights=weights,
         spread=spread,
@@ -123,13 +123,16 @@ def merge_ensembles(
     )
 
 
-def _retention_of(ensemble: Ensemble) -> float:
-    """Return by how much the weights of an ensemble retain earlier events at each event, as of now."""
-    if not ensemble.n_levels:
-        return KEEPS
-    error, variance = float(ensemble.error[0]), float(ensemble.costs[CostSoFar.VARIANCE])
-    unexplained = min(max(error / variance, _LEAST_NOISE), 1.0) if variance > 0.0 else 1.0
-    return 1.0 - (1.0 - KEEPS) * min(max((1.0 - unexplained) / _EXPLAINED, _SLOWEST), 1.0)
+def _retention(base: Sums, ends: Sequence[Sums], learnt: Sequence[int]) -> float:
+    """Return the part of earlier information that an event retains, in the end that has forgotten most."""
+    # An end has A = k A₀ + E with E ≥ 0 of its events, so k is at most each eigenvalue of A relative to A₀.
+    root = np.linalg.inv(np.linalg.cholesky(base.information))
+    kept = [
+        max(float(np.linalg.eigvalsh(root @ end.information @ root.T)[0]), 0.0) ** (1.0 / n)
+        for end, n in zip(ends, learnt, strict=True)
+        if n > 0
+    ]
+    return float(np.clip(min(kept, default=1.0), KEEPS, 1.0 - (1.0 - KEEPS) * _SLOWEST))
 
 
 def _merge_tests(base: EnsembleTest, ends: Sequence[EnsembleTest], *, floor: bool) -> EnsembleTest:

@@ -138,6 +138,7 @@ class Settled(NamedTuple):
 
     information: NDArray[np.float64]  # [actions, n, n], as in `Sums`
     products: NDArray[np.float64]  # [actions, n]
+    weights: NDArray[np.float64]  # [actions, n]
     begun: NDArray[np.int64]
     n_waiting: NDArray[np.int64]  # of the regression
     prepared: NDArray[np.int64]
@@ -147,13 +148,12 @@ def settle(regression: Regression, initial_variance: float, keeps: float) -> Set
     """Return the statistics of all known actions of a branch, for `merge_regression`."""
     n, known = regression.prepared.tolist()
     actions = 1 if known > MOST_ACTIONS else known
-    information, products = np.zeros((actions, n, n)), np.zeros((actions, n))
+    information, products, weights = np.zeros((actions, n, n)), np.zeros((actions, n)), np.zeros((actions, n))
     for action in np.flatnonzero(regression.begun[:actions]).tolist():
-        information[action], products[action] = sums_of(
-            *_after_waiting(regression, action, n, initial_variance, keeps)
-        )
+        weights[action], spread = _after_waiting(regression, action, n, initial_variance, keeps)
+        information[action], products[action] = sums_of(weights[action], spread)
     begun, n_waiting = regression.begun[:actions].copy(), regression.n_waiting[:actions].copy()
-    return Settled(information, products, begun, n_waiting, regression.prepared.copy())
+    return Settled(information, products, weights, begun, n_waiting, regression.prepared.copy())
 
 
 def merge_regression(
@@ -179,9 +179,10 @@ def merge_regression(
         if not any(_has_begun(each, action) for each in (base, *branches)):
             continue  # the state before the first event
         taken = [times_taken(*branch.seen[action].tolist()) for branch in branches]
-        began, *ends = [_sums(each, action, n, initial_variance, keeps) for each in (base, *branches)]
+        sums = [_sums(each, action, n, initial_variance, keeps) for each in (base, *branches)]
+        (began, *ends), weights_of = [each for each, _ in sums], [each for _, each in sums]
         parts = shares(taken, exponential_retention(keeps), ordered=base.ordered)
-        weights, spread = merge_squares(began, ends, parts, initial_variance)
+        weights, spread = merge_squares(began, ends, parts, initial_variance, weights_of=weights_of)
         result.weights[action, :n], result.spread[action, :n, :n] = weights, spread
         result.begun[action] = n
     return result
@@ -196,25 +197,30 @@ def merge_waves(
     return merge_regression(base_branch, parts, inputs, initial_variance, WAVES)
 
 
-def _sums(branch: Branch, action: int, n: int, initial_variance: float, keeps: float) -> Sums:
-    """Return the statistics of a merged action in a branch, for `n` merged inputs."""
+def _sums(
+    branch: Branch, action: int, n: int, initial_variance: float, keeps: float
+) -> tuple[Sums, NDArray[np.float64]]:
+    """Return the statistics and the weights of a merged action in a branch, for `n` merged inputs."""
     unknown = np.full(n, 1.0 / initial_variance)
     own = np.flatnonzero(branch.actions == action)
     if not len(own) or not branch.state.begun[own[0]]:
-        return Sums(np.diag(unknown), np.zeros(n))
+        return Sums(np.diag(unknown), np.zeros(n)), np.zeros(n)
     n_stored = min(int(branch.state.prepared[Prepared.INPUTS]), len(branch.inputs))
     if isinstance(branch.state, Settled):
         assert n_stored == len(branch.state.products[0]), "each input of a regression has a merged index"
         sums = Sums(branch.state.information[own[0]], branch.state.products[own[0]])
+        weights = branch.state.weights[own[0]]
     else:
-        sums = sums_of(*_after_waiting(branch.state, int(own[0]), n_stored, initial_variance, keeps))
+        weights, spread = _after_waiting(branch.state, int(own[0]), n_stored, initial_variance, keeps)
+        sums = sums_of(weights, spread)
     inputs = branch.inputs[:n_stored]
     if n_stored == n and (inputs == np.arange(n)).all():
-        return sums
+        return sums, weights
     move = np.zeros((n, n_stored))
     move[inputs[inputs >= 0], np.flatnonzero(inputs >= 0)] = 1.0
     unknown[move.any(axis=1)] = 0.0
-    return Sums(move @ sums.information @ move.T + np.diag(unknown), move @ sums.products)
+    moved = Sums(move @ sums.information @ move.T + np.diag(unknown), move @ sums.products)
+    return moved, move @ weights / np.maximum(move.sum(axis=1), 1.0)
 
 
 def _has_begun(branch: Branch, action: int) -> bool:
