@@ -260,27 +260,25 @@ def _merge_members(
 def merge_weights(base: Table, ends: Sequence[Table], rule: Rule) -> Table:
     """Return the merged weights and statistics of live configs.
 
-    Changes of a weight are averaged. An end counts in proportion to the squared gradients that it has added,
-    so a rare feature, which one end has seen, moves as in that end. Squared gradients add up, and scales are
-    the largest. With gradients that are not squared, all ends that have changed a weight count alike.
+    Changes of a weight are averaged over the ends that have learnt it, so a rare feature, which one end has
+    seen, moves as in that end. They do not count by squared gradients: with few clicks, these are almost only
+    those of clicks, and ends without a click would be ignored. Squared gradients add up, and scales are the
+    largest.
     """
     began, statistics = base.values[0], base.values[1].copy()
     tables = [(began, base.values[1]), *(end.values for end in ends)]
     scale = np.maximum.reduce([each[:, SCALE] for _, each in tables])
     first, *weights = [_rescaled(each[0], each[1][:, SCALE], scale, rule) for each in tables]
     gradients = [end.values[1][:, GRADIENTS] for end in ends]
-    grown = [np.maximum(each - statistics[:, GRADIENTS], 0.0) for each in gradients]
-    total = np.add.reduce(grown)
-    if not rule.adaptive:
-        grown = [(each != began).astype(np.float32) for each, _ in tables[1:]]
-    strength = np.maximum(np.add.reduce(grown), np.finfo(np.float32).tiny)
-    merged: NDArray[Any] = first + sum(
-        (each - first) * (own / strength) for each, own in zip(weights, grown, strict=True)
-    )
-    statistics[:, GRADIENTS] += total
+    before = base.values[1][:, GRADIENTS]
+    changed = [(end.values[0] != began) | (end.values[1][:, GRADIENTS] != before) for end in ends]
+    count = np.add.reduce(changed, dtype=np.float32)
+    moves = sum((each - first) * own for each, own in zip(weights, changed, strict=True))
+    merged: NDArray[Any] = first + moves / np.maximum(count, np.float32(1))
+    statistics[:, GRADIENTS] += sum(np.maximum(each - before, 0.0) for each in gradients)
     statistics[:, SCALE] = scale
-    for each, own, gradient in zip(weights, grown, gradients, strict=True):
-        alone = (own > 0.0) & (own == strength)  # taken over without rounding
+    for each, own, gradient in zip(weights, changed, gradients, strict=True):
+        alone = own & (count == 1)  # taken over without rounding
         merged[alone] = each[alone]
         if rule.adaptive:
             statistics[:, GRADIENTS][alone] = gradient[alone]

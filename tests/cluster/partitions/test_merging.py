@@ -39,7 +39,7 @@ def table(weights: list[float], gradients: list[float], scales: list[float]) -> 
     return Table(np.arange(len(weights)), (np.array(weights, np.float32)[:, None], statistics))
 
 
-def test_weights_are_averaged_by_the_gradients_that_ends_have_added() -> None:
+def test_weights_are_averaged_over_the_ends_that_have_learnt_them() -> None:
     rule = Workspace().learner.rule
     base = table([0.0, 1.0, 1.0], [0.0, 2.0, 5.0], [0.0, 1.0, 1.0])
     one = table([0.3, 2.0, 1.0], [4.0, 3.0, 5.0], [1.0, 1.0, 1.0])
@@ -47,10 +47,19 @@ def test_weights_are_averaged_by_the_gradients_that_ends_have_added() -> None:
     merged = merge_weights(base, [one, other], rule)
     weights, statistics = merged.values
     assert weights[0, 0] == np.float32(0.3)  # only one end has the feature
-    assert weights[1, 0] == pytest.approx(1.0 + (1.0 * 1.0 + 4.0 * 3.0) / 4.0)
+    assert weights[1, 0] == pytest.approx(1.0 + (1.0 + 4.0) / 2.0)
     assert weights[2, 0] == 1.0  # no end has changed it
     assert statistics[:, GRADIENTS, 0].tolist() == [4.0, 6.0, 5.0]
     assert statistics[:, SCALE, 0].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_an_end_with_a_click_counts_like_one_without() -> None:
+    """The squared gradient of a click is far larger, so it must not decide how much an end counts."""
+    rule = Workspace().learner.rule
+    base = table([0.02], [10.0], [1.0])
+    ends = [table([0.1], [11.0], [1.0]), *(table([0.0], [10.01], [1.0]) for _ in range(3))]
+    weights, _ = merge_weights(base, ends, rule).values
+    assert weights[0, 0] == pytest.approx(0.025)
 
 
 def test_a_larger_scale_of_one_end_rescales_the_weights_of_others() -> None:
