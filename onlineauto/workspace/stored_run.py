@@ -53,6 +53,8 @@ def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
             Holdout(configuration[RunOptions]).recount(held_out)
     if "rest_of_round" in stored:
         run["rest_of_round"] = stored["rest_of_round"].count()
+    if "change" in stored:
+        run["change"] = stored["change"].convert(tuple[_Count, list[tuple[float, float, float]]])
     if "progress" in stored:
         run["progress"] = stored["progress"].convert(_Counts)
         ProgressTable(configuration, kind=kind).recount(run["progress"])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from onlineauto.cluster.partitions.change import ChangeTest
 from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import Chunk
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _LOADED = 1
 """Version of the model with which a run begins; no worker has it, because 0 is a new model."""
-_PIECE = 8192
+PIECE = 8192
 """Number of events at a time that the coordinator learns alone, so that few are in memory."""
 
 
@@ -52,7 +53,7 @@ class Schedule(NamedTuple):
     def plan(self, done: int, partitions: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
         if done < self.alone:
-            return min(self.alone - done, _PIECE), 0
+            return min(self.alone - done, PIECE), 0
         length = min(max(done // self.growth, self.shortest), self.longest * partitions)
         return self.head, length - self.head
 
@@ -73,6 +74,8 @@ class Coordinator:
     ----------
     version : int
         Number of the last base.
+    change : ChangeTest
+        Detects changes of the stream, after which the lengths of rounds begin again.
     look_ahead : callable
         Called by pools while workers learn.
     """
@@ -80,12 +83,13 @@ class Coordinator:
     def __init__(self, workspace: Workspace, partitions: int, schedule: Schedule | None = None) -> None:
         self.workspace, self.partitions, self.version = workspace, partitions, _LOADED
         self.schedule = schedule or Schedule()
+        self.change = ChangeTest()
         self.look_ahead: Callable[[], object] = lambda: None
         self._tracked = TrackedTables(workspace)
 
     def plan(self, done: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
-        return self.schedule.plan(done, self.partitions)
+        return self.schedule.plan(done - self.change.begin, self.partitions)
 
     def cut(self, blocks: Sequence[Block], begin: int = 0) -> list[Chunk]:
         """Return the chunks of the rest of a round: of the events of blocks from event `begin` on."""

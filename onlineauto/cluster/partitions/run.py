@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.cluster.partitions.coordinator import Coordinator
+from onlineauto.cluster.partitions.change import ChangeTest
+from onlineauto.cluster.partitions.coordinator import PIECE, Coordinator
 from onlineauto.cluster.partitions.cutting import events_after, take_events
 from onlineauto.cluster.partitions.local import InlinePool, local_pool
 from onlineauto.cluster.partitions.text_file import (
@@ -18,6 +19,7 @@ from onlineauto.cluster.partitions.text_file import (
     estimated_events,
     text_paths,
 )
+from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
 from onlineauto.engine.stream.position import Position, skip_events
@@ -30,14 +32,13 @@ from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run, load_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
     from onlineauto.cluster.partitions.coordinator import Schedule
     from onlineauto.cluster.partitions.local import Pool
     from onlineauto.cluster.partitions.messages import Chunk
     from onlineauto.cluster.partitions.worker import End
-    from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
@@ -118,6 +119,7 @@ class PartitionedRun(Run):
         check_partitioned(workspace.configuration)
         super().__init__(workspace, source, stored=stored)
         self._coordinator = Coordinator(workspace, partitions, schedule)
+        self._coordinator.change = ChangeTest(*self.stored.get("change", ()))
         self._backend, self._worker = backend, worker
         self.pool: Pool = self._pool_of(workers)
         self._blocks: Iterator[Block] | None = None
@@ -128,7 +130,8 @@ class PartitionedRun(Run):
         self._due = int(self.stored.get("rest_of_round", 0))  # events of a round whose head is learnt
         self._ready: deque[tuple[Block, Outcomes]] = deque()
         self._error: InputError | None = None
-        self._ended = self._is_cut = False
+        self._ended = self._start.passes >= workspace.configuration[RunOptions].passes
+        self._is_cut = False
 
     def _pool_of(self, workers: int) -> Pool:
         command = self.workspace.configuration.command(kept=True)
@@ -276,13 +279,19 @@ class PartitionedRun(Run):
             return
         n_events = sum(map(len, blocks))
         n = n_events if self._is_cut and n_events < schedule.shortest else min(head, n_events)
-        first = take_events(blocks, 0, n)
-        outcomes = workspace.learn_block(first)
-        self._left[:0] = events_after(blocks, n)
-        self._due = n_events - n if self._file is None else rest
-        self._hand_out([(first, outcomes)])
+        outcomes = self._learn_here(blocks, n, due=n_events - n if self._file is None else rest)
         if self._due:
             self._learn_rest()
+        elif not rest:
+            self._coordinator.change.note([outcomes])
+
+    def _learn_here(self, blocks: Sequence[Block], n: int, *, due: int = 0) -> Outcomes:
+        """Learn the first `n` events of blocks in this process, and hand them out; `due` are learnt next."""
+        first = take_events(blocks, 0, n)
+        outcomes = self.workspace.learn_block(first)
+        self._left[:0], self._due = events_after(blocks, n), due
+        self._hand_out([(first, outcomes)])
+        return outcomes
 
     def _learn_rest(self) -> None:
         """Learn the rest of a round with the workers; if they fail, it comes first again."""
@@ -300,7 +309,9 @@ class PartitionedRun(Run):
         except BaseException:
             self._left[:0] = blocks
             raise
-        self._merge(chunks, ends)
+        n_merged = self._merge(chunks, ends)
+        self._left[:0] = blocks[n_merged:]
+        self._learn_again(ends[n_merged:])
 
     def _learn_unread(self) -> bool:
         """Learn the rest of a round of a file that workers read; return False if they cannot."""
@@ -318,17 +329,39 @@ class PartitionedRun(Run):
                 self._file.move_back(stretch)
         if ends:
             self._next_read_here = _READ_HERE
-            self._merge(chunks, ends)
+            n_merged = self._merge(chunks, ends)
+            if n_merged < len(ends):
+                self._file.move_back(stretch)
+                self._file.take(sum(len(chunk.block) for chunk in chunks[:n_merged]))
+            self._learn_again(ends[n_merged:])
         return bool(ends)
 
-    def _merge(self, chunks: list[Chunk], ends: list[End]) -> None:
-        """Merge the ends of chunks, and hand the chunks out."""
-        if ends:  # there are none at the end of a file
-            self._coordinator.merge(ends)
-        for end in ends:
-            self.diagnostics.add(end.problems)
+    def _merge(self, chunks: list[Chunk], ends: list[End]) -> int:
+        """Merge the ends of the chunks before a change, and hand these chunks out; return their number."""
+        change = self._coordinator.change
+        n = change.first_changed([end.outcomes for end in ends])
+        chunks, ends = chunks[:n], ends[:n]
         self._due = 0
-        self._hand_out([(chunk.block, end.outcomes) for chunk, end in zip(chunks, ends, strict=True)])
+        if ends:  # there are none at the end of a file, or if the first chunk has changed
+            self._coordinator.merge(ends)
+            for end in ends:
+                self.diagnostics.add(end.problems)
+            self._hand_out([(chunk.block, end.outcomes) for chunk, end in zip(chunks, ends, strict=True)])
+            change.note([end.outcomes for end in ends])
+        return n
+
+    def _learn_again(self, ends: list[End]) -> None:
+        """Learn the events of `ends` in this process, because the stream seems to have changed before them.
+
+        If one learner loses less, there was a change, and the next events are learnt like the first ones.
+        """
+        change, outcomes, begin = self._coordinator.change, list[Outcomes](), self.workspace.position.events
+        missing = sum(len(end.outcomes) for end in ends)
+        while missing > 0 and (blocks := self._read(min(missing, PIECE))):
+            outcomes.append(self._learn_here(blocks, sum(map(len, blocks))))
+            missing -= len(outcomes[-1])
+        if outcomes and not missing:
+            change.confirm(begin, outcomes, [end.outcomes for end in ends])
 
     def _hand_out(self, parts: list[tuple[Block, Outcomes]]) -> None:
         """Count learnt blocks, pass them to the sinks, and have them returned next."""
@@ -353,8 +386,6 @@ class PartitionedRun(Run):
         """Return the blocks from the start on, up to the first invalid event."""
         configuration = self.workspace.configuration
         events = PositionedBlocks(self._source, configuration, self.read)
-        if self._start.passes >= configuration[RunOptions].passes:
-            return iter(())
         if self.read is read_blocks:
             self._paths.extend(text_paths(self._source, configuration))
         if self._next_file():
@@ -443,6 +474,7 @@ class PartitionedRun(Run):
             The workers have failed, and the source no longer knows the position of the head.
         """
         state = super().state()
+        state["change"] = self._coordinator.change.state()
         if self._due:
             state["rest_of_round"] = self._due
         position = self.position
