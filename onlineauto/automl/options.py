@@ -227,13 +227,7 @@ class AutomlOptions:
         return frozenset(filter(None, (name.strip() for name in self.search.split(","))))
 
     def rewards(self) -> tuple[float, float]:
-        """Return the lowest and the highest expected reward; (inf, -inf) if not supplied.
-
-        Raises
-        ------
-        ValueError
-            If ``--cost_range`` is not two finite numbers, the lower one first.
-        """
+        """Return the lowest and the highest expected reward; (inf, -inf) if not supplied."""
         if self.cost_range is None:
             return math.inf, -math.inf
         low, high = map(float, self.cost_range.split(","))

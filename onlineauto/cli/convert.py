@@ -31,17 +31,7 @@ _BECOMES = {_EVENTS: _BLOCKS, _BLOCKS: _EVENTS, _OURS: _VW, _VW: _OURS}
 
 
 def run(configuration: Configuration) -> int:
-    """Convert all files but the last into the last; return 0.
-
-    Raises
-    ------
-    OptionError
-        If no output is named, or the output exists, or VW has no such model.
-    InputError
-        If the input cannot be read or used.
-    OSError
-        If the output cannot be written.
-    """
+    """Convert all files but the last into the last; return 0."""
     *inputs, output = configuration[InputOptions].data or ("",)
     if not inputs or output == "-":
         raise OptionError(

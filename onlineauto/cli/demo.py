@@ -35,15 +35,7 @@ _LAST: Final = 5000
 
 
 def run(argv: Sequence[str]) -> int:
-    """Simulate a log, learn it without and with the search, print and draw the result; return 0.
-
-    Raises
-    ------
-    OptionError
-        If the folder exists and is not that of an earlier demo.
-    OSError
-        If a file cannot be written.
-    """
+    """Simulate a log, learn it without and with the search, print and draw the result; return 0."""
     parser = argparse.ArgumentParser(
         "onlineauto demo", description="Learn a small simulated log, explained step by step."
     )

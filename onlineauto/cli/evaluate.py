@@ -122,13 +122,6 @@ def run(argv: Sequence[str]) -> int:
     ----------
     argv : sequence of str
         The command line after the verb.
-
-    Raises
-    ------
-    OptionError
-        If a policy's flags are wrong, or policies cannot be compared.
-    InputError
-        If the log or a model cannot be read, or the log has no propensities.
     """
     configuration = REGISTRY.parse(argv)
     options, inputs = configuration[EvaluateOptions], configuration[InputOptions]
@@ -185,13 +178,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _source(path: str, options: EvaluateOptions, *, log: bool) -> BinaryIO | Path | Joined:
-    """Return a source; for the log of a service, its lines joined with the later rewards.
-
-    Raises
-    ------
-    OptionError
-        The log has no decisions to join, or is standard input, which cannot be read twice.
-    """
+    """Return a source; for the log of a service, its lines joined with the later rewards."""
     joins = options.rewards is not None or options.default_reward is not None
     if joins and not log:
         raise OptionError("--rewards and --default_reward join the log of a decision service: add --dsjson")

@@ -55,15 +55,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Import an export, print what was learnt, and return 0.
-
-    Raises
-    ------
-    OptionError
-        If an option is wrong.
-    InputError
-        If the export has no log, or the folder of the service exists already.
-    """
+    """Import an export, print what was learnt, and return 0."""
     options = REGISTRY.parse(argv)[ImportOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))

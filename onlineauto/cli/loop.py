@@ -104,15 +104,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Perform the requested action, and return 0.
-
-    Raises
-    ------
-    OptionError
-        If an option is wrong.
-    InputError
-        If there is no log, or segments of it are missing.
-    """
+    """Perform the requested action, and return 0."""
     options = REGISTRY.parse(argv)[LoopOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
@@ -163,13 +155,7 @@ def _export(log: SegmentLog, target: str) -> None:
 
 
 def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
-    """Print the records of an event, and whether its action follows from its id and its pmf.
-
-    Raises
-    ------
-    InputError
-        The log has no such event.
-    """
+    """Print the records of an event, and whether its action follows from its id and its pmf."""
     from onlineauto.service.ranking.answer import is_drawn
 
     lines = [line for _, line in log.lines(log.begin) if _is_of(line, event_id)]
@@ -189,13 +175,7 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
 
 
 def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
-    """Remove the features of events from the logs in some folders, and return 0.
-
-    Raises
-    ------
-    InputError
-        A service uses a folder, a folder has no log, or no log has an event.
-    """
+    """Remove the features of events from the logs in some folders, and return 0."""
     from onlineauto.service.join.replay import skipped_at
     from onlineauto.service.log.erase import erase
     from onlineauto.service.log.segment_log import SegmentLog

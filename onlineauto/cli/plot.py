@@ -72,17 +72,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Draw a picture and return 0.
-
-    Raises
-    ------
-    OptionError
-        If no file or picture is named, or the files are not of one kind.
-    InputError
-        If a file is neither a journal nor has a progress table.
-    OSError
-        If a file cannot be read or written.
-    """
+    """Draw a picture and return 0."""
     options = REGISTRY.parse(argv)[PlotOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))

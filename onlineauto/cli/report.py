@@ -52,15 +52,6 @@ class RunReport:
         Closes the opened files.
     cache : str
         The line about the cache.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be opened.
-    InputError
-        If an output of the resumed run is shorter than when the run was saved.
-    OptionError
-        If an output is not the file of the resumed run.
     """
 
     def __init__(self, run: Run, files: ExitStack, *, cache: str = "using no cache") -> None:
@@ -136,13 +127,7 @@ class RunReport:
         return {"outputs": written} | metrics
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
-        """Report a block.
-
-        Raises
-        ------
-        OSError
-            If an output cannot be written.
-        """
+        """Report a block."""
         self._labels.update(outcomes)
         if self._metrics is not None:
             self._metrics.update(block, outcomes)

@@ -38,13 +38,6 @@ def open_workspace(configuration: Configuration) -> tuple[Workspace, State]:
     With ``--resume`` that is the model of ``-f``, if the file exists. Otherwise it is the model of ``-i``,
     which may be one of Vowpal Wabbit, or a new model. If that model does not search and the options do, it
     becomes the first champion.
-
-    Raises
-    ------
-    InputError
-        If a model cannot be read.
-    OptionError
-        If options contradict each other, or the options of the model.
     """
     models = configuration[ModelOptions]
     if models.resume and models.final_regressor is not None and Path(models.final_regressor).exists():

@@ -209,15 +209,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Serve until a signal arrives, and return 0.
-
-    Raises
-    ------
-    OptionError
-        If an option is wrong, or the address is reachable from other machines and there are no tokens.
-    InputError
-        If the folder cannot be used.
-    """
+    """Serve until a signal arrives, and return 0."""
     configuration = REGISTRY.parse(argv)
     options, output = configuration[ServeOptions], configuration[OutputOptions]
     if output.help:
@@ -279,13 +271,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _learners(folder: str, model: Configuration, n: int) -> Learners | None:
-    """Return the processes that learn together; with one, those parts of the log that were planned before.
-
-    Raises
-    ------
-    OptionError
-        The model cannot be learnt by several processes.
-    """
+    """Return the processes that learn together; with one, those parts of the log that were planned before."""
     if n == 1 and not Path(folder, "rounds").exists():
         return None
     from onlineauto.cluster.partitions.rounds import Rounds
@@ -312,13 +298,7 @@ def _settings(options: ServeOptions) -> dict[str, Any]:
 
 
 def _range(text: str) -> tuple[float, float]:
-    """Return the two numbers of a range.
-
-    Raises
-    ------
-    OptionError
-        The text is not two numbers.
-    """
+    """Return the two numbers of a range."""
     try:
         low, high = map(float, text.split(","))
     except ValueError:
@@ -327,13 +307,7 @@ def _range(text: str) -> tuple[float, float]:
 
 
 def _share(text: str) -> float:
-    """Return a share from 0 to 1.
-
-    Raises
-    ------
-    OptionError
-        The text is not a number, with or without a percent sign.
-    """
+    """Return a share from 0 to 1."""
     try:
         return float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:

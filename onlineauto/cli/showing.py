@@ -42,11 +42,6 @@ class Showing:
         The run; this object becomes one of its sinks, and its reader if an option requires names.
     files : ExitStack
         Closes the opened files.
-
-    Raises
-    ------
-    OptionError
-        If the audit cannot match Vowpal Wabbit's in exact mode.
     """
 
     def __init__(self, run: Run, files: ExitStack) -> None:

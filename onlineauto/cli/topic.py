@@ -106,15 +106,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Learn until a signal arrives, or until the end with ``--until_end``; return the exit code of ``learn``.
-
-    Raises
-    ------
-    OptionError
-        An option is wrong.
-    InputError
-        The topic cannot be read, or is not the one that the model has read.
-    """
+    """Learn until a signal arrives or the topic ends (``--until_end``); return the exit code of learning."""
     configuration = REGISTRY.parse(argv)
     options, output = configuration[TopicOptions], configuration[OutputOptions]
     if output.help:

@@ -143,13 +143,7 @@ def check_search(configuration: Configuration) -> None:
 
 
 def check_audit(configuration: Configuration) -> None:
-    """Refuse an audit that would differ from Vowpal Wabbit's.
-
-    Raises
-    ------
-    OptionError
-        If weights change between the lines of an event, or several models take turns.
-    """
+    """Refuse an audit that would differ from Vowpal Wabbit's."""
     if not configuration[ExactOptions].vw_exact:
         return
     explorer = choose_explorer(configuration)

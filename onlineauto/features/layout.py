@@ -218,13 +218,7 @@ class StreamLayout:
         return {"known": sorted(self._known), "left_out": sorted(self._left_out)}
 
     def restore(self, stored: Stored) -> None:
-        """Restore the state of a layout of the same options.
-
-        Raises
-        ------
-        ValueError
-            The state is not one of a layout.
-        """
+        """Restore the state of a layout of the same options."""
         self._known, self._left_out = set(self._own[:1]), set()
         self._letters = Counter()
         for name in stored["known"].name_list():

@@ -53,13 +53,7 @@ class FeatureTexts:
         self._known: dict[tuple[Any, ...], str] = {}
 
     def object_of(self, features: Mapping[str, Any]) -> str:
-        """Return the features of a context, or of an action, as a JSON object.
-
-        Raises
-        ------
-        InputError
-            A feature is malformed, or has a name that JSON cannot represent.
-        """
+        """Return the features of a context, or of an action, as a JSON object."""
         return object_of(self.members(features.items()))
 
     def members(self, features: Iterable[tuple[str, Any]]) -> Iterator[str]:

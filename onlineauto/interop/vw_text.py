@@ -51,12 +51,6 @@ def event_text(
     hash_seed : int
         ``--hash_seed`` of the reader.
 
-    Raises
-    ------
-    InputError
-        If the mapping is not an event, or a number, a namespace or a tag cannot be written, or an event has a
-        weight but no number as label.
-
     Examples
     --------
     >>> user = {"name": "tom", "age": 0.5}
@@ -100,13 +94,6 @@ def write_text(
 
     The file appears once it is completely on disk. The other parameters are those of `event_text`.
     `multiline` is required for Events of one action each, and `slots` for Events without any slot.
-
-    Raises
-    ------
-    InputError
-        If an event cannot be written; the message has its number, counted from 0.
-    OSError
-        If the file cannot be written.
     """
     return write_events(
         events,
@@ -121,13 +108,6 @@ def write_events(
     """Write the text that `text_of` returns for each event and its index, from 0; return their number.
 
     The file appears once it is completely on disk.
-
-    Raises
-    ------
-    InputError
-        If an event cannot be written; the message has its number.
-    OSError
-        If the file cannot be written.
     """
     n = 0
     with replacing(path) as file:

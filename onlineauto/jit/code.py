@@ -54,13 +54,7 @@ class Code:
         return self._results.size > 0
 
     def call(self, words: list[Any]) -> Any:
-        """Call the kernel with the words of its arguments, and return its result.
-
-        Raises
-        ------
-        IndexError
-            The kernel was compiled with bounds checks, and an index was out of bounds.
-        """
+        """Call the kernel with the words of its arguments, and return its result."""
         frame = self.frame(words)
         if self.caller(frame)():
             self.fail()
@@ -125,11 +119,6 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
         The kernel's function.
     packed : Packed
         The kinds of the arguments.
-
-    Raises
-    ------
-    CompilerError
-        The kernel must be compiled or loaded, and the compiler is not installed.
     """
     symbol = symbol_of(function, packed)
     try:

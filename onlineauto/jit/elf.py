@@ -71,11 +71,6 @@ def link(code: bytes, symbol: str) -> int:
         A whole relocatable file.
     symbol : str
         The name of the function.
-
-    Raises
-    ------
-    UnsupportedCodeError
-        LLVM must link it.
     """
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         raise UnsupportedCodeError("the system is not Linux on x86-64")
@@ -121,13 +116,7 @@ def _link(code: bytes, symbol: str) -> int:
 
 
 def _sections(code: bytes) -> list[_Section]:
-    """Return the section headers of a file.
-
-    Raises
-    ------
-    ValueError
-        The file is not object code for x86-64.
-    """
+    """Return the section headers of a file."""
     ident, kind, machine, _, _, _, begin, _, _, _, _, size, n, _ = _HEADER.unpack_from(code)
     if not ident.startswith(_IDENT) or (kind, machine, size) != (_RELOCATABLE, _X86_64, _SECTION.size):
         raise ValueError("it is not object code for x86-64")

@@ -115,13 +115,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _description(value: Any) -> bytes:
-    """Return bytes that identify a value.
-
-    Raises
-    ------
-    TypeError
-        The value is of a type that a kernel may not depend on.
-    """
+    """Return bytes that identify a value."""
     if isinstance(value, FunctionType):
         name = f"{value.__module__}.{value.__qualname__} ".encode()
         code = value.__code__

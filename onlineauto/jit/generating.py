@@ -26,11 +26,6 @@ def object_code(bitcode: bytes) -> bytes:
     ----------
     bitcode : bytes
         The module, optimised. LLVM may end the process if the bytes are damaged.
-
-    Raises
-    ------
-    RuntimeError
-        LLVM cannot read the module.
     """
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()

@@ -50,14 +50,7 @@ def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
 
 
 def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
-    """Restore a model that was stored with the same options; return the stored number of fields of a cell.
-
-    Raises
-    ------
-    ValueError
-        The state is invalid or of a model with other options, or a weight is not finite although `finite` is
-        true.
-    """
+    """Restore a model that was stored with the same options; return the stored number of fields of a cell."""
     n_cells, lanes = model.weights.shape
     if stored["shape"].convert(list[int]) != [n_cells, FIELDS, lanes]:
         raise stored["shape"].fail(f"the shape {[n_cells, FIELDS, lanes]}")

@@ -322,13 +322,7 @@ def _model_state(trees: Trees, model: int, n: int) -> dict[str, Any]:
 
 
 def restore_trees(stored: Stored, trees: Trees, *, n_inputs: int, outputs: int) -> None:
-    """Copy a stored state into new trees.
-
-    Raises
-    ------
-    ValueError
-        The state does not fit the number of inputs or of outputs, or is no state.
-    """
+    """Copy a stored state into new trees."""
     if not len(trees.length):
         if not stored["model"].is_none():
             _restore_model(stored["model"], trees, 0, n_inputs)

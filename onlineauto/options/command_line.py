@@ -52,11 +52,6 @@ def split(
     -------
     list of (Option, list of str)
         Options in the order of the command line. An option appears as often as its flag.
-
-    Raises
-    ------
-    OptionError
-        If a flag is unknown, lacks its value, or is a switch with a value.
     """
     left = deque(words)
     result = []

@@ -44,26 +44,14 @@ class Configuration:
     supplied: frozenset[str]
 
     def __getitem__(self, group: type[G]) -> G:
-        """Return the values of one group of options.
-
-        Raises
-        ------
-        KeyError
-            If the registry has no such group.
-        """
+        """Return the values of one group of options."""
         for values in self.groups:
             if type(values) is group:
                 return values
         raise KeyError(group.__name__)
 
     def get(self, name: str) -> object:
-        """Return the value of one option by its name.
-
-        Raises
-        ------
-        KeyError
-            If the registry has no such option.
-        """
+        """Return the value of one option by its name."""
         group, field = _places(tuple(map(type, self.groups)))[name]
         return getattr(self.groups[group], field)
 

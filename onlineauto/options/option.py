@@ -197,13 +197,7 @@ def option(
 
 
 def options_of(group: Group) -> tuple[Option, ...]:
-    """Return the options that a dataclass declares, in the order of its fields.
-
-    Raises
-    ------
-    TypeError
-        If a field was not made with `option`, or `option` does not accept its annotation.
-    """
+    """Return the options that a dataclass declares, in the order of its fields."""
     if group not in _READ:
         _READ[group] = tuple(_declarations(group))
     return _READ[group]

@@ -35,11 +35,6 @@ class Registry:
     groups : tuple of type
     options : tuple of Option
         The options of all groups, in order.
-
-    Raises
-    ------
-    ValueError
-        If two options share a name or a short name.
     """
 
     def __init__(self, groups: Sequence[Group], *, checks: Sequence[Check] = ()) -> None:
@@ -54,11 +49,6 @@ class Registry:
 
         A package that adds an explorer or a hyperparameter adds its options before it makes or loads a model.
         An existing configuration does not get them.
-
-        Raises
-        ------
-        ValueError
-            If two options share a name or a short name; then no group is added.
         """
         together = (*self.groups, *groups)
         options = tuple(option for group in together for option in options_of(group))
@@ -86,13 +76,7 @@ class Registry:
         return " ".join(parts)
 
     def parse(self, words: str | Sequence[str]) -> Configuration:
-        """Return the configuration of a command line, which is a list of words or one string for a shell.
-
-        Raises
-        ------
-        OptionError
-            If a flag is unknown, a value is invalid, or options contradict each other.
-        """
+        """Return the configuration of a command line, which is a list of words or one string for a shell."""
         if isinstance(words, str):
             words = _split(words)
         supplied: dict[str, Any] = {}
@@ -112,11 +96,6 @@ class Registry:
         """Return the configuration of a command line in a file, which may only have options of models.
 
         All other options must come from the user of the program, since some of them name files to write.
-
-        Raises
-        ------
-        OptionError
-            As for `parse`, or if the file has an option that models do not store.
         """
         configuration = self.parse(words)
         for option in self.options:
@@ -132,11 +111,6 @@ class Registry:
         Names may be long or short, with underscores or dashes, or the `keyword` of an option. A repeatable
         option takes one value or several. ``None`` means "not supplied" for every option, and so does
         ``False`` for a switch.
-
-        Raises
-        ------
-        OptionError
-            If a name is unknown, a value is invalid, or options contradict each other.
         """
         supplied: dict[str, Any] = {}
         for keyword, value in keywords.items():

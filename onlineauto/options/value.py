@@ -18,13 +18,7 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 def from_text(option: Option, text: str) -> Scalar:
-    """Return the value of `text` on the command line.
-
-    Raises
-    ------
-    OptionError
-        If the text is not of the option's kind, or the value is invalid.
-    """
+    """Return the value of `text` on the command line."""
     if option.kind is int and _INTEGER.fullmatch(text):
         return _check_value(option, int(text), text)
     if option.kind is float and _NUMBER.fullmatch(text):
@@ -40,11 +34,6 @@ def from_python(option: Option, value: object) -> Scalar:
     Instead of a word, a number is accepted, too: ``progress=1000`` is ``progress="1000"``. For a list, a list
     or tuple is accepted: ``cost_range=(0, 1)`` is ``cost_range="0,1"``. True is the flag without a number:
     ``automl=True`` is ``automl=4``.
-
-    Raises
-    ------
-    OptionError
-        If the value is not of the option's kind, or is invalid.
     """
     if option.kind is bool or isinstance(value, bool):
         if option.kind is bool and isinstance(value, bool):

@@ -172,13 +172,7 @@ def _key(job: Job) -> dict[str, int]:
 
 
 def _details(details: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the part of a record that contains the details of a value.
-
-    Raises
-    ------
-    OptionError
-        The details are not a mapping, or JSON cannot store them.
-    """
+    """Return the part of a record that contains the details of a value."""
     if details is None:
         return {}
     if not isinstance(details, Mapping):

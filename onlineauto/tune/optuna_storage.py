@@ -45,13 +45,6 @@ def optuna_storage(url: str, *, name: str = _NAME) -> JournalStorage:
         ``sqlite:///FILE`` or ``postgresql://…``.
     name : str
         Name of the log in the store; all Optuna studies in it share this log.
-
-    Raises
-    ------
-    OptionError
-        The URL is not valid, or the store has a study of this name that is not an Optuna log.
-    StoreError
-        The store cannot be reached or read.
     """
     return JournalStorage(StoreBackend(open_store(url, name)))
 
@@ -72,14 +65,7 @@ class StoreBackend(BaseJournalBackend):
         self._store = store
 
     def read_logs(self, log_number_from: int) -> Iterable[dict[str, Any]]:
-        """Return all entries after the first `log_number_from`.
-
-        Raises
-        ------
-        StoreError
-            An entry cannot be read. Optuna numbers trials by their entries, so later entries would be about
-            other trials.
-        """
+        """Return all entries after the first `log_number_from`."""
         records = self._store.load(log_number_from + 1)
         for position, record in enumerate(records, log_number_from + 2):
             if record["kind"] in LOST:
@@ -87,13 +73,7 @@ class StoreBackend(BaseJournalBackend):
         return [record["entry"] for record in records]
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Append entries, in order.
-
-        Raises
-        ------
-        OptionError
-            A part, for example an attribute of a trial, cannot be stored. No entry is appended.
-        """
+        """Append entries, in order."""
         records = [{"kind": "optuna", "entry": as_json(entry, "what Optuna writes")} for entry in logs]
         for record in records:
             self._store.append(record)

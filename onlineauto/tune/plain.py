@@ -83,13 +83,7 @@ def as_int(value: Any) -> int | None:
 
 
 def count(name: str, value: Any, least: int) -> int:
-    """Return a value as a whole number of at least `least`.
-
-    Raises
-    ------
-    OptionError
-        The value is not such a number, or is 2**53 or more, from where on floats skip whole numbers.
-    """
+    """Return a value as a whole number of at least `least`."""
     result = as_int(value)
     if result is None or not least <= result < _MOST:
         raise OptionError(f"{name} = {short_repr(value)}: give a whole number from {least} to 2**53 - 1")
@@ -97,13 +91,7 @@ def count(name: str, value: Any, least: int) -> int:
 
 
 def as_json(value: Any, noun: str, *, depth: int = 0) -> Any:
-    """Return a value as plain JSON: text, numbers, booleans, None, and lists and mappings of these.
-
-    Raises
-    ------
-    OptionError
-        The value has a part that JSON cannot store; `noun` names the value.
-    """
+    """Return a value as plain JSON: text, numbers, booleans, None, and lists and mappings of these."""
     plain = scalar(value)
     if isinstance(plain, int) and plain.bit_length() > _LONGEST:
         raise OptionError(f"{noun} cannot be stored: a whole number has more than 300 digits")

@@ -114,13 +114,7 @@ class Progress:
         return not self._waiting and self.scheduler.is_done and not self._runs_alone()
 
     def decide(self, owner: str) -> Record | None:
-        """Return the next record (``asked``, ``idle`` or ``failed``) or None; the caller must `apply` it.
-
-        Raises
-        ------
-        OptionError
-            If the searcher or the scheduler proposes a job that is not valid.
-        """
+        """Return the next record (``asked``, ``idle`` or ``failed``) or None; the caller must `apply` it."""
         if self._waiting:
             trial = self.trials[self._waiting[0]]
             times, step = self._losses.get(trial.number, (0, 0))
@@ -206,15 +200,7 @@ class Progress:
                 self._waiting.remove(trial.number)
 
     def apply(self, record: Record) -> None:
-        """Change the state by one more record.
-
-        Raises
-        ------
-        UnfitRecord
-            The record does not fit this state, which is unchanged.
-        Exception
-            An error of the scheduler. Discard this object then: the record may be half applied.
-        """
+        """Change the state by one more record."""
         if record.get("kind") in LOST:
             raise UnfitRecord(str(record["why"]))
         if not isinstance(record.get("kind"), str) or record["kind"] not in self._apply:

@@ -64,11 +64,6 @@ def check_record(
 
     In a log that `has_gaps`, a job may begin although the end of the job before it, or earlier jobs and
     trials, are unknown.
-
-    Raises
-    ------
-    UnfitRecord
-        A key is missing or not valid, or the job of the record is not the current job of its trial.
     """
     try:
         kind = record["kind"]

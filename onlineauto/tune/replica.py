@@ -112,13 +112,7 @@ class Replica:
         return decided is not None and decided["kind"] == "asked"
 
     def claim(self, owner: str, lease: float) -> Record | None:
-        """Claim the next job and return its record; None if there is no job now.
-
-        Raises
-        ------
-        OptionError
-            A searcher or a scheduler proposes a config outside the space. Nothing is written then.
-        """
+        """Claim the next job and return its record; None if there is no job now."""
         while True:
             record = self._append_decision(owner, lease, lambda progress: progress.decide(owner))
             if record is not None and record["kind"] == "failed":
@@ -178,13 +172,7 @@ class Replica:
         self._progress = progress
 
     def _apply_all(self, progress: Progress, records: Sequence[Record]) -> None:
-        """Apply records, or skip those that do not fit.
-
-        Raises
-        ------
-        _HalfAppliedError
-            The state must be discarded. After the second error the record is skipped.
-        """
+        """Apply records, or skip those that do not fit."""
         for record in records:
             version = progress.version + 1
             if version in self._unfit:

@@ -81,13 +81,7 @@ class ScheduledTrials:
             self._theirs[trial], self._ours[self._suggested] = self._suggested, trial
 
     def repeat(self, record: Record, version: int) -> None:
-        """Repeat the suggestion that led to an ``asked`` record.
-
-        Raises
-        ------
-        ValueError
-            The log has no gaps, and the scheduler suggests another job.
-        """
+        """Repeat the suggestion that led to an ``asked`` record."""
         if self.has_gaps:
             self._repeat_after_gap(record)
             return
@@ -102,13 +96,7 @@ class ScheduledTrials:
             )
 
     def repeat_nothing(self) -> None:
-        """Repeat a request for which there was no job.
-
-        Raises
-        ------
-        ValueError
-            The log has no gaps, and the scheduler has a job.
-        """
+        """Repeat a request for which there was no job."""
         before = self._states() if self.has_gaps else None
         try:
             with self._searcher.repeating(None):

@@ -68,13 +68,7 @@ class StudySettings:
         lease: float | None = None,
         **ladder: int,
     ) -> StudySettings:
-        """Check the arguments of a study and return its settings.
-
-        Raises
-        ------
-        OptionError
-            If a value is not valid; the message lists the valid values.
-        """
+        """Check the arguments of a study and return its settings."""
         several = len(objectives_of(mode)) > 1
         if scheduler is None:
             scheduler = "fifo" if several else "hyperband"

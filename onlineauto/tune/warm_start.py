@@ -26,14 +26,6 @@ def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str,
     """Return the config, the resource and the value of each finished trial.
 
     The largest resource of the source counts as `max_resource`, because it is that of a complete trial.
-
-    Raises
-    ------
-    OptionError
-        If the source is none that `Study.add_trials` reads, has no trial with a value, or has a config that
-        is not in the space.
-    InputError
-        If the file cannot be read.
     """
     rows = [_row(each, space) for each in _trials(source, space)]
     last = {row["trial"] if row["trial"] is not None else -1 - at: row for at, row in enumerate(rows)}

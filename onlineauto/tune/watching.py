@@ -60,11 +60,6 @@ class StudyWatch(StudyView):
     ----------
     store : StudyReader
         The log.
-
-    Raises
-    ------
-    OptionError
-        There is no such study, or it has a custom scheduler or searcher.
     """
 
     _store: StudyReader

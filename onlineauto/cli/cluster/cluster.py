@@ -90,15 +90,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run the jobs of a file; return 0, 1 if a job failed, or 130 after an interruption.
-
-    Raises
-    ------
-    OptionError
-        The file or an option is invalid; the message has the position.
-    InputError
-        A file cannot be read or used.
-    """
+    """Run the jobs of a file; return 0, 1 if a job failed, or 130 after an interruption."""
     subject, *rest = [*argv] or [""]
     if subject == "run":
         argv = rest

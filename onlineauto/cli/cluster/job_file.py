@@ -95,13 +95,6 @@ class JobFile:
     ----------
     path : str
         The file.
-
-    Raises
-    ------
-    InputError
-        It cannot be read, or is not TOML.
-    OptionError
-        It has a key that means nothing.
     """
 
     def __init__(self, path: str) -> None:
@@ -127,15 +120,7 @@ class JobFile:
             self._check_job(job, number)
 
     def cluster(self, **options: Any) -> Cluster:
-        """Return the cluster of the file; `options` take precedence.
-
-        Raises
-        ------
-        OptionError
-            The description is invalid; the message has the line.
-        InputError
-            The file of a learned policy is not one.
-        """
+        """Return the cluster of the file; `options` take precedence."""
         described = {name: each for name, each in self._cluster.items() if name not in options}
         for name in {"history", "learned"} & described.keys():
             described[name] = self._relative_path(described[name])
@@ -153,13 +138,7 @@ class JobFile:
             raise self._error_at_line(error, 0, self._cluster) from None
 
     def submit(self, cluster: Cluster) -> None:
-        """Submit all jobs.
-
-        Raises
-        ------
-        OptionError, InputError
-            A job is invalid; the message has the line.
-        """
+        """Submit all jobs."""
         for number, described in enumerate(self._jobs, 1):
             if "stream" in described:
                 self._check_stream(described, number)

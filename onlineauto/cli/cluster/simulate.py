@@ -120,17 +120,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Print the table and return 0.
-
-    Raises
-    ------
-    OptionError
-        If a policy is unknown, or several logs are named.
-    InputError
-        If the log is not the history of a cluster, or too little happened in it.
-    OSError
-        If a file cannot be read or written.
-    """
+    """Print the table and return 0."""
     configuration = REGISTRY.parse(argv)
     options = configuration[SimulateOptions]
     if options.help:
@@ -152,13 +142,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _reject(flags: frozenset[str], owner: str, other: str) -> None:
-    """Reject supplied options that have no effect.
-
-    Raises
-    ------
-    OptionError
-        There is such an option.
-    """
+    """Reject supplied options that have no effect."""
     if flags:
         flag = min(flags)
         raise OptionError(f"--{flag} is for {owner}: leave out --{flag}, or {other}")

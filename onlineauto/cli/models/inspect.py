@@ -29,15 +29,7 @@ if TYPE_CHECKING:
 
 
 def run(configuration: Configuration) -> int:
-    """Print the content of the first file, a model, and return 0; other files are events with names.
-
-    Raises
-    ------
-    OptionError
-        If no model is named.
-    InputError
-        If the file is not a model, is incomplete, or is of a later version; or if events cannot be read.
-    """
+    """Print the content of the first file, a model, and return 0; other files are events with names."""
     model, *events = configuration[InputOptions].data or ("",)
     if not model:
         raise OptionError(

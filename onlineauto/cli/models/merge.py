@@ -27,17 +27,7 @@ _SUMS = (
 
 
 def run(configuration: Configuration) -> int:
-    """Merge the models into the file of ``-f``; return 0.
-
-    Raises
-    ------
-    OptionError
-        If no output is named, or the models cannot be merged.
-    InputError
-        If a model cannot be read.
-    OSError
-        If the output cannot be written.
-    """
+    """Merge the models into the file of ``-f``; return 0."""
     paths, options = configuration[InputOptions].data, configuration[ModelOptions]
     if len(paths) < 2 or options.final_regressor is None:
         raise OptionError("merge takes two models or more, and -f: onlineauto merge A B --base BASE -f OUT")

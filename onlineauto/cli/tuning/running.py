@@ -22,13 +22,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def return_jobs_on_exit() -> Iterator[None]:
-    """Return jobs to the study if this process is terminated; make modules of the current folder importable.
-
-    Raises
-    ------
-    SystemExit
-        With code 143, once SIGTERM has ended the body.
-    """
+    """Return jobs to the study if this process is terminated; let modules of this folder be imported."""
     if "" not in sys.path:
         sys.path.insert(0, "")
     before = signal.signal(signal.SIGTERM, _leave)
@@ -41,13 +35,7 @@ def return_jobs_on_exit() -> Iterator[None]:
 
 
 def only_name(url: str) -> str:
-    """Return the name of the only study in a store.
-
-    Raises
-    ------
-    OptionError
-        If the store has no study, or several.
-    """
+    """Return the name of the only study in a store."""
     from onlineauto.tune.store.sql_store import names_of_studies
 
     names = names_of_studies(url)

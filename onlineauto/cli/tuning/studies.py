@@ -67,15 +67,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Print one line for each study, or serve a page until a signal arrives; return 0.
-
-    Raises
-    ------
-    OptionError
-        If the URL is wrong, or the page cannot be served.
-    StoreError
-        If the store cannot be reached or read.
-    """
+    """Print one line for each study, or serve a page until a signal arrives; return 0."""
     options = REGISTRY.parse(argv)[StudiesOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))

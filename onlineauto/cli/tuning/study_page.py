@@ -80,11 +80,6 @@ class StudyHandlers:
     ----------
     url : str
         The URL of the store.
-
-    Raises
-    ------
-    OptionError
-        The URL is not valid, or the file does not exist.
     """
 
     def __init__(self, url: str) -> None:
@@ -94,13 +89,7 @@ class StudyHandlers:
         self._turn = 0  # index of the study with which the next list begins to read
 
     def stored(self) -> list[StoredStudy]:
-        """Return the studies of the store.
-
-        Raises
-        ------
-        OnlineautoError
-            The store cannot be read.
-        """
+        """Return the studies of the store."""
         if self._reader is None:
             self._reader = StoreReader(self._url)
         return self._reader.studies()
@@ -252,14 +241,6 @@ def serve_studies(
         File of tokens; None for no tokens.
     announce : callable
         Receives the address of the page once it is served.
-
-    Raises
-    ------
-    OptionError
-        The store does not exist, the address is in use, or it is reachable from other machines and there are
-        no tokens.
-    StoreError
-        The store cannot be read.
     """
     if tokens is not None and not Path(tokens).is_file():
         raise OptionError(f"--tokens {tokens}: there is no such file")

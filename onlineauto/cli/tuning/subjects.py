@@ -47,11 +47,6 @@ class TunedStream:
     ----------
     configuration : Configuration
         All options.
-
-    Raises
-    ------
-    OptionError
-        An option applies only to functions.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -117,11 +112,6 @@ class TunedFunction:
     ----------
     configuration : Configuration
         All options.
-
-    Raises
-    ------
-    OptionError
-        An option applies only to streams, or neither a space nor a study is named.
     """
 
     def __init__(self, configuration: Configuration) -> None:

@@ -43,17 +43,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run a study and print its best config; return 0, 1 if no trial has a value, or 130 if interrupted.
-
-    Raises
-    ------
-    OptionError
-        If the space, the trainable or another option is wrong.
-    InputError
-        If the stream cannot be read.
-    StoreError
-        If the store cannot be reached or read.
-    """
+    """Run a study and print its best config; return 0, 1 if no trial has a value, or 130 if interrupted."""
     configuration = REGISTRY.parse(argv)
     options, output = configuration[TuneOptions], configuration[OutputOptions]
     if output.help:

@@ -81,15 +81,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run jobs and return 0, or 1 if jobs failed and no trial of the study has a value.
-
-    Raises
-    ------
-    OptionError
-        If the study or the trainable does not exist.
-    StoreError
-        If the store cannot be reached or read.
-    """
+    """Run jobs and return 0, or 1 if jobs failed and no trial of the study has a value."""
     options = REGISTRY.parse(argv)[WorkerOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))

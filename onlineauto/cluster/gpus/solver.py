@@ -9,13 +9,7 @@ from onlineauto.errors import PackageError, install_hint
 
 
 def scipy_module(name: str) -> Any:
-    """Return a module of SciPy.
-
-    Raises
-    ------
-    PackageError
-        SciPy is not installed.
-    """
+    """Return a module of SciPy."""
     try:
         return import_module(f"scipy.{name}")
     except ImportError as error:

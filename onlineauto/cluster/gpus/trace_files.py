@@ -101,11 +101,6 @@ def read_sia(workload: str | os.PathLike[str], traces: str | os.PathLike[str]) -
 def read_sia_application(folder: Path) -> MeasuredApplication:
     """Return the application of a folder with the files ``placements-*.csv``, ``scalability-*.csv`` and
     ``validation-*.csv``.
-
-    Raises
-    ------
-    InputError
-        A file is missing.
     """  # noqa: D205
     tables = {}
     for path in sorted(folder.glob("placements-*.csv")):

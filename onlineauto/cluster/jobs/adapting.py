@@ -12,13 +12,7 @@ from onlineauto.workspace.run import Run
 
 
 def job_of(job: Any, **options: Any) -> Any:
-    """Return a `StudyJob` for a study, a `RunJob` for a run, and any other job unchanged.
-
-    Raises
-    ------
-    OptionError
-        The object is not a job, or is a job that takes no options.
-    """
+    """Return a `StudyJob` for a study, a `RunJob` for a run, and any other job unchanged."""
     if isinstance(job, Study):
         return StudyJob(job, **options)
     if isinstance(job, Run):

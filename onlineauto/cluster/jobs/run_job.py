@@ -43,11 +43,6 @@ class RunJob:
         The file for the run, which is replaced atomically.
     save_every : int
         Number of events between two saves, while the job works.
-
-    Raises
-    ------
-    OptionError
-        `save_every` is not positive.
     """
 
     def __init__(
@@ -81,13 +76,7 @@ class RunJob:
         return int(self._works.is_set() or self._steps), 0
 
     def progress(self) -> tuple[float, float]:
-        """Return the number of learned events, and the total number.
-
-        Raises
-        ------
-        Exception
-            The error that has ended the run.
-        """
+        """Return the number of learned events, and the total number."""
         if self._error is not None:
             raise self._error
         ended, done = self._ended, self._learnt

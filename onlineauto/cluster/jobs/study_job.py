@@ -89,15 +89,7 @@ class StudyJob:
         return self._thread is not None and self._thread.is_alive()
 
     def progress(self) -> tuple[float, float]:
-        """Return the units of resource of all trials so far, and the expected total.
-
-        Raises
-        ------
-        Exception
-            The error that has ended the run.
-        OnlineautoError
-            The study has ended, and all its trials failed.
-        """
+        """Return the units of resource of all trials so far, and the expected total."""
         if self._error is not None:
             raise self._error
         ended, done = self._ended or self.study.is_done, used_resource(self.study)

@@ -38,13 +38,7 @@ _BROKEN: Final = (
 def write_policy(
     path: str | os.PathLike[str], kinds: tuple[str, ...], scales: Floats, weights: Weights
 ) -> None:
-    """Write a policy: float32 arrays, and the names of kinds as JSON.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
+    """Write a policy: float32 arrays, and the names of kinds as JSON."""
     about = json.dumps({"format": _FORMAT, "kinds": list(kinds)}).encode()
     arrays: dict[str, Any] = {name: each.astype(np.float32) for name, each in weights.items()}
     with Path(path).open("wb") as file:
@@ -54,15 +48,7 @@ def write_policy(
 
 
 def read_policy(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Floats, Weights]:
-    """Return the names of kinds, their scales and the weights of a policy in a file.
-
-    Raises
-    ------
-    InputError
-        If the file is not a policy, or is incomplete.
-    OSError
-        If the file cannot be read.
-    """
+    """Return the names of kinds, their scales and the weights of a policy in a file."""
     with Path(path).open("rb") as file:
         text = file.read(_MOST_BYTES + 1)
     try:

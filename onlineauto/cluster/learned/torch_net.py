@@ -17,13 +17,7 @@ Tensor = Any
 
 
 def require_torch() -> Any:
-    """Return the module ``torch``.
-
-    Raises
-    ------
-    OptionError
-        If PyTorch is not installed.
-    """
+    """Return the module ``torch``."""
     try:
         import torch
     except ImportError:

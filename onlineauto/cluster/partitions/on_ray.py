@@ -75,13 +75,6 @@ class RayPool(OutsidePool):
         that of RAY_ADDRESS, or that of this machine; if there is none, a cluster is started here.
     needs : mapping, optional
         Resources that an actor reserves; 1 CPU by default.
-
-    Raises
-    ------
-    OptionError
-        Ray is not installed.
-    OnlineautoError
-        No cluster answers.
     """
 
     def __init__(

@@ -50,13 +50,6 @@ class Rounds:
         """Learn blocks with a workspace that has learnt `done` events; yield all events with outcomes.
 
         The result depends on the blocks together and on `done`, and not on the number of workers.
-
-        Raises
-        ------
-        WorkersError
-            Workers die again and again; the workspace is not usable any more.
-        InputError
-            An event cannot be learnt; the workspace is not usable any more.
         """
         coordinator, pool = self._begin(workspace)
         begin, n = 0, sum(map(len, blocks))

@@ -57,13 +57,7 @@ _PAYS = 2
 
 
 def check_partitioned(configuration: Configuration, flag: str = "--workers") -> None:
-    """Reject options that cannot be learnt in partitions; `flag` is the option that asks for them.
-
-    Raises
-    ------
-    OptionError
-        There is no search, or an option cannot be combined with workers.
-    """
+    """Reject options that cannot be learnt in partitions; `flag` is the option that asks for them."""
     automl, run, get = configuration[AutomlOptions], configuration[RunOptions], configuration.get
     if automl.automl is None:
         raise OptionError(f"{flag} needs --automl: single models are not learnt in partitions")

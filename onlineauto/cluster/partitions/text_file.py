@@ -97,11 +97,6 @@ class TextFile:
         The open file; blocks are read from it even if the path names another file now.
     namespaces : Namespaces
         Names of the events that were parsed here.
-
-    Raises
-    ------
-    InputError
-        The file cannot be opened.
     """
 
     def __init__(self, path: str, configuration: Configuration, problems: Diagnostics) -> None:
@@ -122,11 +117,6 @@ class TextFile:
 
         If the file has fewer, `to_end` says whether it ends here, so that a last event is complete. Otherwise
         the rest of this event, and others, may be written until they are taken.
-
-        Raises
-        ------
-        InputError
-            The file has become shorter, or is not text; the ends found before remain.
         """
         ends, left = [self._ends], n - len(self._ends)
         try:
@@ -147,11 +137,6 @@ class TextFile:
         """Return the next `n` events, or those that are left, and move behind them.
 
         If fewer are left, the file ends here: like a reader, it does not follow a file that grows for ever.
-
-        Raises
-        ------
-        InputError
-            No event is left, and the file has become shorter, or is not text.
         """
         try:
             self.look_ahead(n, to_end=True)
@@ -359,13 +344,7 @@ class UnreadBlock(Block):
         return self.part.n
 
     def __getattr__(self, name: str) -> Any:
-        """Parse the events, and return an attribute of the block.
-
-        Raises
-        ------
-        UnexpectedEventsError
-            The events are not in the file any more.
-        """
+        """Parse the events, and return an attribute of the block."""
         names = [each.name for each in fields(Block)]
         if name not in names:
             raise AttributeError(name)
@@ -378,13 +357,7 @@ class UnreadBlock(Block):
         return getattr(block, name)
 
     def pieces(self) -> Iterator[Block]:
-        """Yield the events in blocks of bounded size.
-
-        Raises
-        ------
-        UnexpectedEventsError
-            The events are not those that were counted, a line is malformed, or a namespace is not known.
-        """
+        """Yield the events in blocks of bounded size."""
         part, problems, n = self.part, Diagnostics(), 0
         with nullcontext(self._source.file) if self._source else _opened_part(part) as file:
             for block in read_part(
@@ -409,13 +382,7 @@ class _Bytes(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes into `buffer`, and return their number.
-
-        Raises
-        ------
-        InputError
-            The file has become shorter.
-        """
+        """Read bytes into `buffer`, and return their number."""
         wanted = memoryview(buffer)[: self._end - self._at]
         self._file.seek(self._at)
         n = self._file.readinto(wanted) or 0
@@ -434,13 +401,7 @@ def read_part(
     *,
     seen: NDArray[np.bool_] | None = None,
 ) -> Iterator[Block]:
-    """Yield the events of a part of a file in blocks that have `namespaces`; new names are added.
-
-    Raises
-    ------
-    UnexpectedEventsError
-        A name is not among those that were `seen`.
-    """
+    """Yield the events of a part of a file in blocks that have `namespaces`; new names are added."""
     reader = open_lines(cast("Any", _Bytes(file, part)), configuration, diagnostics=problems)
     reader.begin_after(part.line)
     number, is_known = np.zeros(0, np.int32), np.zeros(0, np.bool_)
@@ -462,13 +423,7 @@ def read_part(
 
 
 def _opened(path: str) -> tuple[io.FileIO, os.stat_result]:
-    """Return an unbuffered file and its state.
-
-    Raises
-    ------
-    UnexpectedEventsError
-        The file cannot be opened.
-    """
+    """Return an unbuffered file and its state."""
     try:
         file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - the caller closes it
     except OSError as error:
@@ -480,11 +435,6 @@ def _opened_part(part: TextPart) -> io.FileIO:
     """Return the file of a part, or a copy of it on another machine.
 
     A file that grows has the same number, and a copy the same size and time.
-
-    Raises
-    ------
-    UnexpectedEventsError
-        The file cannot be opened, or is another one.
     """
     file, state = _opened(part.path)
     is_copy = (state.st_size, state.st_mtime_ns) == (part.size, part.modified)

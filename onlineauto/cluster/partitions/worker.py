@@ -91,13 +91,7 @@ class Worker:
         self._changed: dict[str, NDArray[np.int64]] = {}
 
     def adopt(self, base: Base) -> None:
-        """Adopt a base for the next chunks.
-
-        Raises
-        ------
-        ValueError
-            The base is a change of another one than that of this worker.
-        """
+        """Adopt a base for the next chunks."""
         if base.since not in (0, self.version):
             raise ValueError(f"base {base.version} changes {base.since}, and the worker has {self.version}")
         if base.since == 0 and self.version:  # it lacks the cells that are 0 again
@@ -110,15 +104,7 @@ class Worker:
             self._tracked.rebase(name, part)
 
     def learn(self, block: Block, seed: int) -> End:
-        """Learn a chunk from the last base, and return the end; `seed` makes its random draws differ.
-
-        Raises
-        ------
-        UnexpectedEventsError
-            The events of an `UnreadBlock` must be read, or are rejected, by the coordinator.
-        InputError
-            An event of another block cannot be learnt.
-        """
+        """Learn a chunk from the last base, and return the end; `seed` makes its random draws differ."""
         workspace, base = self.workspace, self._base
         self._tracked.reset(self._changed)
         load_dense(workspace, base.state.dense)

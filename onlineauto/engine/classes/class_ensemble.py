@@ -246,13 +246,7 @@ class ClassEnsemble:
 
     @classmethod
     def restored(cls, stored: Stored, n_classes: int) -> ClassEnsemble:
-        """Return the ensemble of a state.
-
-        Raises
-        ------
-        ValueError
-            It is not a state, or of a later version.
-        """
+        """Return the ensemble of a state."""
         if stored["version"].count() > VERSION:
             raise stored["version"].fail(f"at most {VERSION}: load the model with a later onlineauto")
         n_rows = stored["hash_rows"].count(1 << 32)

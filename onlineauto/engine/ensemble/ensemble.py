@@ -420,11 +420,6 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
     -----
     UserWarning
         Sections of members are of a version that this program does not know.
-
-    Raises
-    ------
-    ValueError
-        The state is from other options, from a later version, or not an ensemble.
     """
     stored = _of_this_version(stored)
     names = stored["scores"].convert(list[str])
@@ -447,13 +442,7 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
 
 
 def _of_this_version(stored: Stored) -> Stored:
-    """Return a stored ensemble in the format of version 1 or later.
-
-    Raises
-    ------
-    ValueError
-        The state is from a later version.
-    """
+    """Return a stored ensemble in the format of version 1 or later."""
     if "version" not in stored:
         try:
             stored = stored.apply(_of_v0_1)
@@ -520,11 +509,6 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
     """Restore the members; warn of unreadable sections, whose members begin from scratch.
 
     A member that a predict-only model did not have yet rests.
-
-    Raises
-    ------
-    ValueError
-        A section does not fit its member, or a member that cannot learn has no readable section.
     """
     rests = stored["rests"].array(np.bool_, (len(names),)) if "rests" in stored else np.zeros(0, np.bool_)
     resting = {name for name, rest in zip(names, rests, strict=False) if rest}

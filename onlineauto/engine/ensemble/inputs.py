@@ -103,13 +103,7 @@ def inputs_state(inputs: Inputs) -> dict[str, Any]:
 
 
 def restore_inputs(stored: Stored, inputs: Inputs) -> None:
-    """Copy a stored section into these inputs.
-
-    Raises
-    ------
-    ValueError
-        The section is not one of inputs.
-    """
+    """Copy a stored section into these inputs."""
     for name, most in _BOUNDED.items():
         array = _array_of(inputs, name)
         array[...] = stored[name].array_between(array, _LEAST.get(name, 0), most)

@@ -81,12 +81,6 @@ def merge_ensembles(
         Whether the tests know or learn the smallest propensity.
     ordered : bool
         Whether the ensembles have learnt consecutive parts of one stream, in this order.
-
-    Raises
-    ------
-    OptionError
-        The ensembles differ in members or live configs, or one can only predict. Or since the base one has
-        changed whether it predicts, which members rest, or its tests.
     """
     _check(base, ends)
     inputs, all_branches = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
@@ -154,13 +148,7 @@ def _merge_tests(base: EnsembleTest, ends: Sequence[EnsembleTest], *, floor: boo
 
 
 def _check(base: Ensemble, ends: Sequence[Ensemble]) -> None:
-    """Check that the ensembles can be merged.
-
-    Raises
-    ------
-    OptionError
-        The ensembles cannot be merged.
-    """
+    """Check that the ensembles can be merged."""
     for end in (base, *ends):
         if not end.on or not len(end.spread):
             raise OptionError("an ensemble that cannot learn cannot be merged: save the whole model")

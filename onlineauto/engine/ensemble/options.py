@@ -33,11 +33,5 @@ class EnsembleOptions:
 
 
 def check_members(configuration: Configuration) -> None:
-    """Check that ``--members`` names existing members and all that they need.
-
-    Raises
-    ------
-    OptionError
-        A member does not exist, or needs a member that is not named.
-    """
+    """Check that ``--members`` names existing members and all that they need."""
     check_names(configuration[EnsembleOptions].members)

@@ -58,11 +58,6 @@ def register(member: Member) -> None:
     """Add a member from outside the package, with its options, to the names that ``--members`` accepts.
 
     Register a member before making or loading a model that has it.
-
-    Raises
-    ------
-    ValueError
-        A member, a score or an option of that name exists.
     """
     taken = {*_MEMBERS, *(name for each in _MEMBERS for name in member_of(each).names)}
     if not taken.isdisjoint({member.name, *member.names}):
@@ -73,13 +68,7 @@ def register(member: Member) -> None:
 
 
 def unregister(name: str) -> None:
-    """Remove a member that was added by `register`.
-
-    Raises
-    ------
-    ValueError
-        No such member exists, or it belongs to the package.
-    """
+    """Remove a member that was added by `register`."""
     if name not in _MEMBERS or _MEMBERS[name].member is None:
         raise ValueError(f"no member {name} was registered")
     del _MEMBERS[name]
@@ -114,13 +103,7 @@ def _names(text: str) -> set[str]:
 
 
 def check_names(text: str) -> None:
-    """Check the names in ``--members``.
-
-    Raises
-    ------
-    OptionError
-        A member does not exist, or needs a member that is not named.
-    """
+    """Check the names in ``--members``."""
     names = _names(text)
     if text != "none" and (not names or not names <= _MEMBERS.keys()):
         unknown = sorted(names - _MEMBERS.keys())

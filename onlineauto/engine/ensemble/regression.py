@@ -82,13 +82,7 @@ def _to_learn(regression: Regression, actions: int, inputs: int) -> dict[str, An
 
 
 def restore_regression(stored: Stored, regression: Regression, inputs: Inputs, n_inputs: int) -> None:
-    """Copy stored regressions of known actions and `n_inputs` inputs; older files have them in float64.
-
-    Raises
-    ------
-    ValueError
-        The section does not hold regressions of this size.
-    """
+    """Copy stored regressions of known actions and `n_inputs` inputs; older files have them in float64."""
     weights = stored["weights"].float32_array((-1, -1))
     actions, n = weights.shape
     if actions > len(regression.weights) or n > regression.weights.shape[1]:

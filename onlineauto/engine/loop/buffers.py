@@ -90,11 +90,6 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
 
     `features` is the maximum number of listed features of an action. Within a block only lists of features
     can grow; the arrays of the event's actions are then preserved.
-
-    Raises
-    ------
-    InputError
-        The buffers do not fit into memory.
     """
     task, room = context.task, len(buffers.cell)
     runs = max(len(context.interactions.start), len(context.again.start))

@@ -76,11 +76,6 @@ class Learner:
         Number of passes completed.
     fields : int
         How many of a cell's four numbers a model file stores.
-
-    Raises
-    ------
-    OptionError
-        The table does not fit into memory.
     """
 
     def __init__(self, configuration: Configuration, *, kind: str, semantics: Semantics) -> None:
@@ -189,13 +184,7 @@ class Learner:
         self._take_over(other._lasting())
 
     def restore(self, stored: Stored) -> None:
-        """Restore a state that was stored with the same options, apart from the learning rate.
-
-        Raises
-        ------
-        ValueError
-            The state was stored with other options, or is not a learner's.
-        """
+        """Restore a state that was stored with the same options, apart from the learning rate."""
         self.current_pass = stored["pass"].count()
         rates = {name: stored["learning_rate"][name].single() for name in ("first", "now")}
         if rates["first"] == self._first_rate:

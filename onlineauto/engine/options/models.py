@@ -104,15 +104,7 @@ class InspectOptions:
 
 
 def check_models(configuration: Configuration) -> None:
-    """Reject several initial models, and options that a predict-only model cannot serve.
-
-    Raises
-    ------
-    OptionError
-        ``--initial_regressor`` is given twice; ``--resume`` or ``--save_every`` lacks ``-f`` or is given with
-        ``--predict_only_model`` or ``--predict_only_ensemble``, which exclude each other; or ``--audit`` is
-        given with ``--resume``.
-    """
+    """Reject several initial models, and options that a predict-only model cannot serve."""
     models = configuration[ModelOptions]
     if len(models.initial_regressor) > 1:
         names = " and ".join(map(str, models.initial_regressor))

@@ -212,15 +212,7 @@ def check_bandit(configuration: Configuration) -> None:
 
 
 def check_automl(configuration: Configuration) -> None:
-    """Reject a search that contradicts other options, such as interactions given by hand.
-
-    Raises
-    ------
-    OptionError
-        If ``--automl`` is supplied with an oracle that needs a bandit and there is none; if interactions are
-        supplied too; if ``--search`` names something that cannot be searched; or if an option of the search
-        has no effect because of another option.
-    """
+    """Reject a search that contradicts other options, such as interactions given by hand."""
     automl = configuration[AutomlOptions]
     if automl.automl is None:
         return

@@ -165,13 +165,7 @@ class Metrics(Counters):
     def write(
         self, path: str, *, diagnostics: Mapping[str, int], log: LogCounts | SlotLogCounts | None = None
     ) -> None:
-        """Write the metrics to a file; `open_sink` says which names are standard output.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
+        """Write the metrics to a file; `open_sink` says which names are standard output."""
         with open_sink(path) as sink:
             sink.write(msgspec.json.encode(self.report(diagnostics, log=log)))
 

@@ -72,11 +72,6 @@ class Drift:
         """Restore a stored state.
 
         Older models have the window in river's own format, which is not read. The window is then empty.
-
-        Raises
-        ------
-        ValueError
-            The state is not one of drift.
         """
         self._n, self._most = stored["observations"].count(), stored["most"].number()
         if self._most < 0:

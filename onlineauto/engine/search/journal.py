@@ -308,11 +308,6 @@ def read_journal(
     on_damage : callable, optional
         Called with a message about each line that cannot be read, which is skipped then, and about an
         incomplete last line. By default a line that cannot be read is an error.
-
-    Raises
-    ------
-    InputError
-        A line is not one of a journal, lines are out of order, or the options are not the expected ones.
     """
     began, events = False, 0
     for number, line in enumerate(source, 1):

@@ -362,13 +362,7 @@ class LiveConfigs:
         } | (ensemble if arrays.ensemble.on else {})
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
-        """Restore a state that was stored with the same options; the search sets the leases afterwards.
-
-        Raises
-        ------
-        ValueError
-            The state was stored with other options, or is not one of live configs.
-        """
+        """Restore a state that was stored with the same options; the search sets the leases afterwards."""
         self.configs, self.indices = list(configs), stored["indices"].convert(list[int])
         self.namespaces, self._counts = stored["namespaces"].name_list(), stored_counts(stored["counts"])
         self._removed = stored["removed"].convert(set[int])

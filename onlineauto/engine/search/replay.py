@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 def entries_to_replay(configuration: Configuration) -> list[Entry | End] | None:
-    """Return the entries of the journal to replay, None if there is none.
-
-    Raises
-    ------
-    InputError
-        The journal cannot be read, is damaged, or was written with other values of options that models store.
-    """
+    """Return the entries of the journal to replay, None if there is none."""
     path = configuration[RunOptions].replay
     if path is None:
         return None

@@ -123,13 +123,7 @@ class Screening:
         } | _table_state(screen.table)
 
     def restore(self, stored: Stored, is_possible: Callable[[Interaction], bool]) -> None:
-        """Restore a stored state; `is_possible` returns whether an interaction can be searched.
-
-        Raises
-        ------
-        ValueError
-            The state is not one of screening.
-        """
+        """Restore a stored state; `is_possible` returns whether an interaction can be searched."""
         self._gains = dict(stored["gains"].convert(list[tuple[Interaction, float]]))
         held = stored["held"].convert(set[Interaction])
         if not all(map(is_possible, (*held, *self._gains))):
@@ -169,13 +163,7 @@ def _table_state(table: NDArray[np.float32]) -> dict[str, Any]:
 
 
 def _stored_table(stored: Stored, cells: int) -> NDArray[np.float32]:
-    """Return a stored table of `cells` cells, or of one cell if nothing was screened yet.
-
-    Raises
-    ------
-    ValueError
-        The section is not such a table.
-    """
+    """Return a stored table of `cells` cells, or of one cell if nothing was screened yet."""
     if "used" not in stored:
         return stored["table"].array(np.float32, (1, 3), (cells, 3)).copy()
     length = stored["length"].count()

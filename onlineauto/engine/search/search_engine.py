@@ -200,13 +200,7 @@ class Searching:
         return self.live_configs.interactions(live)
 
     def state(self) -> dict[str, Any]:
-        """Return the state, for `restore`.
-
-        Raises
-        ------
-        OptionError
-            This is a replay, which does not have the state behind its decisions.
-        """
+        """Return the state, for `restore`."""
         if self.replays:
             raise OptionError("a replay cannot be saved: it has decisions, but not the search that made them")
         return {
@@ -223,15 +217,7 @@ class Searching:
         }
 
     def restore(self, stored: Stored, model: Model) -> None:
-        """Restore a state that was stored with the same options.
-
-        Raises
-        ------
-        OptionError
-            This is a replay, which must begin with the stream.
-        ValueError
-            The state was stored with other options, or is not one of a search.
-        """
+        """Restore a state that was stored with the same options."""
         if self.replays:
             raise OptionError("a replay must begin with an empty model, at the start of the stream")
         self.search = stored["search"].convert(Search)
@@ -309,11 +295,6 @@ class Searching:
             Number of events since the last stop.
         random : uint64[1], optional
             State of the generator that the oracle shares with the explorer, as in VW.
-
-        Raises
-        ------
-        InputError
-            The replayed journal belongs to another stream.
         """
         self.n_events += through
         if self.deferred is not None:
@@ -341,13 +322,7 @@ class Searching:
                 self._screen(space)
 
     def challenge(self, config: Config, model: Model, *, names: Iterable[bytes], why: str) -> int:
-        """Make a config from outside the search a challenger, with the champion's weights; return its index.
-
-        Raises
-        ------
-        OptionError
-            The search cannot have this config, or any challenger.
-        """
+        """Make a config from outside the search a challenger, with the weights of the champion."""
         if self.replays or not self._rules.renews or self._rules.max_live == 1:
             raise OptionError(
                 "a challenger can be added only to a search with --oracle_type stepwise and --automl 2 or "

@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 
 def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
-    """Return the stored values of `array`, which is the array of `Live` called `name`.
-
-    Raises
-    ------
-    ValueError
-        The stored array has another type or shape, or a number out of range.
-    """
+    """Return the stored values of `array`, which is the array of `Live` called `name`."""
     if name == "fresh":
         return stored.counts(array.shape, most=REVIEW + 2 * GROUP)
     if name in ("updates", "compared"):
@@ -41,13 +35,7 @@ def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]
 
 
 def stored_counts(stored: Stored) -> dict[bytes, tuple[int, int]]:
-    """Return the number of actions and of features of each namespace that was seen.
-
-    Raises
-    ------
-    ValueError
-        The stored values are not counts of namespaces.
-    """
+    """Return the number of actions and of features of each namespace that was seen."""
     counts = stored.convert(list[tuple[bytes, int, int]])
     if not all(name and 0 <= count <= MOST and 0 <= size <= MOST for name, count, size in counts):
         raise stored.fail("counts of namespaces")
@@ -71,11 +59,6 @@ def stored_waiting(
         Evidence of one live config, which determines the shapes.
     decay : Decay
         The models of ``--epsilon_decay``.
-
-    Raises
-    ------
-    ValueError
-        The section was stored with other options, or is not one of a waiting config.
     """
     cells = stored["cells"].counts((-1,), most=len(model.weights) - 1)
     weights = stored["weights"].array(np.float32, (len(cells), FIELDS, width))

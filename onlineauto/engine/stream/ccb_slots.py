@@ -47,13 +47,7 @@ class SlotFinder:
         return {"told": self._indexed}
 
     def restore(self, stored: Stored) -> None:
-        """Restore a state that was stored with the same options.
-
-        Raises
-        ------
-        ValueError
-            The state was stored with other options.
-        """
+        """Restore a state that was stored with the same options."""
         indexed = stored["told"]
         if indexed.is_none() != (self._indexed is None):
             raise indexed.fail("known" if indexed.is_none() else "unknown, as these options have it")

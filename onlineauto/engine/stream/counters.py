@@ -36,13 +36,7 @@ class Counters:
         return {name: getattr(self, name) for name in self.counted}
 
     def recount(self, counts: Mapping[str, Count]) -> None:
-        """Restore the numbers, each converted to the type of its current value.
-
-        Raises
-        ------
-        ValueError
-            A number is missing, or cannot be of that type.
-        """
+        """Restore the numbers, each converted to the type of its current value."""
         for name in self.counted:
             setattr(self, name, _of_kind(type(getattr(self, name)), name, counts.get(name, "nothing")))
 

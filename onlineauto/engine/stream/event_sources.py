@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 def with_datasets(source: Any, configuration: Configuration) -> Any:
-    """Return a source; a path of Parquet, or a list of such paths, is wrapped in a `DatasetSource`.
-
-    Raises
-    ------
-    InputError
-        Some of several paths are Parquet and some are not.
-    """
+    """Return a source; a path of Parquet, or a list of such paths, is wrapped in a `DatasetSource`."""
     if isinstance(source, EventSource):
         return source
     from onlineauto.formats.datasets.files import is_dataset

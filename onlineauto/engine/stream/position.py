@@ -39,13 +39,7 @@ class Position(NamedTuple):
 
 
 def skip_events(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield the blocks without their first `n` events.
-
-    Raises
-    ------
-    InputError
-        There are fewer events.
-    """
+    """Yield the blocks without their first `n` events."""
     remaining = n
     for block in blocks:
         skipped = min(remaining, len(block))

@@ -59,13 +59,7 @@ class PositionedBlocks:
         return can_be_read_again(self._source)
 
     def seek(self, position: Mapping[str, Any] | None) -> None:
-        """Set the position from which the next reader begins; None is the beginning.
-
-        Raises
-        ------
-        InputError
-            The position is not one of this source.
-        """
+        """Set the position from which the next reader begins; None is the beginning."""
         self.events_before = 0 if position is None else position["events"]
         if self._inner is not None:
             self._inner.seek(None if position == {"events": 0} else position)
@@ -75,13 +69,7 @@ class PositionedBlocks:
         return _PositionedReader(self, Diagnostics() if found is None else found)
 
     def blocks(self, problems: Diagnostics) -> Iterator[Block]:
-        """Yield the blocks from the position on.
-
-        Raises
-        ------
-        InputError
-            The source has fewer events than the position.
-        """
+        """Yield the blocks from the position on."""
         blocks = iter(self._read(self._source, self._configuration, problems))
         skipped = 0 if self._inner is not None else self.events_before
         return skip_events(skipped, blocks) if skipped else blocks

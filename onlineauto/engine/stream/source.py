@@ -82,15 +82,6 @@ def read_blocks(source: Sources, configuration: Configuration, problems: Diagnos
         The options.
     problems : Diagnostics
         Counts and stores problems with lines.
-
-    Raises
-    ------
-    InputError
-        A source cannot be read.
-    OptionError
-        ``--examples`` with ``--vw_exact``, which counts lines, and the source is not one text.
-    TypeError
-        The source is a frame or a mapping, or an item is not an event.
     """
     source = with_datasets(source, configuration)
     remaining = configuration[InputOptions].examples
@@ -170,13 +161,7 @@ def _is_source(source: object) -> bool:
 
 
 def _refuse_table(source: object) -> None:
-    """Reject a table, whose iteration would yield its keys or the names of its columns.
-
-    Raises
-    ------
-    TypeError
-        The source is a frame or a mapping.
-    """
+    """Reject a table, whose iteration would yield its keys or the names of its columns."""
     if isinstance(source, Mapping):
         raise EventTypeError(
             "a source of events cannot be a mapping; onlineauto.interop.from_dicts([…]) makes blocks"
@@ -242,15 +227,7 @@ def event_rules(configuration: Configuration) -> EventRules:
 def open_source(
     source: Source, configuration: Configuration, *, diagnostics: Diagnostics | None = None
 ) -> EventReader:
-    """Open a source: a file of blocks, recognised by its first bytes, a path of Parquet, or text or JSON.
-
-    Raises
-    ------
-    InputError
-        The source cannot be opened; or it is a file of blocks that is damaged, or has other rules.
-    OptionError
-        Lines must be counted, and the source is a file of blocks.
-    """
+    """Open a source: a file of blocks, recognised by its first bytes, a path of Parquet, or text or JSON."""
     if isinstance(dataset := with_datasets(source, configuration), EventSource):
         return dataset.open(event_rules(configuration), diagnostics)
     opened = ByteSource(source)
@@ -276,13 +253,7 @@ def open_source(
 def open_lines(
     source: Source | ByteSource, configuration: Configuration, *, diagnostics: Diagnostics | None = None
 ) -> LineReader:
-    """Open a source of lines in the format that the options select.
-
-    Raises
-    ------
-    InputError
-        The source cannot be opened.
-    """
+    """Open a source of lines in the format that the options select."""
     if diagnostics is not None and not isinstance(source, ByteSource):
         diagnostics.reading = name_of(source)
     features, inputs = configuration[FeatureOptions], configuration[InputOptions]

@@ -34,15 +34,7 @@ def other_names(of_model: str, of_events: str) -> InputError:
 
 
 def check_rules(block: Block, rules: Rules) -> None:
-    """Compare the rules by which a block was read, as far as it records them, with those of a workspace.
-
-    Raises
-    ------
-    InputError
-        The rules differ, or the block has events of another kind.
-    EventTypeError
-        The argument is not a block.
-    """
+    """Compare the rules by which a block was read, as far as it records them, with those of a workspace."""
     if not isinstance(block, Block):
         raise EventTypeError(
             f"one block is needed, and this is {kind_of(block)}: from_dicts and from_frame yield "
@@ -61,13 +53,7 @@ def check_rules(block: Block, rules: Rules) -> None:
 
 
 def _check_kind(block: Block, *, simple: bool) -> None:
-    """Compare the kind of a block's events, which the block does not record, with the expected kind.
-
-    Raises
-    ------
-    InputError
-        The events are of another kind.
-    """
+    """Compare the kind of a block's events, which the block does not record, with the expected kind."""
     begin, end = int(block.event_start[0]), int(block.event_start[-1])
     if simple and (len(block.costs) or end - begin > len(block)):
         raise InputError(

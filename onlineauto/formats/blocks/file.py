@@ -93,13 +93,7 @@ def section_sizes(head: Records) -> list[int]:
 
 
 def checksum(data: NDArray[np.uint8] | bytes) -> int:
-    """Return the 64-bit checksum of bytes.
-
-    Raises
-    ------
-    InputError
-        The package that computes it is not installed.
-    """
+    """Return the 64-bit checksum of bytes."""
     try:
         from xxhash import xxh3_64_intdigest
     except ImportError:

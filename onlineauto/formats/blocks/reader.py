@@ -78,12 +78,6 @@ class BlockReader:
         The options by which the events were read when the file was made.
     namespaces : Namespaces
         Names seen so far, shared by all blocks.
-
-    Raises
-    ------
-    InputError
-        The source is not a file of blocks, is of a newer version or another kind of machine, or is damaged.
-        The iteration also raises it, after all blocks before the damage.
     """
 
     def __init__(
@@ -125,13 +119,7 @@ class BlockReader:
                 self._source.close()
 
     def check_rules(self, rules: Mapping[str, str | int | bool]) -> None:
-        """Compare the options by which the events were read with those of this run.
-
-        Raises
-        ------
-        InputError
-            They differ.
-        """
+        """Compare the options by which the events were read with those of this run."""
         for option in {**rules, **self.rules}:
             of_workspace, of_file = rules.get(option), self.rules.get(option)
             if of_file != of_workspace:

@@ -68,11 +68,6 @@ def write_blocks(
     -------
     int
         Number of events that were written.
-
-    Raises
-    ------
-    OSError
-        The file cannot be written.
     """
     with block_writer(path, rules=rules, frame_bytes=frame_bytes) as writer:
         for block in blocks:
@@ -87,11 +82,6 @@ def block_writer(
     """Yield a writer of blocks; the file is created when the context ends without an error.
 
     The parameters are those of `write_blocks`.
-
-    Raises
-    ------
-    OSError
-        The file cannot be written.
     """
     with replacing(path) as file:
         writer = BlockWriter(file, frame_bytes=frame_bytes)

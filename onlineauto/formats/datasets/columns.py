@@ -203,11 +203,6 @@ def columns_of(table: Mapping[str, Any]) -> DatasetColumns:
 
     >>> columns_of({"rows": "labels", "label": "y", "context": {"user": ["age"]}}).required()
     {'y': 'label', 'age': 'features'}
-
-    Raises
-    ------
-    InputError
-        A key or a value does not belong there.
     """
     known = [each.name for each in fields(DatasetColumns) if each.name != "left_out"]
     values: dict[str, Any] = {}

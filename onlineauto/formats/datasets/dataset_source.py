@@ -63,13 +63,6 @@ class DatasetSource:
         Name in messages.
     events_before : int
         Number of events before the position at which it begins to be read.
-
-    Raises
-    ------
-    InputError
-        There is no such file, or the file of columns is malformed.
-    ModuleNotFoundError
-        pyarrow is not installed.
     """
 
     def __init__(

@@ -153,16 +153,7 @@ class MappingReader(RecordReader):
         return replace(super().make_block(), objects="event")
 
     def parse_one(self, event: Mapping[str, Any] | EncodedEvent) -> Block:
-        """Return the block of an event with any values.
-
-        Raises
-        ------
-        EventTypeError
-            The event is not a mapping.
-        InputError
-            A key is unknown, a value is invalid, or the event has actions although it must not, or vice
-            versa.
-        """
+        """Return the block of an event with any values."""
         mapping = event.mapping() if type(event) is EncodedEvent else event
         if not isinstance(mapping, Mapping):
             type_name = type(event).__name__

@@ -101,13 +101,7 @@ class NamedEvent:
 
 
 def outcomes_of(line: NamedLine | Line) -> tuple[list[tuple[int, float, float]], list[int]]:
-    """Return the logged outcomes of a slot, (action, cost, probability), and its allowed actions.
-
-    Raises
-    ------
-    InputError
-        If an outcome has no cost, as can happen in exact mode.
-    """
+    """Return the logged outcomes of a slot, (action, cost, probability), and its allowed actions."""
     outcomes = []
     for action, cost, probability in line.costs:
         if probability != -math.inf:
@@ -118,13 +112,7 @@ def outcomes_of(line: NamedLine | Line) -> tuple[list[tuple[int, float, float]],
 
 
 def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent:
-    """Return the event of a mapping; `onlineauto.interop.from_dicts` documents its keys.
-
-    Raises
-    ------
-    InputError
-        If a key is unknown or a value is invalid.
-    """
+    """Return the event of a mapping; `onlineauto.interop.from_dicts` documents its keys."""
     _refuse_unknown(event, _KEYS, where, "an event")
     if "actions" in event:
         return _event_of_lines(event, where)
@@ -144,13 +132,7 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
 
 
 def check_weight(weight: object, where: str) -> float:
-    """Return an importance weight as a float32.
-
-    Raises
-    ------
-    InputError
-        The weight is not a finite number, or is negative.
-    """
+    """Return an importance weight as a float32."""
     number = _number(weight, "weight", where)
     if number < 0:
         raise InputError(f"{where}: weight {short_repr(weight)} is negative")

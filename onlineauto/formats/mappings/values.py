@@ -111,11 +111,6 @@ def plain_tree(value: object, where: str) -> Any:
 
     >>> plain_tree({"age": Decimal(30), "tags": ("new", float("nan"))}, "context")
     {'age': 30.0, 'tags': ['new', None]}
-
-    Raises
-    ------
-    InputError
-        A value cannot be a feature.
     """
     builtin = plain(value)
     if isinstance(builtin, Mapping):

@@ -30,11 +30,6 @@ class EventFile(io.BufferedIOBase):
     --------
     >>> EventFile(iter(["1 |a x", b"0 |a y"]), multiline=False).read1(100)
     b'1 |a x\n'
-
-    Raises
-    ------
-    TypeError
-        A text is neither str nor bytes. Raised by reading.
     """
 
     def __init__(self, texts: Iterator[str | bytes], *, multiline: bool, name: str = "<events>") -> None:
@@ -73,11 +68,6 @@ class FirstLines(io.BufferedIOBase):
     >>> file = FirstLines(b"a\nb\nc\n", 2)
     >>> b"".join(iter(file.read1, b""))
     b'a\nb\n'
-
-    Raises
-    ------
-    InputError
-        The source cannot be opened, or read.
     """
 
     def __init__(self, source: Source | ByteSource, n: int) -> None:

@@ -45,11 +45,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     ...         1 / 0
     >>> Path(directory, "new").exists()
     False
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written. The old file is unchanged.
     """
     target = Path(path).resolve()
     with ExitStack() as locks:

@@ -71,11 +71,6 @@ class ByteSource:
     ----------
     name : str
         Name of the source in messages.
-
-    Raises
-    ------
-    InputError
-        There is no such file, or it cannot be opened.
     """
 
     def __init__(self, source: Source, *, name: str | None = None) -> None:

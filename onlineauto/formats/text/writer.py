@@ -41,12 +41,6 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     slots : bool
         Whether lines have the labels of ``--ccb_explore_adf``.
 
-    Raises
-    ------
-    InputError
-        A number or a name cannot be read back (exact mode allows some of these), or an event without a
-        numeric label has a weight, for example from ``pdrop``.
-
     Examples
     --------
     >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules

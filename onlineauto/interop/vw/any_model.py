@@ -32,31 +32,14 @@ def is_vw_model(source: object) -> bool:
 def load_any_model(
     path: str | os.PathLike[str], configuration: Configuration
 ) -> tuple[Workspace, dict[str, Any]]:
-    """Return the workspace of a model file, and the stored state of the run that saved it.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or is not a model.
-    OptionError
-        An option that the model stores has another value and cannot change.
-    """
+    """Return the workspace of a model file, and the stored state of the run that saved it."""
     if is_vw_model(path):
         return load_vw_model(path, configuration)
     return load_model(Workspace, path, configuration)
 
 
 def read_model(source: str | os.PathLike[str] | bytes, *, testonly: bool = False) -> Workspace:
-    """Return the workspace of a model file of either program; with `testonly`, only to predict.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or is not a model.
-    OptionError
-        The model was saved to predict only, and this is not `testonly`; or `source` is neither a path nor
-        bytes.
-    """
+    """Return the workspace of a model file of either program; with `testonly`, only to predict."""
     if not isinstance(source, str | os.PathLike | bytes):
         raise OptionError(
             f"cannot read a model from {short_repr(source)}: give a path, or the bytes of a model"

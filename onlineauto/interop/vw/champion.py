@@ -54,13 +54,6 @@ def write_vw_model(workspace: Workspace, target: str | os.PathLike[str] | Binary
         The model, which is not changed.
     target : path or binary file
         The file to write; a path is written atomically.
-
-    Raises
-    ------
-    OptionError
-        If VW lacks a feature that the model uses to predict.
-    OSError
-        If the file cannot be written; an existing file is unchanged.
     """
     data = vw_model_bytes(workspace)
     if isinstance(target, str | os.PathLike):
@@ -70,13 +63,7 @@ def write_vw_model(workspace: Workspace, target: str | os.PathLike[str] | Binary
 
 
 def vw_model_bytes(workspace: Workspace) -> bytes:
-    """Return the content of the file of `write_vw_model`.
-
-    Raises
-    ------
-    OptionError
-        If VW lacks a feature that the model uses to predict.
-    """
+    """Return the content of the file of `write_vw_model`."""
     words, parts = champion_words(workspace)
     exploration = workspace.learner.task.exploration
     whole = workspace.learner.fields > 1 or exploration.bounds  # cost bounds need the time even without rates

@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 def evidence_of(estimator: VwEstimator) -> NDArray[np.float64]:
-    """Return an estimator as evidence, float64[LOWER | UPPER, SIZE].
-
-    Raises
-    ------
-    ValueError
-        If a bucket of errors is larger than possible.
-    """
+    """Return an estimator as evidence, float64[LOWER | UPPER, SIZE]."""
     evidence = np.zeros((2, SIZE))
     evidence[LOWER], evidence[UPPER] = _state_of(estimator.lower), _state_of(estimator.upper)
     return evidence

@@ -192,11 +192,6 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         Name of the file in messages.
     shape : callable
         Returns the parts that follow the options of a head.
-
-    Raises
-    ------
-    InputError
-        If it is not a model file, is of another version, or is incomplete.
     """
     reader = FieldReader(data, name=name)
     begin = _BEGIN.match(data)

@@ -70,15 +70,6 @@ def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Unpack[Opti
     **options
         Options in addition to those in the file. VW does not save all options; ``loss_function`` and ``l1``,
         for example, are missing.
-
-    Raises
-    ------
-    InputError
-        If it is not a model file, is of another version, is incomplete, or has unsupported options.
-    OptionError
-        If an option cannot have another value than in the file, or options contradict each other.
-
-    Source: VW ``-i``.
     """
     return load_vw_model(source, REGISTRY.from_keywords(**options))[0]
 
@@ -86,15 +77,7 @@ def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Unpack[Opti
 def load_vw_model(
     source: str | os.PathLike[str] | bytes, configuration: Configuration
 ) -> tuple[Workspace, dict[str, Any]]:
-    """Return the workspace of `read_vw_model`, and the state of the run in the form of onlineauto's files.
-
-    Raises
-    ------
-    InputError
-        If it is not a model file, is of another version, is incomplete, or has unsupported options.
-    OptionError
-        If an option cannot have another value than in the file, or options contradict each other.
-    """
+    """Return the workspace of `read_vw_model`, and the state of the run in the form of onlineauto's files."""
     data, name = _data_of(source)
     file = read_vw_file(
         data,

@@ -47,13 +47,6 @@ def configuration_of(head: VwHead, configuration: Configuration, *, name: str) -
         Options that the file lacks, or that may have another value.
     name : str
         Name of the file in messages.
-
-    Raises
-    ------
-    InputError
-        If the file has unsupported options.
-    OptionError
-        If an option cannot have another value than in the file, or options contradict each other.
     """
     stored = _stored_options(head, name=name)
     values: dict[str, Any] = {each: stored.get(each) for each in stored.supplied}
@@ -95,13 +88,7 @@ def _stored_options(head: VwHead, *, name: str) -> Configuration:
 
 
 def shape_of(head: VwHead, configuration: Configuration) -> VwShape:
-    """Return the parts that follow the options of a file, whose options are `configuration`.
-
-    Raises
-    ------
-    OptionError
-        If the options are unsupported.
-    """
+    """Return the parts that follow the options of a file, whose options are `configuration`."""
     kind = kind_of(configuration)
     rule = make_rule(configuration)
     bandit, explorer = kind != "simple", choose_explorer(configuration)

@@ -40,13 +40,7 @@ _PLAIN = set(_PRINTABLE) - set(b" \\")
 
 
 def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
-    """Return options with which VW predicts like the champion, and the lanes of the models that they need.
-
-    Raises
-    ------
-    OptionError
-        If VW lacks a feature that the champion uses; the message names it.
-    """
+    """Return options with which VW predicts like the champion, and the lanes of the models that they need."""
     configuration, searching = workspace.configuration, workspace.searching
     if not workspace.semantics.predicts_as_vw:
         _refuse(workspace)
@@ -95,13 +89,7 @@ def _words(name: str, value: Any) -> Iterator[str]:
 
 
 def _letters(interaction: tuple[bytes, ...]) -> str:
-    """Return the first bytes of an interaction's names, in the spelling of an option.
-
-    Raises
-    ------
-    OptionError
-        If a name begins with VW's wildcard.
-    """
+    """Return the first bytes of an interaction's names, in the spelling of an option."""
     letters = b"".join(name[:1] for name in interaction)
     if b":" in letters:
         raise OptionError("Vowpal Wabbit treats a namespace that begins with ':' as all namespaces")
@@ -109,13 +97,7 @@ def _letters(interaction: tuple[bytes, ...]) -> str:
 
 
 def _letters_of_terms(terms: Product) -> str:
-    """Return the first bytes of the full names of an interaction, in the spelling of an option.
-
-    Raises
-    ------
-    OptionError
-        If a term is a wildcard.
-    """
+    """Return the first bytes of the full names of an interaction, in the spelling of an option."""
     if WILDCARD in terms:
         raise OptionError(
             "Vowpal Wabbit's --experimental_full_name_interactions with ':' cross other namespaces"

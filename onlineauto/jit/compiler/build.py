@@ -24,13 +24,6 @@ def build_library(folder: Path, warm_up: list[str]) -> None:
         Directory for the files, created if it does not exist.
     warm_up : list of str
         The command that compiles all kernels for the processor that ``NUMBA_CPU_NAME`` names.
-
-    Raises
-    ------
-    OSError
-        There is no C compiler ``cc`` to link them (``CC`` names another one), or a file cannot be written.
-    subprocess.CalledProcessError
-        A command failed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files, results = dict[str, str](), dict[str, str]()

@@ -64,13 +64,7 @@ def enter(dispatcher: Any, packed: Packed) -> tuple[Callable[[int], None], list[
 
 
 def result_of(kind: Any) -> Kind:
-    """Return the kind of a result of Numba's type `kind`.
-
-    Raises
-    ------
-    TypeError
-        The type is neither a number nor a tuple of such results.
-    """
+    """Return the kind of a result of Numba's type `kind`."""
     if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
         return RecordKind(kind.instance_class, tuple(map(result_of, kind)))
     if isinstance(kind, types.BaseTuple):

@@ -141,15 +141,7 @@ def configuration_of(loop: Loop) -> ServiceConfiguration:
 
 
 def changes_in(body: ServiceConfiguration, loop: Loop) -> dict[str, object]:
-    """Return the settings that a configuration of Personalizer changes.
-
-    Raises
-    ------
-    RefusedError
-        It changes what is set at the start of a service only (501); nothing is changed.
-    OptionError
-        A value is unknown.
-    """
+    """Return the settings that a configuration of Personalizer changes."""
     current, fixed = configuration_of(loop), []
     for name, flag in (
         ("exploration_percentage", "--epsilon"),
@@ -170,13 +162,7 @@ def changes_in(body: ServiceConfiguration, loop: Loop) -> dict[str, object]:
 
 
 def settings_in(body: ServiceConfiguration) -> dict[str, object]:
-    """Return the settings of a service that a configuration of Personalizer has.
-
-    Raises
-    ------
-    OptionError
-        A value is unknown.
-    """
+    """Return the settings of a service that a configuration of Personalizer has."""
     changes: dict[str, object] = {}
     if body.reward_wait_time is not msgspec.UNSET:
         changes["reward_wait"] = body.reward_wait_time.total_seconds()
@@ -198,15 +184,7 @@ def policy_of(app: str, settings: JoinSettings) -> PolicyContract:
 
 
 def check_policy(policy: PolicyContract, settings: JoinSettings) -> None:
-    """Check that a policy has the options of the model, which are those of the start.
-
-    Raises
-    ------
-    RefusedError
-        It has other options (501).
-    OptionError
-        An option is unknown.
-    """
+    """Check that a policy has the options of the model, which are those of the start."""
     wanted = REGISTRY.parse(words_of(policy.arguments)).command(kept=True)
     if wanted != REGISTRY.parse(shlex.split(settings.options)).command(kept=True):
         raise RefusedError(

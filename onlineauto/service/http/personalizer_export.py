@@ -160,11 +160,6 @@ def slot_lines(line: bytes) -> list[bytes]:
     {"_label_cost":-1.0,"_label_probability":0.8,"_label_Action":2,"_labelIndex":1
     {"slot":{"top":1},"_multi":[{"a":1},{"b":1}]}}
     <BLANKLINE>
-
-    Raises
-    ------
-    ValueError, LookupError
-        It is not such a line.
     """
     parsed = msgspec.json.decode(line, type=_Line)
     shared = {name: each for name, each in parsed.context.items() if name not in ("_multi", "_slots")}

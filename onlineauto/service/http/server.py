@@ -79,15 +79,7 @@ class Serving(msgspec.Struct, kw_only=True):
 
 
 def serve(serving: Serving) -> None:
-    """Serve until a signal arrives; then learn and save every accepted record.
-
-    Raises
-    ------
-    OptionError
-        The address is reachable from other machines and there are no tokens, or an option is wrong.
-    InputError
-        The folder cannot be used.
-    """
+    """Serve until a signal arrives; then learn and save every accepted record."""
     path = Path(serving.tokens) if serving.tokens is not None else Path(serving.folder) / "tokens"
     if serving.tokens is not None and not path.exists():
         raise OptionError(f"--tokens {serving.tokens}: there is no such file")

@@ -39,11 +39,6 @@ class Tokens:
     ...     tokens = Tokens(Path(folder) / "tokens")
     >>> tokens.scopes({"authorization": f"Bearer {token}"}), tokens.scopes({})
     (frozenset({'rank'}), frozenset())
-
-    Raises
-    ------
-    InputError
-        A line of the file is malformed.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -96,13 +91,7 @@ class Tokens:
         return found
 
     def check(self, headers: Mapping[str, str], scope: str) -> None:
-        """Reject a request without the scope `scope`.
-
-        Raises
-        ------
-        RefusedError
-            It has no valid token (401), or its token lacks the scope (403).
-        """
+        """Reject a request without the scope `scope`."""
         scopes = self.scopes(headers)
         if not scopes:
             raise RefusedError("a bearer token is needed: Authorization: Bearer TOKEN", status=401)
@@ -120,13 +109,7 @@ def _stamp_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def _tokens_of(path: Path) -> list[tuple[bytes, frozenset[str]]]:
-    """Return the token hashes in a file, each with its scopes.
-
-    Raises
-    ------
-    InputError
-        A line is malformed.
-    """
+    """Return the token hashes in a file, each with its scopes."""
     tokens = []
     for number, line in enumerate(read_settings(path).splitlines(), 1):
         words = line.split()
@@ -140,13 +123,7 @@ def _tokens_of(path: Path) -> list[tuple[bytes, frozenset[str]]]:
 
 
 def add_token(path: str | os.PathLike[str], scopes: list[str]) -> str:
-    """Create a token, append its hash to a file, and return the token, which cannot be recovered later.
-
-    Raises
-    ------
-    OptionError
-        A scope does not exist.
-    """
+    """Create a token, append its hash to a file, and return the token, which cannot be recovered later."""
     if not scopes or not set(scopes) <= set(SCOPES):
         raise OptionError(f"scopes are of {','.join(SCOPES)}, not {','.join(scopes)}")
     token = secrets.token_urlsafe(32)

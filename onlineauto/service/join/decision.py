@@ -126,13 +126,7 @@ def table_of(ids: list[str], entries: list[bytes], until: float = 0.0) -> Decisi
 
 
 def entries_of(table: DecisionTable) -> Iterator[tuple[str, bytes]]:
-    """Yield the ids and the entries of a table.
-
-    Raises
-    ------
-    ValueError
-        The table is damaged.
-    """
+    """Yield the ids and the entries of a table."""
     sizes = np.frombuffer(table.sizes, "<u4")
     ends = np.cumsum(sizes, dtype=np.int64)
     if len(sizes) != len(table.ids) or int(sizes.sum()) != len(table.entries):

@@ -14,11 +14,6 @@ def seconds_of(duration: float | str, *, name: str) -> float:
 
     >>> seconds_of("PT10M", name="reward_wait"), seconds_of("90", name="reward_wait")
     (600.0, 90.0)
-
-    Raises
-    ------
-    OptionError
-        The text is not a duration.
     """
     try:
         return float(duration)

@@ -253,11 +253,6 @@ class Join:
             The position and length of its line.
         at : float, optional
             Its time in seconds; by default the time in the record.
-
-        Raises
-        ------
-        InputError
-            It has settings of a later version; nothing has changed.
         """
         changes = record.kind == "settings" and not record.source  # a rank server's settings apply only there
         settings = read_settings(record.settings) if changes else None
@@ -317,13 +312,7 @@ class Join:
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Join:
-        """Return the join of a `state`.
-
-        Raises
-        ------
-        ValidationError, InputError
-            It is not such a state, or has settings or times that are out of range.
-        """
+        """Return the join of a `state`."""
         stored = msgspec.convert(state, JoinState, strict=False)
         check_state(stored)
         made = cls(stored.settings)

@@ -66,13 +66,7 @@ class RuleBook:
         return number in self._rules
 
     def change(self, settings: JoinSettings, now: float) -> None:
-        """Replace the current settings.
-
-        Raises
-        ------
-        InputError
-            Too many different rules are in use; nothing has changed.
-        """
+        """Replace the current settings."""
         wanted = rules_of(settings)
         if wanted == self._rules[self.current]:
             return
@@ -97,13 +91,7 @@ class RuleBook:
     def of(
         cls, settings: JoinSettings, state: tuple[int, Sequence[tuple[int, float, JoinRules]]]
     ) -> RuleBook:
-        """Return the book of a `state`, whose current rules must match the settings.
-
-        Raises
-        ------
-        InputError
-            It is not such a state.
-        """
+        """Return the book of a `state`, whose current rules must match the settings."""
         made = cls(settings)
         made.current, entries = state
         made._rules = {number: rules for number, _, rules in entries}

@@ -89,13 +89,7 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_settings(settings: JoinSettings) -> None:
-    """Check that each setting is within its range.
-
-    Raises
-    ------
-    OptionError
-        A setting is out of range.
-    """
+    """Check that each setting is within its range."""
     if settings.aggregation not in AGGREGATIONS:
         raise OptionError(
             f"reward_aggregation takes one of {', '.join(AGGREGATIONS)}, not {settings.aggregation}"
@@ -124,13 +118,7 @@ def check_settings(settings: JoinSettings) -> None:
 
 
 def _check_experiment(settings: JoinSettings) -> None:
-    """Check the shares of the arms, and the guardrails.
-
-    Raises
-    ------
-    OptionError
-        A value is out of range.
-    """
+    """Check the shares of the arms, and the guardrails."""
     if not (0 <= settings.control <= _MOST_CONTROL and 0 <= settings.canary_share <= _MOST_CONTROL):
         raise OptionError(
             f"control is {settings.control} and canary_share is {settings.canary_share}: give shares from 0 "
@@ -150,13 +138,7 @@ def _check_experiment(settings: JoinSettings) -> None:
 
 
 def read_settings(values: Mapping[str, Any]) -> JoinSettings:
-    """Return the settings of a record of the log.
-
-    Raises
-    ------
-    InputError
-        They are settings of a later version, no settings, or out of range.
-    """
+    """Return the settings of a record of the log."""
     try:
         settings = msgspec.convert(values, JoinSettings)
         check_settings(settings)

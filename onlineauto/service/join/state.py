@@ -49,26 +49,14 @@ class JoinState(msgspec.Struct):
 
 
 def checked_wait(decision: JoinDecision, book: RuleBook) -> float:
-    """Return the seconds for which a decision of a state waits.
-
-    Raises
-    ------
-    InputError
-        Its times or its rules are invalid.
-    """
+    """Return the seconds for which a decision of a state waits."""
     if not 0 < decision.wait <= MOST_WAIT or not abs(decision.made) < _END or decision.rules not in book:
         raise InputError(f"the decision at {decision.position} has a time that is out of range, or no rules")
     return decision.wait
 
 
 def decisions_of(table: DecisionTable, kept: JoinState) -> Iterator[tuple[str, bytes]]:
-    """Yield the entries of a table of a state; entries of the second version get the rules of the settings.
-
-    Raises
-    ------
-    InputError
-        An entry is not a decision.
-    """
+    """Yield the entries of a table of a state; entries of version 2 get the rules of the settings."""
     for event_id, packed in entries_of(table):
         entry = packed if kept.rules is not None else upgrade(packed)
         if not is_decision(entry):
@@ -77,13 +65,7 @@ def decisions_of(table: DecisionTable, kept: JoinState) -> Iterator[tuple[str, b
 
 
 def check_state(kept: JoinState) -> None:
-    """Check that the settings, times and bounds of a state are within their ranges.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-    """
+    """Check that the settings, times and bounds of a state are within their ranges."""
     try:
         check_settings(kept.settings)
         for _, _, rules in () if kept.rules is None else kept.rules[1]:

@@ -50,11 +50,6 @@ def evaluate_policies(
         The flags of each policy.
     configuration : Configuration
         The options of the service; the policies read events with the same options.
-
-    Raises
-    ------
-    OptionError
-        A flag is unknown, or is not an option of a policy.
     """
     workspaces = {flags: Workspace(configuration=_policy(flags, configuration)) for flags in policies}
     evaluation = Evaluation(workspaces)

@@ -427,13 +427,7 @@ class Experiment:
 
     @classmethod
     def of(cls, state: dict[str, Any], settings: JoinSettings, replaced: int, now: float) -> Experiment:
-        """Return the experiment of a `state`, or a new one if that is empty.
-
-        Raises
-        ------
-        ValueError, KeyError
-            It is not such a state.
-        """
+        """Return the experiment of a `state`, or a new one if that is empty."""
         if not state:
             return cls(settings, replaced, now)
         made = cls(msgspec.convert(state["settings"], type(settings)), replaced, now)

@@ -22,11 +22,6 @@ class JournalFile:
         The file; it is created if it does not exist.
     size : int
         The size to which an existing file is cut.
-
-    Raises
-    ------
-    OSError
-        The file cannot be opened.
     """
 
     def __init__(self, path: str | os.PathLike[str], size: int) -> None:
@@ -50,13 +45,7 @@ class JournalFile:
             self._write()
 
     def sync(self) -> None:
-        """Wait until the disk has everything.
-
-        Raises
-        ------
-        OSError
-            The disk does not take all of it.
-        """
+        """Wait until the disk has everything."""
         self._write()
         os.fsync(self._file)
 
@@ -92,13 +81,7 @@ class SearchJournal:
         self._file: JournalFile | None = None
 
     def open(self, name: str, size: int) -> None:
-        """Open a journal, and cut it to `size` bytes.
-
-        Raises
-        ------
-        OSError
-            The file cannot be opened.
-        """
+        """Open a journal, and cut it to `size` bytes."""
         self.close()
         if self._configuration.get("automl") is None:
             return
@@ -117,13 +100,7 @@ class SearchJournal:
             self._writer.append(entry)
 
     def sync(self) -> None:
-        """Wait until the disk has everything.
-
-        Raises
-        ------
-        OSError
-            The disk does not take all of it.
-        """
+        """Wait until the disk has everything."""
         if self._file is not None:
             self._file.sync()
 

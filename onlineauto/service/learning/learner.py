@@ -124,13 +124,6 @@ class LogLearner:
         The latest of these records, and of the faulty decisions.
     waited : float
         Sum of the seconds that all learnt decisions have waited.
-
-    Raises
-    ------
-    InputError
-        The snapshot is damaged, or the log lacks the records that follow it.
-    OptionError
-        The snapshot was made with other options.
     """
 
     def __init__(
@@ -182,11 +175,6 @@ class LogLearner:
 
         A decision whose learning raises an error is located and left out: the snapshot is loaded again, and
         the records behind it are learnt without that decision. So no decision leaves the model half changed.
-
-        Raises
-        ------
-        OSError
-            A file cannot be read or written, or workers have died; the next call tries again.
         """
         self.mend()
         begin = self.position
@@ -202,13 +190,7 @@ class LogLearner:
             return 1
 
     def mend(self) -> None:
-        """Load the snapshot again if a step has failed before its end.
-
-        Raises
-        ------
-        OSError
-            It cannot be read now.
-        """
+        """Load the snapshot again if a step has failed before its end."""
         if self._broken:
             self._load()
             self._broken = False
@@ -259,37 +241,19 @@ class LogLearner:
         return Published(self._predictor, self.name, self.join.now)
 
     def published(self, name: str) -> Published:
-        """Return a model of the history, for ranking; it does not learn.
-
-        Raises
-        ------
-        InputError, OptionError
-            The model does not exist, or has other options.
-        """
+        """Return a model of the history, for ranking; it does not learn."""
         workspace, _ = load_model(Workspace, self.models.path(name), self._configuration)
         return Published(workspace.predictor(), name, self.join.now)
 
     def snapshot(self) -> None:
-        """Write the model, the join and the position in the log; the file is replaced atomically.
-
-        Raises
-        ------
-        OSError
-            The file cannot be written; the old one is unchanged.
-        """
+        """Write the model, the join and the position in the log; the file is replaced atomically."""
         self.snapshot_due = True
         self._journal.sync()
         self._run.checkpoint(self.snapshot_path)
         self.snapshot_due = False
 
     def check(self, content: bytes) -> None:
-        """Check that bytes are a model that this learner could use.
-
-        Raises
-        ------
-        InputError, OptionError
-            They are not a model, or a model with other options.
-        """
+        """Check that bytes are a model that this learner could use."""
         load_model(Workspace, content, self._configuration)
 
     def keep(self) -> str:
@@ -299,13 +263,7 @@ class LogLearner:
         return self.name
 
     def close(self, *, snapshot: bool = True) -> None:
-        """Write a snapshot, unless a step has failed, and close the journal.
-
-        Raises
-        ------
-        OSError
-            The snapshot cannot be written; the next start learns from the previous snapshot.
-        """
+        """Write a snapshot, unless a step has failed, and close the journal."""
         try:
             if snapshot and not self._broken:
                 self.snapshot()
@@ -344,15 +302,7 @@ class LogLearner:
     # ---------------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        """Load the snapshot, or start without one; a damaged snapshot is rebuilt from the log.
-
-        Raises
-        ------
-        InputError
-            The snapshot is damaged or missing, and so is the beginning of the log.
-        OptionError
-            The snapshot was made with other options.
-        """
+        """Load the snapshot, or start without one; a damaged snapshot is rebuilt from the log."""
         path, problem = self.snapshot_path, f"{self.snapshot_path} is missing"
         if path.exists():
             try:
@@ -390,13 +340,7 @@ class LogLearner:
         self.latest: list[Skipped] = []
 
     def _restore(self, path: Path) -> None:
-        """Restore the state in a snapshot, or in a model of the history.
-
-        Raises
-        ------
-        InputError
-            The file is not from a service, or the log ends before it.
-        """
+        """Restore the state in a snapshot, or in a model of the history."""
         workspace, stored = load_run(path, self._configuration)
         try:
             state = msgspec.convert(stored["service"], _State)

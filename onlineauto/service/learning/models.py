@@ -58,13 +58,7 @@ class Models:
         return sorted(models, key=lambda each: (each.time, each.name))
 
     def path(self, name: str) -> Path:
-        """Return the file of a model.
-
-        Raises
-        ------
-        InputError
-            The model does not exist.
-        """
+        """Return the file of a model."""
         path = self.folder / f"{name}.oam"
         if not _NAME.fullmatch(name) or not path.is_file():
             names = ", ".join(each.name for each in self.all()) or "none"
@@ -72,13 +66,7 @@ class Models:
         return path
 
     def add(self, name: str, write: Callable[[Path], object]) -> None:
-        """Let `write` write a model under a name, unless the name exists, and remove the oldest models.
-
-        Raises
-        ------
-        OSError
-            The file cannot be written.
-        """
+        """Let `write` write a model under a name, unless the name exists, and remove the oldest models."""
         path = self.folder / f"{name}.oam"
         if not path.exists():
             write(path)
@@ -87,15 +75,7 @@ class Models:
                 (self.folder / f"{old.name}.oam").unlink(missing_ok=True)
 
     def put(self, name: str, content: bytes) -> None:
-        """Write the bytes of a model under a name.
-
-        Raises
-        ------
-        InputError
-            The name is not valid for a model.
-        OSError
-            The file cannot be written.
-        """
+        """Write the bytes of a model under a name."""
         if not _NAME.fullmatch(name):
             raise InputError(
                 f"a model cannot be called {name!r}: use at most 64 characters of a to z, 0 to 9 and '-'"

@@ -147,13 +147,7 @@ class Segments:
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Segments:
-        """Return the segments of a `state`.
-
-        Raises
-        ------
-        ValueError
-            It is not such a state.
-        """
+        """Return the segments of a `state`."""
         made = cls()
         made._sums = msgspec.convert(state, dict[str, _Sums])
         return made

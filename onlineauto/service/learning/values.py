@@ -151,13 +151,7 @@ class Values:
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Values:
-        """Return the values of a `state`.
-
-        Raises
-        ------
-        ValueError
-            It is not such a state.
-        """
+        """Return the values of a `state`."""
         made, kept = cls(), msgspec.convert(state, _State)
         made.agreement, made.points = kept.agreement, kept.points
         made._stride, made._recent = kept.stride, kept.recent

@@ -73,11 +73,6 @@ def erase(
         The ids.
     skipped : callable
         Called with the position of each record that cannot be read, and the reason.
-
-    Raises
-    ------
-    OSError
-        The log cannot be written.
     """
     wanted, counts = {msgspec.json.encode(each): each for each in event_ids}, Counter[str]()
     erased: dict[int, bytes] = {}

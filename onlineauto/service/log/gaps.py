@@ -17,15 +17,7 @@ _MOST: Final = 1 << 20
 
 
 def fill_gaps(folder: Path) -> list[tuple[int, int]]:
-    """Fill the gaps between the segments of a log that is not in use; return the positions of each gap.
-
-    Raises
-    ------
-    InputError
-        A segment overlaps the next one.
-    OSError
-        A file cannot be written.
-    """
+    """Fill the gaps between the segments of a log that is not in use; return the positions of each gap."""
     paths = sorted(folder.glob(SEGMENTS))
     gaps = []
     for path, following in itertools.pairwise(paths):

@@ -76,13 +76,7 @@ class GroupCommit:
         return len(self._lines)
 
     def submit(self, line: bytes, done: Done) -> int:
-        """Queue a line and its callback; return the position that the line will have.
-
-        Raises
-        ------
-        InputError
-            An earlier group is not in the log yet, or the log is closed.
-        """
+        """Queue a line and its callback; return the position that the line will have."""
         with self._changed:
             if self.failed is not None or self._closing:
                 raise InputError(f"the log accepts no more records: {self.failed or 'it is closed'}")

@@ -128,13 +128,7 @@ def taken_over(line: bytes, *, source: str, behind: int, time: float, no_room: b
 
 
 def read_record(line: bytes, *, where: str = "the log") -> LogRecord:
-    """Return the members of a record that the join reads.
-
-    Raises
-    ------
-    InputError
-        The checksum is wrong, or the line is not a record.
-    """
+    """Return the members of a record that the join reads."""
     if not is_whole(line):
         raise InputError(f"{where}: the record is damaged: its checksum does not match its content")
     try:

@@ -56,12 +56,6 @@ class SegmentLog:
     torn : int
         Number of bytes that were cut off the end when the log was opened.
 
-    Raises
-    ------
-    InputError
-        The folder cannot be used, a segment is missing, or a damaged line precedes intact ones without
-        `keep_damaged`.
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -108,13 +102,7 @@ class SegmentLog:
         return self._starts[0]
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Write lines behind the last one, in one call; `sync` waits until the disk has them.
-
-        Raises
-        ------
-        OSError
-            They cannot be written; `cut_back` removes a part that was written.
-        """
+        """Write lines behind the last one, in one call; `sync` waits until the disk has them."""
         if self._is_torn:
             self.cut_back()
         if self.end - self._starts[-1] >= self.segment_bytes:
@@ -126,13 +114,7 @@ class SegmentLog:
         self.end += size
 
     def sync(self) -> None:
-        """Wait until the disk has confirmed everything that was appended.
-
-        Raises
-        ------
-        OSError
-            The disk reports an error.
-        """
+        """Wait until the disk has confirmed everything that was appended."""
         end = self.end
         os.fdatasync(self._file)
         self.durable = end
@@ -141,11 +123,6 @@ class SegmentLog:
         """Remove the bytes that the disk has not confirmed, after `append` or `sync` has failed.
 
         A disk that reports an error may have lost any of these bytes, so the caller writes all of them again.
-
-        Raises
-        ------
-        OSError
-            They cannot be removed yet; the next `append` tries first.
         """
         self._is_torn = True
         self.end = self.durable
@@ -153,13 +130,7 @@ class SegmentLog:
         self._is_torn = False
 
     def refresh(self) -> None:
-        """Find the lines that another process has appended, if the log is open for reading only.
-
-        Raises
-        ------
-        InputError
-            A segment is missing, or a damaged line precedes intact ones without `keep_damaged`.
-        """
+        """Find the lines that another process has appended, if the log is open for reading only."""
         if self._file < 0:
             self._starts = self._segment_starts()
             self.end = self.durable = self._starts[-1] + self._good_bytes(self._path(self._starts[-1]))
@@ -170,13 +141,7 @@ class SegmentLog:
         return self._path(start).name, position - start
 
     def lines(self, position: int, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-        """Yield each line from a position on, with its own position, up to `end` or what is durable now.
-
-        Raises
-        ------
-        InputError
-            The position does not exist: it is behind the end, or its segment was removed.
-        """
+        """Yield each line from a position on, with its own position, up to `end` or what is durable now."""
         end = self.durable if end is None else end
         if not self._starts[0] <= position <= end:
             raise InputError(f"{self.folder} has the positions {self._starts[0]} to {end}, not {position}")
@@ -206,11 +171,6 @@ class SegmentLog:
 
         Each segment is copied, changed and synced, and the copy then replaces the segment: after a crash,
         each line is either the old one or the new one.
-
-        Raises
-        ------
-        OSError
-            They cannot be written; whole segments may have been changed.
         """
         by_segment: dict[int, list[int]] = {}
         for position in lines:
@@ -296,11 +256,6 @@ class SegmentLog:
         """Return the length of a segment without its incomplete tail: the last line, if it has no end.
 
         Without `keep_damaged`, damaged lines at the end are the tail, too.
-
-        Raises
-        ------
-        InputError
-            A damaged line precedes an intact one, which is no incomplete tail, and damage is not accepted.
         """
         good = read = 0
         with path.open("rb") as file:

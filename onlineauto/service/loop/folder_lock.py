@@ -10,13 +10,7 @@ from onlineauto.errors import InputError
 
 
 class FolderLock:
-    """Locks a folder for this process, until `release` or the end of the process.
-
-    Raises
-    ------
-    InputError
-        Another process has locked the folder, or the lock cannot be created.
-    """
+    """Locks a folder for this process, until `release` or the end of the process."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         try:

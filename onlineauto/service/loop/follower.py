@@ -71,11 +71,6 @@ class Follower(Front):
         The position in its log up to which the learner has the records.
     failed : Exception or None
         The error of the last request to the learner, or None.
-
-    Raises
-    ------
-    InputError
-        The folder cannot be used; or it has no model yet, and the learner is away.
     """
 
     def __init__(
@@ -222,13 +217,7 @@ class Follower(Front):
         return Published(predictor, name, now)
 
     def _stored(self, error: Exception, now: float) -> Published:
-        """Return the model in the folder, because the learner is away.
-
-        Raises
-        ------
-        InputError
-            The folder has no model.
-        """
+        """Return the model in the folder, because the learner is away."""
         try:
             name, _, content = self._model_path.read_bytes().partition(b"\n")
             published = self._published(name.decode(), content, now)

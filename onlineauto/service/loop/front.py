@@ -117,13 +117,7 @@ class Front:
         record_spans(self)
 
     def rank(self, request: RankRequest, done: Done) -> Ranked:
-        """Decide, and return the answer; it may be sent once `done` is called.
-
-        Raises
-        ------
-        RefusedError
-            The request is malformed or too large, too much waits, or the id is in use by another request.
-        """
+        """Decide, and return the answer; it may be sent once `done` is called."""
         answer = self.rank_all([(request, done)])[0]
         if isinstance(answer, Exception):
             raise answer
@@ -169,23 +163,11 @@ class Front:
         return {"event_id": last.request.event_id, "model": last.published.name} | found
 
     def check(self, request: RankRequest) -> None:
-        """Check that a request can be answered.
-
-        Raises
-        ------
-        RefusedError
-            It is malformed or too large.
-        """
+        """Check that a request can be answered."""
         context_of(request, self.limits, self._namespaces)
 
     def check_room(self, count: int) -> None:
-        """Check that a number of decisions may wait at once.
-
-        Raises
-        ------
-        RefusedError
-            Too many wait already.
-        """
+        """Check that a number of decisions may wait at once."""
         with self._lock:
             self._check_room(self.join.waiting + count - 1, WAITING, self._now())
 
@@ -194,14 +176,7 @@ class Front:
         self._namespaces.add(name)
 
     def reward(self, event_id: str, value: float, done: Done, *, key: str = "") -> None:
-        """Record a reward of a decision, which need not exist yet; it counts once `done` is called.
-
-        Raises
-        ------
-        RefusedError
-            The id is too long, the reward is out of range, the key belongs to another reward, or too much
-            waits.
-        """
+        """Record a reward of a decision, which need not exist yet; it counts once `done` is called."""
         self._check_value(event_id, value, key, "reward")
         with self._lock:
             bounds = self.join.range_of(event_id)
@@ -218,14 +193,7 @@ class Front:
             self._append("reward", done, now, record, EventId=event_id, RewardValue=value, **members)
 
     def metric(self, event_id: str, name: str, value: float, done: Done, *, key: str = "") -> None:
-        """Record a value of a guardrail's metric for a decision; it counts once `done` is called.
-
-        Raises
-        ------
-        RefusedError
-            The id is too long, the metric is not declared, the value is out of range, the key belongs to
-            another value, or too much waits.
-        """
+        """Record a value of a guardrail's metric for a decision; it counts once `done` is called."""
         self._check_value(event_id, value, key, "value")
         known = [name_of(each) for each in self.join.settings.guardrails]
         if name not in known or name == REWARD:
@@ -243,13 +211,7 @@ class Front:
             self._append("metric", done, now, None, EventId=event_id, Metric=name, Value=value, **members)
 
     def activate(self, event_id: str, done: Done) -> None:
-        """Activate a deferred decision, so that it is learnt; this counts once `done` is called.
-
-        Raises
-        ------
-        RefusedError
-            The id is too long, or too much waits.
-        """
+        """Activate a deferred decision, so that it is learnt; this counts once `done` is called."""
         self._check_id(event_id)
         with self._lock:
             now = self._now()
@@ -306,11 +268,6 @@ class Front:
 
         If a day has passed without a record, the process records the counted seconds, because a reader of the
         log could not distinguish a pause from a clock that was set.
-
-        Raises
-        ------
-        RefusedError
-            The log cannot be written.
         """
         now, latest = self.clock() % _LAST, self._latest
         if _DAY < now - latest <= _LONGEST:
@@ -319,13 +276,7 @@ class Front:
         return now
 
     def _again(self, position: int, size: int, one: _Ranking) -> Ranked:
-        """Return the answer that a decision received before.
-
-        Raises
-        ------
-        RefusedError
-            The answer is still being written, or the request differs.
-        """
+        """Return the answer that a decision received before."""
         if position + size > self.log.durable:
             raise RefusedError("this event is being ranked by another request", status=409, retry_after=0.1)
         try:
@@ -461,11 +412,6 @@ class Front:
             The time of the record, with `known`.
         known : Record, optional
             The members of the line that a join reads, except for the time; by default the line is parsed.
-
-        Raises
-        ------
-        RefusedError
-            The log cannot be written.
         """
         if known is None:  # a line that cannot be parsed must not enter the log
             known = read_record(line)
@@ -485,13 +431,7 @@ class Front:
             self.deferred_slots.add(known.event_id)
 
     def _write(self, line: bytes, done: Done) -> int:
-        """Submit a line to the log, and return its position; an empty line waits for the lines before it.
-
-        Raises
-        ------
-        RefusedError
-            The log cannot be written.
-        """
+        """Submit a line to the log, and return its position; an empty line waits for the lines before it."""
         try:
             return self._commit.submit(line, done)
         except InputError as error:

@@ -52,13 +52,7 @@ class LogParts:
         return position
 
     def known(self, upstream: Upstream) -> int:
-        """Return the position up to which a learner has the log; it may be behind the end of the log.
-
-        Raises
-        ------
-        InputError
-            The learner is away, or rejects the request.
-        """
+        """Return the position up to which a learner has the log; it may be behind the end of the log."""
         end: int | None = None
         for part in reversed(self.parts):
             taken = upstream.take(part.name, 0, b"")

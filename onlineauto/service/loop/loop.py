@@ -98,13 +98,6 @@ class Loop(Front):
     deliver : callable
         As for `GroupCommit`.
 
-    Raises
-    ------
-    InputError
-        The folder cannot be used, or a file in it is damaged.
-    OptionError
-        The options are not those of a bandit with actions, or not those of the stored model.
-
     Examples
     --------
     >>> from onlineauto.service.ranking.rank_request import RankRequest
@@ -199,12 +192,6 @@ class Loop(Front):
             Whole records in order.
         done : callable
             Called once the records are in this log.
-
-        Raises
-        ------
-        RefusedError
-            Records before these are missing, one is damaged, too much waits, or the records may have been
-            taken over under a name that was forgotten.
         """
         with self._lock:
             known, now = self.join.sources.get(source, 0), self._now()
@@ -240,24 +227,12 @@ class Loop(Front):
             return known
 
     def change(self, settings: Mapping[str, Any], done: Done) -> JoinSettings:
-        """Change settings of the join for all later records; return the resulting settings.
-
-        Raises
-        ------
-        OptionError
-            A setting is unknown or out of range.
-        """
+        """Change settings of the join for all later records; return the resulting settings."""
         with self._lock:
             return self._change(settings, done)
 
     def use_model(self, name: str, done: Done) -> None:
-        """Switch to a model of the history, from here on in the log.
-
-        Raises
-        ------
-        InputError
-            The model does not exist.
-        """
+        """Switch to a model of the history, from here on in the log."""
         self.learner.models.path(name)
         with self._lock:
             self._append("model", done, Model=name)
@@ -267,15 +242,7 @@ class Loop(Front):
             self._load_canary()
 
     def start_canary(self, name: str, share: float, done: Done) -> None:
-        """Let a model of the history decide for a share of the units; a share of 0 ends the canary.
-
-        Raises
-        ------
-        InputError
-            The model does not exist.
-        OptionError
-            The share is out of range, or the model has other options.
-        """
+        """Let a model of the history decide for a share of the units; a share of 0 ends the canary."""
         if share:
             self.learner.published(name)
             self.change({"canary": name, "canary_share": share}, done)
@@ -284,13 +251,7 @@ class Loop(Front):
         self._load_canary()
 
     def put_model(self, name: str, content: bytes, done: Done) -> None:
-        """Add the bytes of a model to the history, and switch to it.
-
-        Raises
-        ------
-        InputError
-            The bytes are not a model with these options.
-        """
+        """Add the bytes of a model to the history, and switch to it."""
         self.learner.check(content)
         with self._learning:
             self.learner.models.put(name, content)
@@ -302,11 +263,6 @@ class Loop(Front):
         """Take some records of the log and learn; publish and save when due. Return the number of records.
 
         Failed learning is tried again after a second; calls before that return 0.
-
-        Raises
-        ------
-        OnlineautoError, OSError
-            Learning cannot continue now. Ranks are still answered by the model that was published last.
         """
         with self._learning:
             if self.failed is not None and time.monotonic() < self._again_at:
@@ -329,13 +285,7 @@ class Loop(Front):
             return taken
 
     def keep_model(self) -> str:
-        """Write the current model into the history, and return its name.
-
-        Raises
-        ------
-        OSError
-            The model cannot be written.
-        """
+        """Write the current model into the history, and return its name."""
         with self._learning:
             return self.learner.keep()
 
@@ -406,13 +356,7 @@ class Loop(Front):
     # ---------------------------------------------------------------------------------------------------
 
     def _check_source(self, source: str, first: LogRecord, now: float) -> None:
-        """Reject the first record of a rank server if there are too many servers, or if it may be known.
-
-        Raises
-        ------
-        RefusedError
-            The record is rejected.
-        """
+        """Reject the first record of a rank server if there are too many servers, or if it may be known."""
         join = self.join
         if join.retired and first.time.timestamp() <= join.retired:
             raise RefusedError(
@@ -532,13 +476,7 @@ class Loop(Front):
 
 
 def service_configuration(configuration: Configuration) -> Configuration:
-    """Return the options of a model, if a service can use them: decisions with actions, read as dsjson.
-
-    Raises
-    ------
-    OptionError
-        They are options of another kind of model.
-    """
+    """Return the options of a model, if a service can use them: decisions with actions, read as dsjson."""
     if configuration.get("ccb_explore_adf"):
         raise OptionError(
             "a service learns each slot as a decision: give --cb_explore_adf, not --ccb_explore_adf, and "
@@ -555,13 +493,7 @@ def service_configuration(configuration: Configuration) -> Configuration:
 
 
 def _changed(before: JoinSettings, given: Mapping[str, Any]) -> JoinSettings:
-    """Return settings with the given fields replaced.
-
-    Raises
-    ------
-    OptionError
-        A setting is unknown or out of range.
-    """
+    """Return settings with the given fields replaced."""
     if "reward_wait" in given:
         given = {**given, "reward_wait": seconds_of(given["reward_wait"], name="reward_wait")}
     try:

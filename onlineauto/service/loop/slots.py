@@ -54,13 +54,7 @@ class DeferredSlots:
 
 
 def activate_slots(front: Front, event_id: str, done: Done, *, single: bool) -> None:
-    """Activate all deferred slots of an event; without one, the event itself if it may be `single`.
-
-    Raises
-    ------
-    RefusedError
-        Too much waits.
-    """
+    """Activate all deferred slots of an event; without one, the event itself if it may be `single`."""
     ids = front.deferred_slots.ids_of(event_id) or [event_id] * single
     if not ids:
         done(None)
@@ -74,11 +68,6 @@ def rank_slots(front: Front, asked: SlotsRankRequest, done: Done) -> list[Ranked
     """Fill slots in order, each with an action that no earlier slot shows; return an answer for each.
 
     All slots are checked before the first one is logged. `done` is called once all are in the log.
-
-    Raises
-    ------
-    RefusedError
-        The request is malformed or too large, too much waits, or the id is in use by another request.
     """
     check_slots(asked, front.limits)
     front.allow_namespace(SLOT)
@@ -96,13 +85,7 @@ def rank_slots(front: Front, asked: SlotsRankRequest, done: Done) -> list[Ranked
 def reward_slots(
     front: Front, event_id: str, rewards: Sequence[tuple[str, float]], done: Done, *, key: str = ""
 ) -> None:
-    """Record rewards of slots, by the id of the slot; `done` is called once all are in the log.
-
-    Raises
-    ------
-    RefusedError
-        A reward is rejected, like a single reward; those before it are recorded.
-    """
+    """Record rewards of slots, by the id of the slot; `done` is called once all are in the log."""
     ids = [slot_id(event_id, slot) for slot, _ in rewards]
     if not ids:
         done(None)

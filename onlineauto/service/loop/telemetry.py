@@ -31,13 +31,7 @@ _PROVIDERS: Final = list[Any]()  # those of this module, which `end_telemetry` s
 
 
 def record_spans(front: Front) -> None:
-    """Record spans of `rank_all`, `reward` and `learn` of a front, if OpenTelemetry is configured.
-
-    Raises
-    ------
-    OptionError
-        The environment configures OpenTelemetry, which is not installed.
-    """
+    """Record spans of `rank_all`, `reward` and `learn` of a front, if OpenTelemetry is configured."""
     if not _configured():
         return
     from opentelemetry.trace import get_tracer

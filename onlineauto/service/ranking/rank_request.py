@@ -108,11 +108,6 @@ def context_of(request: RankRequest, limits: Limits, known_namespaces: set[str])
     known_namespaces : set of str
         Names of the namespaces seen so far; new names are added.
 
-    Raises
-    ------
-    RefusedError
-        The request is too large, has a name that is reserved in the log, or contradicts itself.
-
     Examples
     --------
     >>> user, topic = msgspec.Raw(b'{"age":3}'), msgspec.Raw(b'"art"')
@@ -164,13 +159,7 @@ def _is_ordinary(features: Features, known_namespaces: set[str]) -> bool:
 
 
 def _encode_checked(request: RankRequest, limits: Limits, known_namespaces: set[str]) -> bytes:
-    """Return the context of any request as JSON, and add its new namespaces to `known_namespaces`.
-
-    Raises
-    ------
-    RefusedError
-        A name is reserved in the log, or there are too many names.
-    """
+    """Return the context of any request as JSON, and add its new namespaces to `known_namespaces`."""
     names: set[str] = set()
     context = _members(request.context, limits, names, known_namespaces, where="the context")
     objects = []

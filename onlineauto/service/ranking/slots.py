@@ -49,11 +49,6 @@ def slot_id(event_id: str, slot: str) -> str:
 
     >>> slot_id("e1", "top")
     'e1#top'
-
-    Raises
-    ------
-    RefusedError
-        The slot's id is empty, or has a ``#``, so that two slots could have the same id.
     """
     if not slot or MARK in slot:
         raise RefusedError(f"the id of a slot has no '#' and is not empty, unlike {slot!r}")
@@ -61,13 +56,7 @@ def slot_id(event_id: str, slot: str) -> str:
 
 
 def check_slots(asked: SlotsRankRequest, limits: Limits) -> None:
-    """Check that each slot can be filled, whatever the slots before it show.
-
-    Raises
-    ------
-    RefusedError
-        It cannot, or a slot names an action that does not exist.
-    """
+    """Check that each slot can be filled, whatever the slots before it show."""
     if not asked.slots:
         raise RefusedError("there are no slots: give at least one")
     if len(asked.slots) > limits.slots:

@@ -28,13 +28,7 @@ _FIXED: Final = ("bootstrap.servers", *_CONSUMER)
 
 
 def kafka() -> Any:
-    """Return the module confluent_kafka.
-
-    Raises
-    ------
-    PackageError
-        It is not installed.
-    """
+    """Return the module confluent_kafka."""
     try:
         import confluent_kafka
     except ModuleNotFoundError as error:
@@ -49,11 +43,6 @@ def split_address(address: str) -> tuple[str, str]:
 
     >>> split_address("kafka://a:9092,b:9092/events")
     ('a:9092,b:9092', 'events')
-
-    Raises
-    ------
-    OptionError
-        It is not such an address.
     """
     servers, slash, topic = address.removeprefix(SCHEME).rpartition("/")
     if not slash or not servers or not topic or "/" in servers:
@@ -62,13 +51,7 @@ def split_address(address: str) -> tuple[str, str]:
 
 
 def read_client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the settings in a file of ``name=value`` lines, such as ``security.protocol=SASL_SSL``.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or a line is malformed.
-    """
+    """Return the settings in a file of ``name=value`` lines, such as ``security.protocol=SASL_SSL``."""
     settings: dict[str, str] = {}
     try:
         text = read_settings(path)
@@ -94,13 +77,6 @@ class Brokers:
         Settings of librdkafka's clients, such as those of security.
     group : str
         The group under which offsets are committed, for monitoring.
-
-    Raises
-    ------
-    OptionError
-        A setting is one that must not change.
-    PackageError
-        confluent-kafka is not installed.
     """
 
     def __init__(self, servers: str, settings: Mapping[str, str], *, group: str) -> None:
@@ -112,23 +88,11 @@ class Brokers:
         self._common: dict[str, Any] = {"group.id": group, **settings, "bootstrap.servers": servers}
 
     def consumer(self) -> Any:
-        """Return a consumer.
-
-        Raises
-        ------
-        OptionError
-            A setting is unknown or invalid.
-        """
+        """Return a consumer."""
         return self._client("Consumer", self._common | _CONSUMER)
 
     def producer(self) -> Any:
-        """Return a producer, which delivers the messages of a partition in order.
-
-        Raises
-        ------
-        OptionError
-            A setting is unknown or invalid.
-        """
+        """Return a producer, which delivers the messages of a partition in order."""
         settings = {name: value for name, value in self._common.items() if name != "group.id"}
         return self._client("Producer", settings | {"enable.idempotence": True})
 
@@ -149,13 +113,7 @@ class Brokers:
             _LOG.warning("%s: %s", self.servers, error.str())
 
     def n_partitions(self, client: Any, topic: str) -> int:
-        """Return the number of partitions of a topic.
-
-        Raises
-        ------
-        InputError
-            No broker answers, or the topic does not exist or may not be read.
-        """
+        """Return the number of partitions of a topic."""
         module = kafka()
         try:
             found = client.list_topics(topic, timeout=WAIT).topics[topic]
@@ -173,13 +131,7 @@ class Brokers:
         return f"; it has {', '.join(names[:5])}{' …' if len(names) > 5 else ''}" if names else ""
 
     def ends(self, client: Any, topic: str, partition: int) -> tuple[int, int]:
-        """Return the offset of the oldest message of a partition, and the offset after the newest one.
-
-        Raises
-        ------
-        InputError
-            The partition has no leader that answers.
-        """
+        """Return the offset of the oldest message of a partition, and the offset after the newest one."""
         module = kafka()
         try:
             found = client.get_watermark_offsets(module.TopicPartition(topic, partition), timeout=WAIT)

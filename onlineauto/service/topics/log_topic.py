@@ -55,13 +55,6 @@ class LogTopic(LogCopier):
     ----------
     position : int
         The position in the log up to which the topic has the records.
-
-    Raises
-    ------
-    OptionError
-        The address or a setting is invalid.
-    PackageError
-        confluent-kafka is not installed.
     """
 
     def __init__(
@@ -84,13 +77,7 @@ class LogTopic(LogCopier):
         self._write()
 
     def step(self) -> int:
-        """Send the next records, wait until the topic has them, and return their number.
-
-        Raises
-        ------
-        InputError
-            The topic has not confirmed all of them; the next step sends them again.
-        """
+        """Send the next records, wait until the topic has them, and return their number."""
         self._failed, number, position = False, 0, self.position
         for at, line in self.log.lines(self.position):
             self._send(at, line)

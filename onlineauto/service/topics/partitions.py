@@ -97,11 +97,6 @@ class Partitions:
         Called with the first lost offset and the number of messages that a topic no longer has.
     refresh : float
         Seconds after which the number of partitions is asked for again.
-
-    Raises
-    ------
-    InputError
-        No broker answers, a topic does not exist, or the offsets are not of these topics.
     """
 
     def __init__(
@@ -151,13 +146,7 @@ class Partitions:
             self._consumer.incremental_assign(added)
 
     def _found(self, topic: str, number: int, offset: int, low: int, high: int) -> int:
-        """Return the offset at which reading can begin, and report the messages before it that are lost.
-
-        Raises
-        ------
-        InputError
-            The partition ends before the offset.
-        """
+        """Return the offset at which reading can begin, and report the messages before it that are lost."""
         if offset > high:
             raise InputError(
                 f"{topic}[{number}] ends at offset {high}, and the model has read it up to {offset}: it is "
@@ -194,13 +183,7 @@ class Partitions:
         return message
 
     def poll(self, timeout: float) -> None:
-        """Fetch messages, and wait for some for at most `timeout` seconds.
-
-        Raises
-        ------
-        InputError
-            A partition can no longer be read.
-        """
+        """Fetch messages, and wait for some for at most `timeout` seconds."""
         if time.monotonic() - self._refreshed > self._refresh:
             self._find_new()
         self._pause()
@@ -256,13 +239,7 @@ class Partitions:
                 part.paused = False
 
     def _take_error(self, error: Any, part: _Partition | None, offset: int) -> None:
-        """Handle what a consumer reports in place of a message.
-
-        Raises
-        ------
-        InputError
-            The partition, or the topic, can no longer be read.
-        """
+        """Handle what a consumer reports in place of a message."""
         codes = self._module.KafkaError
         if part is not None and error.code() == codes._PARTITION_EOF:  # noqa: SLF001 - the name of a constant
             # What the topic has behind the last message, such as the end of a transaction, is no message.

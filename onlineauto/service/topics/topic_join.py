@@ -71,11 +71,6 @@ class TopicJoin:
         How to join; a change applies to later decisions.
     state : bytes, optional
         The state of another join, whose settings may differ.
-
-    Raises
-    ------
-    InputError
-        The state is not one of a join.
     """
 
     def __init__(self, settings: JoinSettings, state: bytes | None = None) -> None:
@@ -92,13 +87,7 @@ class TopicJoin:
             self._number = stored.number
 
     def take(self, entry: TopicLine, time: float) -> Iterator[TopicLine]:
-        """Take the next message, and yield the labelled lines of the decisions that it ends.
-
-        Raises
-        ------
-        InputError
-            The message is neither a decision nor a reward; nothing has changed.
-        """
+        """Take the next message, and yield the labelled lines of the decisions that it ends."""
         record = _record_of(entry.line, entry.origin.partition)
         if record.source and record.behind <= self.join.sources.get(record.source, 0):
             self.join.counts.repeated += 1  # without its time, which is that of its first arrival
@@ -127,13 +116,7 @@ class TopicJoin:
 
 
 def _record_of(line: bytes, partition: int) -> LogRecord:
-    """Return the record that a message is to the join.
-
-    Raises
-    ------
-    InputError
-        It is neither a decision nor a reward.
-    """
+    """Return the record that a message is to the join."""
     try:
         message = _DECODER.decode(line)
     except (

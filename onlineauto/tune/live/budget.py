@@ -21,11 +21,6 @@ class Budget(Stopper):
         The study.
     events : int
         Number of events that its trials may learn together.
-
-    Raises
-    ------
-    OptionError
-        The number is not positive.
     """
 
     def __init__(self, study: Study, events: int) -> None:

@@ -49,11 +49,6 @@ class Events:
     ----------
     blocks : list of Block
         All events, in order.
-
-    Raises
-    ------
-    InputError
-        The source cannot be read, or has no events with labels, or all its costs are 0.
     """
 
     def __init__(self, source: Sources, configuration: Configuration, *, most: int | None = None) -> None:

@@ -24,13 +24,7 @@ _FLAG: Final = "experimental_full_name_interactions"
 
 
 def base_of(base: str | Mapping[str, Any]) -> Configuration:
-    """Return the options that all trials share.
-
-    Raises
-    ------
-    OptionError
-        An option is unknown, or not allowed for trials.
-    """
+    """Return the options that all trials share."""
     configuration = REGISTRY.parse(base) if isinstance(base, str) else REGISTRY.from_keywords(**base)
     refuse_command_line(configuration)
     if configuration[RunOptions].passes > 1:
@@ -46,11 +40,6 @@ def space_of_flags(names: Sequence[str], events: Events) -> Space:
     Interactions are all pairs of namespaces of the stream. If events have actions, each interaction is one or
     two namespaces of the context crossed with one namespace of the actions, because no other interaction
     distinguishes actions.
-
-    Raises
-    ------
-    OptionError
-        If there are no names, or a name is not the name of a tunable option.
     """
     if not names:
         raise OptionError(f"search names nothing: name options, or {INTERACTIONS}")

@@ -196,13 +196,7 @@ def _checkpoint_bytes(run: Run, losses: Losses) -> bytes:
 
 
 def model_of(saved: bytes) -> tuple[Workspace, int]:
-    """Return the workspace of a trial's checkpoint, and its offset in the stream.
-
-    Raises
-    ------
-    InputError
-        The bytes are not a checkpoint of a live learner.
-    """
+    """Return the workspace of a trial's checkpoint, and its offset in the stream."""
     file = io.BytesIO(saved)
     try:
         end = Losses.read(file).end

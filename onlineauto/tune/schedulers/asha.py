@@ -33,11 +33,6 @@ class Asha(FifoScheduler):
     ----------
     variant : str
         ``promotion`` or ``stopping``. Stopping needs intermediate values.
-
-    Raises
-    ------
-    OptionError
-        If `variant` is unknown; from `begin`, if the ladder has one rung only.
     """
 
     name = "asha"

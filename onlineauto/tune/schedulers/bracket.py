@@ -95,11 +95,6 @@ class Bracket:
         list of int or None
             If this completes the rung, its trials that have a loss and are not promoted (none in a bracket
             that does not promote). None if the rung is not complete, or was the last one.
-
-        Raises
-        ------
-        ValueError
-            If the slot is not pending.
         """
         pending = rung_slot.rung == self.rung and rung_slot.slot < self._free and not self.is_complete
         if not pending or self.losses[rung_slot.rung][rung_slot.slot] is not None:

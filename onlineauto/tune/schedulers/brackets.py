@@ -93,13 +93,7 @@ class Brackets:
         return self._open() if opens else None
 
     def on_result(self, slot: Slot, loss: float) -> list[int]:
-        """Occupy a pending slot; return the trials that are not promoted and therefore end.
-
-        Raises
-        ------
-        ValueError
-            If the slot is not pending.
-        """
+        """Occupy a pending slot; return the trials that are not promoted and therefore end."""
         bracket = self._brackets.get(slot.bracket)
         if bracket is None:
             raise ValueError(f"bracket {slot.bracket} is complete, or not open yet")

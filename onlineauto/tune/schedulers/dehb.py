@@ -56,11 +56,6 @@ class Dehb(Scheduler):
         True if a config may be tried again as a new trial.
     brackets : int, optional
         Number of kinds of brackets that alternate; all if None.
-
-    Raises
-    ------
-    OptionError
-        If an option is out of range; from `begin`, if the ladder has one rung only.
     """
 
     name = "dehb"

@@ -47,11 +47,6 @@ class Hyperband(Scheduler):
         are rounded down, and levels start from the maximum resource.
     brackets : int, optional
         Number of kinds of brackets that alternate; all if None. With 1 this is successive halving.
-
-    Raises
-    ------
-    OptionError
-        If `sizes` is unknown; from `begin`, if the ladder has one rung only.
     """
 
     name = "hyperband"

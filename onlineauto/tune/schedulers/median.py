@@ -26,11 +26,6 @@ class Median(FifoScheduler):
         Number of trials that must have reported at a resource before any trial is stopped there.
     cutoff : float
         The quantile of other averages that a trial must reach; 0.5 is the median.
-
-    Raises
-    ------
-    OptionError
-        If an option is out of range.
     """
 
     name = "median"

@@ -49,11 +49,6 @@ class Pbt(FifoScheduler):
         The probability that a hyperparameter of a copy is drawn again. Otherwise a number is multiplied by
         one of `factors`, and a word is unchanged.
     factors : sequence of float
-
-    Raises
-    ------
-    OptionError
-        If an option is out of range.
     """
 
     name = "pbt"

@@ -49,11 +49,6 @@ class Race(Hyperband):
         As for `Hyperband`; two kinds of brackets by default, because bad trials end early anyway.
     alpha : float
         Maximum probability that a rung drops its best trial.
-
-    Raises
-    ------
-    OptionError
-        If `sizes` is unknown, or `alpha` is not a probability; from `begin`, if the ladder has one rung only.
     """
 
     name = "race"

@@ -31,11 +31,6 @@ def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | No
     brackets : int, optional
         Maximum number of brackets; None for one bracket per level.
 
-    Raises
-    ------
-    OptionError
-        If the ladder has one rung only, or `brackets` is not positive.
-
     Examples
     --------
     >>> geometric(1, 9, 3)
@@ -56,11 +51,6 @@ def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | No
 
 def hpbandster(min_resource: int, max_resource: int, eta: int, brackets: int | None = None) -> list[Rungs]:
     """Return brackets whose levels are computed from the maximum; the lowest may exceed the minimum.
-
-    Raises
-    ------
-    OptionError
-        If the ladder has one rung only, or `brackets` is not positive.
 
     Examples
     --------

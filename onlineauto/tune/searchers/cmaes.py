@@ -30,13 +30,6 @@ class CmaesSearcher(Searcher):
         Standard deviation at the beginning, as a part of the range of each parameter.
     population : int, optional
         Number of trials of a generation; by default 4 + floor(3 ln(width)).
-
-    Raises
-    ------
-    OptionError
-        If a number is out of range, or the package is not installed.
-
-    Source: Hansen and Ostermeier: Completely derandomized self-adaptation in evolution strategies, 2001.
     """
 
     name = "cmaes"

@@ -38,13 +38,6 @@ class GpSearcher(Searcher):
         Number of random configs at the beginning.
     most : int
         Maximum number of trials that are modelled: the best half of them, and the latest.
-
-    Raises
-    ------
-    OptionError
-        If a number is not positive, or scikit-learn or SciPy is not installed.
-
-    Source: Jones, Schonlau and Welch: Efficient global optimization of expensive black-box functions, 1998.
     """
 
     name = "gp"

@@ -23,11 +23,6 @@ class GridSearcher(Searcher):
     ----------
     points : int
         Number of values of each numeric parameter; a `Categorical` contributes all its values.
-
-    Raises
-    ------
-    OptionError
-        If `points` is not positive.
     """
 
     name = "grid"

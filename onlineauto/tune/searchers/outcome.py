@@ -26,11 +26,6 @@ def objectives_of(mode: Any) -> dict[str, float]:
 
     >>> objectives_of("max"), objectives_of(["min", "max"]), objectives_of({"loss": "min", "size": "min"})
     ({'value': -1.0}, {'0': 1.0, '1': -1.0}, {'loss': 1.0, 'size': 1.0})
-
-    Raises
-    ------
-    OptionError
-        The mode is neither ``min`` nor ``max``, nor two or more of these in a list or by name.
     """
     modes: Mapping[Any, Any] = {VALUE: mode}
     if isinstance(mode, Mapping):
@@ -59,11 +54,6 @@ class Outcome:
         """Return the outcome from a number, a sequence of numbers, or a mapping with names of objectives.
 
         A mapping may also have ``constraints``: a mapping or a sequence of numbers.
-
-        Raises
-        ------
-        OptionError
-            The result has not one value for each objective.
         """
         names = list(objectives)
         result = _plain(result)

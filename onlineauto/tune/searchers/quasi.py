@@ -24,11 +24,6 @@ class QuasiSearcher(Searcher):
     ----------
     sequence : str
         ``sobol`` or ``halton``.
-
-    Raises
-    ------
-    OptionError
-        If there is no such sequence, or SciPy is not installed.
     """
 
     name = "quasi"

@@ -64,13 +64,6 @@ class TpeSearcher(Searcher):
         Number of draws from the good density for each proposal.
     good : float
         The share of configs that count as good; never more than 25 configs.
-
-    Raises
-    ------
-    OptionError
-        If a number is out of range.
-
-    Source: Bergstra, Bardenet, Bengio and Kégl: Algorithms for hyper-parameter optimization, 2011.
     """
 
     name = "tpe"

@@ -18,11 +18,6 @@ def from_configspace(space: Any) -> Space:
     """Return the space of a `ConfigSpace.ConfigurationSpace`.
 
     An ordinal hyperparameter becomes a `Categorical`, and so does a constant.
-
-    Raises
-    ------
-    OptionError
-        If it has an unsupported distribution or condition, or a forbidden clause.
     """
     if space.forbidden_clauses:
         raise OptionError(f"a space has no forbidden clauses: {space.forbidden_clauses[0]}")
@@ -72,13 +67,7 @@ def _builtin_value(value: Any) -> Value:
 
 
 def to_configspace(space: Space) -> Any:
-    """Return a space as a `ConfigSpace.ConfigurationSpace`.
-
-    Raises
-    ------
-    OptionError
-        If ConfigSpace is not installed.
-    """
+    """Return a space as a `ConfigSpace.ConfigurationSpace`."""
     try:
         import ConfigSpace as Theirs
     except ImportError as error:

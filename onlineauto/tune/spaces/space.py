@@ -40,11 +40,6 @@ class Space:
     width : int
         Length of the code of a config.
 
-    Raises
-    ------
-    OptionError
-        If there is no parameter, a parameter has no values, or a condition names an unknown parameter.
-
     Examples
     --------
     >>> space = Space({"rate": Float(1e-4, 1, log=True), "loss": Categorical(["squared", "logistic"])})
@@ -167,13 +162,7 @@ class Space:
         )
 
     def check(self, config: Mapping[str, Any]) -> Config:
-        """Return a config as a dict, if it is in the space.
-
-        Raises
-        ------
-        OptionError
-            If a name is unknown or missing, or a value is not valid; the message lists the valid values.
-        """
+        """Return a config as a dict, if it is in the space."""
         if not isinstance(config, Mapping):
             raise OptionError(
                 f"config = {config!r}: give values by names; the space has {', '.join(self.parameters)}"

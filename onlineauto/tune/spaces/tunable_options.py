@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 def space_of_options(registry: Registry, names: Sequence[str] | None = None) -> Space:
     """Return the space of a registry's tunable options, or of the named ones.
 
-    Raises
-    ------
-    OptionError
-        If a name is not the name of a tunable option; the message lists the valid names.
-
     Examples
     --------
     >>> from onlineauto.workspace.options import REGISTRY

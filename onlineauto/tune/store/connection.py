@@ -46,11 +46,6 @@ def connect(url: str, *, open_file: Callable[[Path], Any] | None = None) -> sa.E
         The URL.
     open_file : callable, optional
         Opens a file of SQLite for reading; by default the file is created if it is missing.
-
-    Raises
-    ------
-    OptionError
-        The URL is not one of SQLite or PostgreSQL, its folder does not exist, or the driver is not installed.
     """
     try:
         parsed = sa.make_url(url)
@@ -175,16 +170,7 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 @contextmanager
 def translate_errors(engine: sa.Engine) -> Iterator[None]:
-    """Translate an error of the driver into one of this package that names the database.
-
-    Raises
-    ------
-    UnreachableError
-        No server answers, the connection broke, or the file is locked or cannot be opened. A later call may
-        succeed.
-    StoreError
-        The database is damaged, or is not a store.
-    """
+    """Translate an error of the driver into one of this package that names the database."""
     plain_url = engine.url.set(query={}, drivername=engine.url.get_backend_name())
     url = plain_url.render_as_string(hide_password=True)
     try:

@@ -32,13 +32,7 @@ STORES: dict[str, Callable[[str, str], Store]] = {
 
 
 def open_store(storage: str | Store | None, name: Any) -> Store:
-    """Return the store of a study: in memory if `storage` is None, and at a URL if it is text.
-
-    Raises
-    ------
-    OptionError
-        If no store has URLs of this kind.
-    """
+    """Return the store of a study: in memory if `storage` is None, and at a URL if it is text."""
     if not isinstance(name, str) or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise OptionError(f"name = {name!r}: give the study a name, a text that UTF-8 can write")
     if storage is None:

@@ -21,13 +21,7 @@ _T = TypeVar("_T")
 
 
 def retry_call(call: Callable[[], _T], seconds: float) -> _T:
-    """Return the result of a call; repeat it for up to `seconds` while its store is unreachable.
-
-    Raises
-    ------
-    UnreachableError
-        The store was unreachable for this time.
-    """
+    """Return the result of a call; repeat it for up to `seconds` while its store is unreachable."""
     end = time.monotonic() + seconds
     wait = _FIRST_WAIT
     while True:

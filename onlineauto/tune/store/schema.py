@@ -110,13 +110,7 @@ def alone(connection: sa.Connection) -> None:
 
 
 def prepare(connection: sa.Connection, url: str) -> None:
-    """Create missing tables, in a transaction that excludes other writers.
-
-    Raises
-    ------
-    StoreError
-        The tables were created by a later version of onlineauto or by another program.
-    """
+    """Create missing tables, in a transaction that excludes other writers."""
     alone(connection)
     if not sa.inspect(connection).has_table(_VERSIONS.name):
         _TABLES.create_all(connection)
@@ -125,13 +119,7 @@ def prepare(connection: sa.Connection, url: str) -> None:
 
 
 def is_prepared(connection: sa.Connection, url: str) -> bool:
-    """Return whether there are tables, without creating them.
-
-    Raises
-    ------
-    StoreError
-        The tables were created by a later version of onlineauto or by another program.
-    """
+    """Return whether there are tables, without creating them."""
     if not sa.inspect(connection).has_table(_VERSIONS.name):
         return False
     _check_version(connection, url)

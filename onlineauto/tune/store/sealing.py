@@ -26,14 +26,7 @@ def seal(value: Mapping[str, Any], version: int = 0) -> tuple[str, int]:
 
 
 def unseal(text: str, crc: int, version: int, noun: str, where: str) -> dict[str, Any]:
-    """Return the JSON object that was sealed.
-
-    Raises
-    ------
-    StoreError
-        The text is damaged, or was sealed as another version. `noun` and `where` describe the text and its
-        store in the message.
-    """
+    """Return the JSON object that was sealed."""
     value = unseal_or_none(text, crc, version)
     if value is None:
         raise StoreError(f"{noun} in {where} is damaged: {WRONG_CHECKSUM}")

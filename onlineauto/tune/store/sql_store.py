@@ -94,15 +94,6 @@ class SqlStore:
         ``sqlite:///FILE`` or ``postgresql://…``; missing tables are created.
     name : str
         Name of the study.
-
-    Raises
-    ------
-    OptionError
-        The URL is not valid.
-    UnreachableError
-        No server answers, or the file cannot be opened.
-    StoreError
-        The database was written by a later version, is damaged, or is not a store.
     """
 
     def __init__(self, url: str, name: str) -> None:
@@ -132,11 +123,6 @@ class SqlStore:
         """Return all records after the first `after`, in order, from one consistent read.
 
         `DAMAGED` and `MISSING` are in place of records that cannot be read.
-
-        Raises
-        ------
-        StoreError
-            Record 1, which has the settings, is damaged or missing.
         """
         with reading(self.engine) as connection:
             if self._find(connection) is None:
@@ -206,11 +192,6 @@ class SqlStore:
 
         If this attempt has reported the step before, nothing is appended and 0 is returned, because a worker
         that lost its connection may repeat a report.
-
-        Raises
-        ------
-        LeaseLost
-            The job has another attempt or owner by now, or has ended.
         """
         if record["kind"] == "told":
             return self._finish(claim, record)
@@ -231,13 +212,7 @@ class SqlStore:
             return 0
 
     def fail(self, claim: Claim, record: Record) -> int:
-        """Append ``failed``, end the claim and return the record's version.
-
-        Raises
-        ------
-        LeaseLost
-            Like `commit`.
-        """
+        """Append ``failed``, end the claim and return the record's version."""
         return self._finish(claim, record)
 
     def heartbeat(self, claims: Sequence[Claim], lease: float) -> Sequence[Claim]:
@@ -269,13 +244,7 @@ class SqlStore:
 
     @property
     def study(self) -> int:
-        """The number of the study in the database.
-
-        Raises
-        ------
-        OptionError
-            The store does not have the study.
-        """
+        """The number of the study in the database."""
         if self._study is None:
             with reading(self.engine) as connection:
                 if self._find(connection) is None:
@@ -400,13 +369,7 @@ def _close(engine: sa.Engine, process: int) -> None:
 
 
 def names_of_studies(url: str) -> list[str]:
-    """Return the names of all studies of a store, in order.
-
-    Raises
-    ------
-    OptionError
-        The URL is not valid, or the file does not exist; it is not created then.
-    """
+    """Return the names of all studies of a store, in order."""
     engine = connect(url)
     file = engine.url.database
     if engine.dialect.name == "sqlite" and file is not None and not Path(file).exists():

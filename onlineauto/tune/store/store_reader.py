@@ -82,11 +82,6 @@ class StoreReader:
     ----------
     url : str
         ``sqlite:///FILE`` or ``postgresql://…``.
-
-    Raises
-    ------
-    OptionError
-        The URL is not valid, or the file does not exist; it is not created then.
     """
 
     def __init__(self, url: str) -> None:
@@ -97,17 +92,7 @@ class StoreReader:
         self._check_file()
 
     def studies(self) -> list[StoredStudy]:
-        """Return all studies, by name; an empty list if no study was begun in the database.
-
-        Raises
-        ------
-        OptionError
-            The file does not exist any more.
-        UnreachableError
-            No server answers, or the file is locked or cannot be opened.
-        StoreError
-            The database was written by a later version, is damaged, or is not a store.
-        """
+        """Return all studies, by name; an empty list if no study was begun in the database."""
         self._check_file()
         with reading(self._engine) as connection:
             if not is_prepared(connection, hide_password(self._url)):

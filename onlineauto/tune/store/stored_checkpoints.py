@@ -54,13 +54,6 @@ class StoredCheckpoints:
         """Write a state, sync it, and record it in the database.
 
         The last two checkpoints of an attempt are retained, and those at steps in `needed`.
-
-        Raises
-        ------
-        LeaseLost
-            The claim is no longer valid. Nothing is saved.
-        OSError
-            The file cannot be written.
         """
         path = self._write(claim, step, saved)
         try:
@@ -141,13 +134,7 @@ class StoredCheckpoints:
         return [each.file for each in old]
 
     def _read(self, row: Any) -> bytes:
-        """Return the content of a row, from its file or from the database.
-
-        Raises
-        ------
-        StoreError
-            The content cannot be read, or is damaged.
-        """
+        """Return the content of a row, from its file or from the database."""
         content, name = row.content, f"{row.step} steps of trial {row.trial}, attempt {row.attempt}"
         if content is None:
             if self._folder is None:

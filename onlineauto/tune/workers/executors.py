@@ -39,26 +39,14 @@ def run_here(controller: Controller, trainable: AnyTrainable) -> None:
 
 
 def run_in_processes(controller: Controller, trainable: AnyTrainable, workers: int | Workers) -> None:
-    """Run jobs in parallel processes until the study is done.
-
-    Raises
-    ------
-    OptionError
-        The number of workers is not positive, or the trainable cannot be sent to a process.
-    """
+    """Run jobs in parallel processes until the study is done."""
     _check(trainable)
     workers = workers if isinstance(workers, Workers) else Workers(workers)
     run_pool(controller, Pool(controller, Processes(trainable), workers.count, Free(workers)))
 
 
 def run_on_ray(controller: Controller, trainable: AnyTrainable, workers: int | Workers | RayWorkers) -> None:
-    """Run jobs in parallel actors of a Ray cluster until the study is done.
-
-    Raises
-    ------
-    OptionError
-        Ray is not installed, or the workers cannot import the trainable.
-    """
+    """Run jobs in parallel actors of a Ray cluster until the study is done."""
     _check(trainable)
     from onlineauto.tune.workers.on_ray.actors import Actors
     from onlineauto.tune.workers.on_ray.connection import ray_connection

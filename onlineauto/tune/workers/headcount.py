@@ -24,11 +24,6 @@ class Headcount:
     ----------
     now : int
         Initial number of workers; 0 for a run that waits.
-
-    Raises
-    ------
-    OptionError
-        The number is not from 0 to 100,000.
     """
 
     def __init__(self, now: int) -> None:

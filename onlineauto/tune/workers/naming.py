@@ -21,11 +21,6 @@ def import_trainable(text: str) -> Any:
 
     >>> import_trainable("json:dumps") is import_trainable("json:encoder.JSONEncoder.encode")
     False
-
-    Raises
-    ------
-    OptionError
-        If there is no such module or object.
     """
     module, colon, name = text.partition(":")
     if not (colon and name and all(map(str.isidentifier, module.split(".")))):
@@ -62,13 +57,7 @@ def name_of_trainable(trainable: AnyTrainable) -> str | None:
 
 
 def about_stream(trainable: AnyTrainable, stored: str | None, study: str) -> str | None:
-    """Return the description of the stream that trials learn, or None.
-
-    Raises
-    ------
-    OptionError
-        The study has recorded another stream, or the same stream with other flags.
-    """
+    """Return the description of the stream that trials learn, or None."""
     about: str | None = getattr(trainable, "about", None)
     if stored is not None and stored.startswith(OF_STREAM) and about != stored:
         raise OptionError(

@@ -131,11 +131,6 @@ class Process:
     ----------
     trainable : class or function
         The trainable, which the process must be able to import.
-
-    Raises
-    ------
-    OptionError
-        The trainable cannot be imported by another process.
     """
 
     def __init__(self, trainable: AnyTrainable) -> None:

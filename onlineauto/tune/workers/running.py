@@ -69,13 +69,6 @@ def run_study(
         Folder of checkpoints; by default next to the SQLite file, or in PostgreSQL.
     stoppers, callbacks : sequence
         Rules that end trials or the run, and objects that are notified of each event.
-
-    Raises
-    ------
-    OptionError
-        The trainable is not valid, or no process can import it; or the executor is unknown or not installed.
-    UnreachableError
-        The store could not be reached for five minutes.
     """
     if executor not in EXECUTORS:
         raise OptionError(f"executor = {executor!r} is unknown; valid are {', '.join(EXECUTORS)}")

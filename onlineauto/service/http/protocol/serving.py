@@ -83,13 +83,7 @@ async def _sweep(connections: Connections) -> None:
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to an address; it does not accept connections yet.
-
-    Raises
-    ------
-    OptionError
-        Another process uses the address, or the address does not exist.
-    """
+    """Return a socket bound to an address; it does not accept connections yet."""
     made = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

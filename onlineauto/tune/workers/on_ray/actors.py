@@ -78,15 +78,7 @@ class Actor:
         return False
 
     def receive_ready(self) -> None:
-        """Receive the message that the actor is up.
-
-        Raises
-        ------
-        WorkerLost
-            The actor has died.
-        OptionError
-            The actor cannot import the trainable.
-        """
+        """Receive the message that the actor is up."""
         if self._ready is None:
             return
         why, self._ready = self._get(self._ready), None

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 def imported_ray() -> Any:
-    """Return the module `ray`.
-
-    Raises
-    ------
-    OptionError
-        Ray is not installed.
-    """
+    """Return the module `ray`."""
     try:
         import ray
     except ModuleNotFoundError as error:
@@ -33,15 +27,7 @@ def imported_ray() -> Any:
 
 @contextmanager
 def ray_connection(address: str | None) -> Iterator[None]:
-    """Connect to a cluster and disconnect at the end, unless this process was connected before.
-
-    Raises
-    ------
-    OptionError
-        Ray is not installed.
-    OnlineautoError
-        No cluster answers.
-    """
+    """Connect to a cluster and disconnect at the end, unless this process was connected before."""
     ray = imported_ray()
     if ray.is_initialized():
         yield

@@ -48,11 +48,6 @@ class RayWorkers:
     address : str, optional
         Address of the cluster, as for `ray.init`. None for the cluster to which this process is connected,
         that of RAY_ADDRESS, or that of this machine; if there is none, a cluster is started here.
-
-    Raises
-    ------
-    OptionError
-        An amount is not a number, or the strategy is unknown.
     """
 
     count: int | Headcount
@@ -80,13 +75,7 @@ class RayWorkers:
         return cls(workers.count, _of_ray(needs))
 
     def bundles(self, config: Config) -> Bundles:
-        """Return the resources of each bundle of a trial.
-
-        Raises
-        ------
-        OptionError
-            An amount is not a number.
-        """
+        """Return the resources of each bundle of a trial."""
         needs = self.needs(config) if callable(self.needs) else self.needs
         several = isinstance(needs, Sequence) and not isinstance(needs, str)
         first, *more = [_check_needs(each) for each in (needs if several else [needs])] or [{}]
