@@ -116,7 +116,7 @@ def test_events_that_grow_are_learnt_alike_by_any_workers(
 class Pausing:
     """An endless source of the events of `BANDIT`, in blocks of 50; a pause is an empty block."""
 
-    name, can_be_read_again = "pausing", False
+    name, can_be_read_again, waiting = "pausing", False, 0
 
     def __init__(self, pauses: int = 0) -> None:
         self.pauses, self.events_before = pauses, 0
