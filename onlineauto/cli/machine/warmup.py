@@ -120,7 +120,7 @@ def _use_blocks() -> None:
     drawing = Workspace(cb_explore_adf=True, cb_sample=True, hash_bits=8, hash_seed=1)
     event = {"actions": [{"a": {"x": 1}}]}
     single = Workspace(cb_explore_adf=True, hash_bits=8)
-    for _ in range(2):  # the second event finds everything that the first one has created
+    for _ in range(3):  # the third event finds everything that the first two have created
         single.learn(event)
     drawing.learn(event)
     drawing.learn("|a x\n|b y\n")
