@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+import zlib
+from decimal import Decimal
+from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
 from onlineauto import AutoML, InputError, OptionError
+from onlineauto.api.decisions.pending import Pending
 from tests.api.events import ACTIONS, context
 
 
@@ -98,8 +105,47 @@ def test_a_reward_can_be_learnt_once_its_decision_has_waited() -> None:
         twin.learn(context(step), ACTIONS, **known, reward=float(clicked))
     assert (bandit.events, bandit.pending) == (0, 40)
     bandit = pickle.loads(pickle.dumps(bandit))  # noqa: S301 - our own bytes
-    bandit._decisions.waiting.clock.now += 11
+    bandit.save(file := io.BytesIO())
+    late = _Clock()
+    late.now = 5_000.0
+    bandit = AutoML.load(file.getvalue(), clock=late)
+    assert (bandit.events, bandit.pending, bandit.expire()) == (0, 40, 0)
+    late.now += 11
     assert bandit.expire() == 40
     assert (bandit.events, bandit.expired, bandit.pending) == (40, 35, 0)
     assert bandit.average_reward == pytest.approx(5 / 40, abs=0.1)
     assert (bandit.predict(context(0), ACTIONS) == twin.predict(context(0), ACTIONS)).all()
+
+
+@pytest.mark.parametrize(
+    "value", [2**70, np.float32(1.5), np.array([1.0, 2.0]), {"a"}, ("a", "b"), Decimal("2.5"), None, True]
+)
+def test_a_file_keeps_waiting_decisions_with_any_values(value: Any) -> None:
+    bandit = AutoML(live_configs=None, learn_at="wait", time_to_live=10, clock=_Clock())
+    twin = AutoML(live_configs=None)
+    event = {"u": {"k": value, 1: 2.0}, "s": "x"}, [{"a": value}, {"b": np.str_("w")}]
+    choice = bandit.rank(*event)
+    bandit.learn(choice, reward=1)
+    twin.learn(*event, action=choice.action, probability=choice.probability, reward=1)
+    bandit.save(file := io.BytesIO())
+    clock = _Clock()
+    loaded = AutoML.load(file.getvalue(), clock=clock)
+    clock.now += 11
+    assert loaded.expire() == 1
+    assert (loaded.predict(*event) == twin.predict(*event)).all()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        b"",
+        [("e", [{}, [{}]])],
+        [("e", {"event": [{}, [{}]], "action": 1, "probability": 0.5, "deadline": 1.0})],
+        [("e", {"event": [{}, 3], "action": 0, "probability": 0.5, "deadline": 1.0})],
+        [("e", {"event": [{}, [{}]], "action": 0, "probability": 0.0, "deadline": 1.0})],
+    ],
+)
+def test_malformed_waiting_decisions_are_refused(rows: Any) -> None:
+    packed = rows if rows == b"" else zlib.compress(msgspec.msgpack.encode(rows))
+    with pytest.raises(ValueError, match="wait"):
+        Pending(limit=1, time_to_live=1).unpack(packed)

@@ -147,7 +147,7 @@ class Decisions:
             self._log.reward(event_id, reward)
 
     def kept(self) -> dict[str, Any]:
-        """Return the part of a model file about decisions; waiting decisions are not in it."""
+        """Return the part of a model file about decisions; the waiting ones too if rewards wait."""
         waiting = self.waiting
         return {
             "random": self._random.getstate(),
@@ -156,6 +156,7 @@ class Decisions:
             "limit": waiting.limit,
             "time_to_live": waiting.time_to_live,
             "expired": waiting.expired,
+            "waiting": waiting.packed() if self.learn_at == "wait" else b"",
         }
 
     @classmethod
@@ -178,6 +179,8 @@ class Decisions:
         )
         decisions._random.setstate(stored.random)
         decisions.waiting.expired = stored.expired
+        if stored.waiting:
+            decisions.waiting.unpack(stored.waiting)
         return decisions
 
 
@@ -190,3 +193,4 @@ class _Kept(msgspec.Struct):
     time_to_live: Annotated[float, msgspec.Meta(gt=0)]
     expired: Annotated[int, msgspec.Meta(ge=0)]
     learn_at: LearnAt = "reward"
+    waiting: bytes = b""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import time
+import zlib
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -64,7 +67,7 @@ class Pending:
     Attributes
     ----------
     clock : callable
-        Returns the time.
+        Returns the time; with another clock, decisions wait for as many more seconds.
     expired : int
         Number of decisions that have expired without a reward.
 
@@ -87,19 +90,43 @@ class Pending:
         self, *, limit: int, time_to_live: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.limit, self.time_to_live, self.expired = limit, time_to_live, 0
-        self.clock = clock
+        self._clock = clock
         self._now = -math.inf
         self._waiting: OrderedDict[str, PendingDecision] = OrderedDict()
         self._ended: OrderedDict[str, Literal["learnt", "expired"]] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for a copy, with deadlines relative to now, since clocks differ."""
-        return vars(self) | {"_waiting": _later(self._waiting, -self.clock())}
+        return vars(self) | {"_waiting": _later(self._waiting, -self._clock())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the attributes of a copy."""
         vars(self).update(state)
-        self._waiting = _later(self._waiting, self.clock())
+        self._waiting = _later(self._waiting, self._clock())
+
+    @property
+    def clock(self) -> Callable[[], float]:  # noqa: D102
+        return self._clock
+
+    @clock.setter
+    def clock(self, clock: Callable[[], float]) -> None:
+        self._waiting = _later(self._waiting, clock() - self._clock())
+        self._clock = clock
+
+    def packed(self) -> bytes:
+        """Return the decisions for a file, with deadlines relative to now."""
+        rows = list(_later(self._waiting, -self._clock()).items())
+        return zlib.compress(msgspec.msgpack.encode(rows, enc_hook=_encode), 1)
+
+    def unpack(self, packed: bytes) -> None:
+        """Restore a result of `packed`; raise `ValueError` if it is none."""
+        try:
+            rows = msgspec.msgpack.decode(zlib.decompress(packed), type=_Rows, dec_hook=_decode)
+        except (zlib.error, msgspec.MsgspecError) as error:
+            raise ValueError(f"the decisions that wait are malformed: {error}") from None
+        if not all(0 <= each.action < len(each.event.actions) and each.probability > 0 for _, each in rows):
+            raise ValueError("a decision that waits has no such action, or no probability")
+        self._waiting = _later(OrderedDict(rows), self._clock())
 
     def __len__(self) -> int:
         """Return the number of waiting decisions."""
@@ -124,7 +151,7 @@ class Pending:
         waiting = self._waiting
         if event_id in waiting:
             raise InputError(f"event {event_id!r} waits for its reward already: each needs its own id")
-        self._now = now = self.clock()
+        self._now = now = self._clock()
         waiting[event_id] = PendingDecision(event, action, probability, now + self.time_to_live)
         if event_id in self._ended:
             del self._ended[event_id]
@@ -137,7 +164,7 @@ class Pending:
         InputError
             No decision with this id waits; the message has the reason.
         """
-        self._now = now = self.clock()
+        self._now = now = self._clock()
         decision = self._waiting.get(event_id)
         if decision is None or decision.deadline <= now or decision.cost is not None:
             raise InputError(self._reason(event_id, decision))
@@ -162,7 +189,7 @@ class Pending:
 
     def pop_expired(self) -> PendingDecision | None:
         """Remove a decision that has waited and return it; None if there is none."""
-        self._now = self.clock()
+        self._now = self._clock()
         if not self.overdue:
             return None
         waiting = self._waiting
@@ -194,6 +221,32 @@ class Pending:
             "made or loaded; to learn a decision of another model, give its context, actions, action and "
             "probability"
         )
+
+
+_Rows = list[tuple[str, PendingDecision]]
+
+
+def _encode(event: EncodedEvent) -> msgspec.Raw:
+    values = event.context, event.actions
+    if event.data is not None:  # its types are built-in ones, or have a buffer
+        with suppress(OverflowError, TypeError):
+            return msgspec.Raw(msgspec.msgpack.encode(values))
+    return msgspec.Raw(msgspec.msgpack.encode(_builtin(values)))
+
+
+def _builtin(value: Any) -> Any:
+    """Return the features of a context or of actions as values that MessagePack can have."""
+    if isinstance(value, Mapping):
+        return {key: _builtin(each) for key, each in value.items()}
+    value = plain(value)
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_builtin(each) for each in value]
+    return float(value) if type(value) is int and value.bit_length() > 63 else value
+
+
+def _decode(kind: type, value: Any) -> EncodedEvent:
+    del kind
+    return EncodedEvent(*msgspec.convert(value, tuple[dict[Any, Any], list[Any]]))
 
 
 def _later(waiting: OrderedDict[str, PendingDecision], seconds: float) -> OrderedDict[str, PendingDecision]:
