@@ -454,7 +454,10 @@ class Study(Optimizing):
             until = scheduler.rounds + 1 if rounds is None else rounds
             stoppers = [*stoppers, Rounds(until, lambda: self.rounds)]
         elif not (ends or scheduler.ends or searcher.ends):
-            raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
+            raise OptionError(
+                f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs; a Tuner takes "
+                "num_samples above 0, or time_budget_s"
+            )
         for callback in callbacks:
             callback.on_begin(self)
         resolved = self._trainable(trainable)

@@ -202,6 +202,10 @@ class Tuner:
             )
         if scheduler.time_attr != "training_iteration":
             raise OptionError(f"time_attr = {short_repr(scheduler.time_attr)}: valid is training_iteration")
+        for name in ("metric", "mode"):
+            here, there = getattr(config, name), getattr(scheduler, name)
+            if None not in (here, there) and here != there:
+                raise OptionError(f"TuneConfig({name}={here!r}), but the scheduler has {there!r}: give one")
         metric, mode = config.metric or scheduler.metric, config.mode or scheduler.mode
         if metric is None or mode is None:
             raise OptionError(

@@ -125,6 +125,14 @@ def test_a_run_in_a_folder_is_continued(tmp_path: Path) -> None:
     [
         ({"tune_config": None}, r"metric = None, mode = None: give TuneConfig\(metric="),
         ({"tune_config": config(scheduler=3)}, "scheduler = 3: give one of this module"),
+        (
+            {"tune_config": config(scheduler=tune.ASHAScheduler(metric="acc", mode="max"))},
+            r"TuneConfig\(metric='loss'\), but the scheduler has 'acc': give one",
+        ),
+        (
+            {"tune_config": config(scheduler=tune.FIFOScheduler(metric="loss", mode="max"))},
+            r"TuneConfig\(mode='min'\), but the scheduler has 'max': give one",
+        ),
         ({"run_config": tune.RunConfig(stop={"loss": 1})}, "stop = {'loss': 1}: valid is training_iteration"),
         ({"trainable": Falling}, "no limit on steps"),
         ({"param_space": 3}, "param_space is"),
@@ -232,6 +240,12 @@ def test_each_argument_of_ray_is_honoured_or_refused_before_the_run(owner: str, 
     else:
         with pytest.raises((OptionError, TypeError), match=argument.replace("search_alg", "searcher")):
             tuner()
+
+
+def test_what_never_ends_is_refused_by_the_names_of_ray() -> None:
+    endless = tune.Tuner(train, param_space=SPACE, tune_config=config(num_samples=-1))
+    with pytest.raises(OptionError, match="a Tuner takes num_samples above 0, or time_budget_s"):
+        endless.fit()
 
 
 def test_schedulers_have_the_arguments_that_they_were_given() -> None:
