@@ -15,6 +15,7 @@ from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import Outcome
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
+from onlineauto.tune.warm_start import check_cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -196,6 +197,13 @@ class ActiveTrial:
             )
         if name in self.params:
             return self.params[name]
+        for each in self._replica.progress.added.values() if known is None else ():
+            try:
+                check_cells(each.config, {name: parameter})
+            except OptionError as error:
+                raise OptionError(
+                    f"add_trials: trial {-1 - each.number} of the added ones: {error}"
+                ) from error
         if name in self._proposed:
             value = parameter.plain(self._proposed[name])
             if not parameter.holds(value):

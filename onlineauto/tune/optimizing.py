@@ -17,6 +17,7 @@ from onlineauto.errors import OptionError, PackageError, StoreError, install_hin
 from onlineauto.tune.active_trial import ActiveTrial, TrialPruned
 from onlineauto.tune.plain import count, number
 from onlineauto.tune.schedulers import State
+from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.store import LeaseLost, MemoryStore
 from onlineauto.tune.study_view import StudyView, copy_trial
 from onlineauto.tune.warm_start import added_trials, signs_of
@@ -183,7 +184,8 @@ class Optimizing(StudyView):
         Raises
         ------
         OptionError
-            If a config is not in the space, or there is no trial with a value; nothing is added.
+            If a config is not in the space, a value of a table is infinite, or no trial has a value; nothing
+            is added. A parameter that is suggested later is checked then.
         """
         if len(self.objectives) > 1:
             raise OptionError("add_trials takes trials of one objective; enqueue their configs instead")
@@ -192,8 +194,10 @@ class Optimizing(StudyView):
                 f"add_trials: the mode of these trials is not that of the study, {self.settings.mode}"
             )
         setting = self.settings.setting
-        added = added_trials(trials, setting.space, setting.max_resource)
         with self._lock:
+            searcher = self._replica.progress.searcher
+            declared = searcher.parameters if isinstance(searcher, OpenSearcher) else {}
+            added = added_trials(trials, setting.space, setting.max_resource, declared)
             record = {"kind": "added", "trials": added}
             self._replica.follow(record, self._store.append(record))
 

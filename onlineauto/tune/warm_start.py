@@ -8,26 +8,30 @@ from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import InputError, OptionError, kind_of
+from onlineauto.errors import InputError, OptionError, kind_of, short_repr
 from onlineauto.tune.plain import as_int, number, scalar
 from onlineauto.tune.spaces.open_space import OpenSpace
 from onlineauto.tune.spaces.parameter import number_of_text
 from onlineauto.tune.study_view import StudyView
 
 if TYPE_CHECKING:
-    from onlineauto.tune.spaces import Space
+    from onlineauto.tune.spaces import Parameter, Space
 
 _PREFIXES: Final = ("params_", "config_", "config/")
 _UNFINISHED: Final = ("PRUNED", "FAIL", "RUNNING", "WAITING")
 """States whose values are left out if the resource is unknown, as in tables of Optuna."""
 
 
-def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str, Any]]:
+def added_trials(
+    source: Any, space: Space, max_resource: int, declared: Mapping[str, Parameter]
+) -> list[dict[str, Any]]:
     """Return the config, the resource and the value of each finished trial.
+
+    In an open space, values are checked against the parameters that are `declared` so far.
 
     The largest resource of the source counts as `max_resource`, because it is that of a complete trial.
     """
-    rows = [_row(each, space) for each in _trials(source, space)]
+    rows = [_row(at, each, space) for at, each in enumerate(_trials(source, space))]
     last = {row["trial"] if row["trial"] is not None else -1 - at: row for at, row in enumerate(rows)}
     matching = [
         row
@@ -41,6 +45,7 @@ def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str,
     for at, row in enumerate(matching):
         try:
             config = space.check(row["config"])
+            check_cells(config, declared)
         except OptionError as error:
             raise OptionError(f"add_trials: trial {at} of {len(matching)}: {error}") from error
         resource = row["resource"] or most
@@ -49,6 +54,16 @@ def added_trials(source: Any, space: Space, max_resource: int) -> list[dict[str,
             {"config": config, "resource": max_resource if complete else resource, "value": row["value"]}
         )
     return added
+
+
+def check_cells(config: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> None:
+    """Raise `OptionError` if a cell of a config is not missing, and no value of its parameter."""
+    for name in config.keys() & parameters.keys():
+        value = parameters[name].of_cell(config[name])
+        if value is not None and not parameters[name].holds(value):
+            raise OptionError(
+                f"{name} = {short_repr(value)} is outside the space; valid is {parameters[name]}"
+            )
 
 
 def signs_of(source: Any) -> list[float]:
@@ -78,7 +93,7 @@ def _trials(source: Any, space: Space) -> Iterable[Any]:
     return trials
 
 
-def _row(trial: Any, space: Space) -> dict[str, Any]:
+def _row(at: int, trial: Any, space: Space) -> dict[str, Any]:
     """Return a trial as a row: of this library, of Optuna, or of a table."""
     if isinstance(trial, Mapping):
         if "value" not in trial:
@@ -92,6 +107,10 @@ def _row(trial: Any, space: Space) -> dict[str, Any]:
         }
         value, resource = (number_of_text(trial.get(key)) for key in ("value", "resource"))
         key = trial.get("trial", trial.get("number"))
+        if ends and str(value).strip().lstrip("+-").lower() in ("inf", "infinity"):
+            raise OptionError(
+                f"add_trials: row {at} has the value {value}, which is not finite: leave it out"
+            )
         return {
             "trial": None if _is_missing(key) else str(key),
             "config": _typed(config, space),

@@ -133,6 +133,8 @@ def test_trials_of_optuna_are_added() -> None:
         ([{"value": float("nan"), "params_x": 0.5}], "there is no trial with a value"),
         ([{"params_x": 0.5}], "a row has no 'value'; it has params_x"),
         ([{"value": 1, "params_x": 3, "params_n": 1, "params_kind": None}], "trial 0 of 1: "),
+        ([{"value": 1}, {"value": -float("inf"), "params_x": 0.5}], "row 1 has the value -inf"),
+        ([{"value": "Infinity", "params_x": 0.5}], "row 0 has the value Infinity, which is not finite"),
         ([{"value": 1, "params_y": 3}], "'y' is not in the space; it has x, n, kind, z"),
         (3, "give a study, its trials, rows, a frame or a CSV file"),
         ([3], "int.* is not a trial"),
@@ -143,6 +145,30 @@ def test_what_cannot_be_added_is_refused(source: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         study.add_trials(source)
     assert study.trials == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            {"params_x": 7.0, "params_n": 3},
+            "x = 7.0 is outside the space; valid is type float, low 0, high 1",
+        ),
+        ({"params_x": "abc", "params_n": 3}, "x = 'abc' is outside the space"),
+        ({"params_x": 0.5, "params_n": 3.5}, "n = 3.5 is outside the space; valid is type int"),
+    ],
+)
+def test_rows_outside_of_suggested_ranges_are_refused(wrong: dict[str, Any], message: str) -> None:
+    rows = [{"value": 1.0, "params_x": 1, "params_n": 3.0}, {"value": -9.0, **wrong}]
+    study = create_study()
+    study.optimize(objective, n_trials=2)
+    with pytest.raises(OptionError, match=f"add_trials: trial 1 of 2: {message}"):
+        study.add_trials(rows)
+    assert len(study.trials) == 2
+    early = create_study()
+    early.add_trials(rows)  # the ranges are unknown yet
+    with pytest.raises(OptionError, match=f"add_trials: trial 1 of the added ones: {message}"):
+        early.optimize(objective, n_trials=1)
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
