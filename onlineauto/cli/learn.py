@@ -16,7 +16,7 @@ import signal
 import stat
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 _OUTPUTS = ("predictions", "raw_predictions", "extra_metrics", "journal")
+_SWAP = "name the topic of decisions, and this one with --rewards"
 _KILLED = 128  # added to the number of a signal: the exit code of a process that the signal ended
 
 
@@ -111,7 +112,7 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
     if interrupt.requested:
         return _KILLED + interrupt.signal
     if topic is None or not topic.waiting:
-        _check_something_was_learnt(learning, decided=decided if topic is None else None)
+        _check_something_was_learnt(learning, topic, decided=decided)
     return 0
 
 
@@ -134,11 +135,8 @@ def _open_run(workspace: Workspace, source: Sources, stored: State, files: ExitS
     )
 
 
-def _check_something_was_learnt(run: Run, *, decided: bool | None) -> None:
-    """Raise an error if a run had nothing to learn.
-
-    It has `decided` if an event had several actions; None for a topic, whose next messages may have labels.
-    """
+def _check_something_was_learnt(run: Run, topic: TopicSource | None, *, decided: bool) -> None:
+    """Raise an error if a run had nothing to learn; it has `decided` if an event had several actions."""
     progress, workspace = run.progress, run.workspace
     configuration, problems = workspace.configuration, run.diagnostics
     if workspace.semantics.reports_as_vw:
@@ -152,12 +150,17 @@ def _check_something_was_learnt(run: Run, *, decided: bool | None) -> None:
             "nothing could be learnt: no event has its cost; rewards that came later than the decisions are "
             "joined by AutoML.join in Python, and by `onlineauto evaluate`"
         )
+    if not events and not bad and inputs.dsjson and _has_only_rewards(run, topic):
+        raise InputError(
+            "nothing could be learnt: there are rewards, and no decision; "
+            + ("AutoML.join in Python joins the log of decisions with them" if topic is None else _SWAP)
+        )
     if bad and (not events or nothing):
         raise InputError(no_events_error(problems, configuration, kind=workspace.kind, unlabelled=events > 0))
     predicts |= bool(
         configuration[OutputOptions].predictions and configuration[ModelOptions].initial_regressor
     )
-    if predicts or decided is None or not run.began:
+    if predicts or topic is not None or not run.began:  # the next messages of a topic may have labels
         return
     is_table = any(map(is_dataset, inputs.data))
     advice = "correct what the columns are in the file for --columns, or predict with -t"
@@ -167,6 +170,20 @@ def _check_something_was_learnt(run: Run, *, decided: bool | None) -> None:
         raise InputError(f"nothing could be learnt: no event has its {label}; {advice}")
     if not decided and workspace.kind in ("cb_adf", "cb_explore_adf"):
         raise InputError(f"nothing could be learnt: each event has only one action; {advice}")
+
+
+def _has_only_rewards(run: Run, topic: TopicSource | None) -> bool:
+    """Return whether dsjson that gave no event has records, which are then rewards."""
+    if topic is not None:
+        offsets = topic.position(run.position.events)["offsets"]
+        return topic.join is None and any(map(any, offsets.values()))
+    paths = run.workspace.configuration[InputOptions].data
+    for path in paths:
+        if stat.S_ISREG(_mode(path)):
+            with closing(ByteSource(path)) as file:
+                if b'"RewardValue"' in file.read(2**16) + file.read(2**16):  # the first has only a few bytes
+                    return True
+    return False
 
 
 def _check_files(configuration: Configuration, *, are_files: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import TYPE_CHECKING
 
 import pytest
@@ -115,3 +116,13 @@ def test_a_full_disk_is_named(output: str, tmp_path: Path, capsys: pytest.Captur
     words = [str(tmp_path / "log"), "--cb_explore_adf", "--automl", output, "/dev/full"]
     assert main(words) == 1
     assert capsys.readouterr().err.endswith("onlineauto: error: /dev/full: no space left on device\n")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_rewards_without_a_decision(packed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rewards"
+    for text, code in ((b'{"EventId":"e1","RewardValue":1.0}\n' * 3, 1), (b"", 0)):
+        path.write_bytes(gzip.compress(text) if packed else text)
+        assert main(["-d", str(path), "--dsjson", "--cb_explore_adf", "--quiet"]) == code
+    message = "there are rewards, and no decision; AutoML.join in Python joins the log of decisions with them"
+    assert message in capsys.readouterr().err

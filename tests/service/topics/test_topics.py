@@ -415,6 +415,19 @@ def test_a_topic_of_which_no_message_can_be_used_ends_like_such_a_file(
     assert Workspace.load(tmp_path / "model2").learner.model.touched.any()
 
 
+def test_a_topic_of_rewards_alone_is_refused(
+    broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reward = b'{"EventId":"e1","RewardValue":1.0}'
+    broker.send("only-rewards", [(n % 2, n, reward) for n in range(20)])
+    for _ in range(2):  # the second run continues from the model of the first
+        model = ("-f", tmp_path / "model")
+        run("topic", broker.address("only-rewards"), *LEARNING, *END, *model, code=1)
+        assert "name the topic of decisions, and this one with --rewards" in capsys.readouterr().err
+    broker.admin.list_topics("no-message", timeout=10)  # makes it
+    run("topic", broker.address("no-message"), *LEARNING, *END)
+
+
 @pytest.mark.parametrize("topic", ["looped", "looped-rewards"])
 def test_dead_letters_do_not_go_where_they_are_read(topic: str) -> None:
     with pytest.raises(OptionError, match=f"dead letters cannot go to {topic}, which is read"):
