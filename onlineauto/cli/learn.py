@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 _OUTPUTS = ("predictions", "raw_predictions", "extra_metrics", "journal")
-_SWAP = "name the topic of decisions, and this one with --rewards"
 _KILLED = 128  # added to the number of a signal: the exit code of a process that the signal ended
 
 
@@ -151,10 +150,9 @@ def _check_something_was_learnt(run: Run, topic: TopicSource | None, *, decided:
             "joined by AutoML.join in Python, and by `onlineauto evaluate`"
         )
     if not events and not bad and inputs.dsjson and _has_only_rewards(run, topic):
-        raise InputError(
-            "nothing could be learnt: there are rewards, and no decision; "
-            + ("AutoML.join in Python joins the log of decisions with them" if topic is None else _SWAP)
-        )
+        how = "AutoML.join in Python joins the log of decisions with them"
+        how = how if topic is None else "name the topic of decisions, and this one with --rewards"
+        raise InputError(f"nothing could be learnt: there are rewards, and no decision; {how}")
     if bad and (not events or nothing):
         raise InputError(no_events_error(problems, configuration, kind=workspace.kind, unlabelled=events > 0))
     predicts |= bool(
@@ -177,8 +175,7 @@ def _has_only_rewards(run: Run, topic: TopicSource | None) -> bool:
     if topic is not None:
         offsets = topic.position(run.position.events)["offsets"]
         return topic.join is None and any(map(any, offsets.values()))
-    paths = run.workspace.configuration[InputOptions].data
-    for path in paths:
+    for path in run.workspace.configuration[InputOptions].data:
         if stat.S_ISREG(_mode(path)):
             with closing(ByteSource(path)) as file:
                 if b'"RewardValue"' in file.read(2**16) + file.read(2**16):  # the first has only a few bytes

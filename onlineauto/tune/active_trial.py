@@ -15,7 +15,6 @@ from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import Outcome
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
-from onlineauto.tune.warm_start import check_cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -198,16 +197,11 @@ class ActiveTrial:
         if name in self.params:
             return self.params[name]
         for each in self._replica.progress.added.values() if known is None else ():
-            try:
-                check_cells(each.config, {name: parameter})
-            except OptionError as error:
-                raise OptionError(
-                    f"add_trials: trial {-1 - each.number} of the added ones: {error}"
-                ) from error
+            if (cell := parameter.of_cell(each.config.get(name))) is not None:
+                parameter.check(f"add_trials: trial {-1 - each.number} of the added ones: {name}", cell)
         if name in self._proposed:
             value = parameter.plain(self._proposed[name])
-            if not parameter.holds(value):
-                raise OptionError(f"{name} = {short_repr(value)} is outside the space; valid is {parameter}")
+            parameter.check(name, value)
         elif is_open:
             first = parameter.prior if self.number == 0 else None
             value = parameter.draw(self._generator(name)) if first is None else first

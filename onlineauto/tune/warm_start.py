@@ -8,7 +8,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import InputError, OptionError, kind_of, short_repr
+from onlineauto.errors import InputError, OptionError, kind_of
 from onlineauto.tune.plain import as_int, number, scalar
 from onlineauto.tune.spaces.open_space import OpenSpace
 from onlineauto.tune.spaces.parameter import number_of_text
@@ -45,7 +45,9 @@ def added_trials(
     for at, row in enumerate(matching):
         try:
             config = space.check(row["config"])
-            check_cells(config, declared)
+            for name, parameter in declared.items():
+                if (cell := parameter.of_cell(config.get(name))) is not None:
+                    parameter.check(name, cell)
         except OptionError as error:
             raise OptionError(f"add_trials: trial {at} of {len(matching)}: {error}") from error
         resource = row["resource"] or most
@@ -54,16 +56,6 @@ def added_trials(
             {"config": config, "resource": max_resource if complete else resource, "value": row["value"]}
         )
     return added
-
-
-def check_cells(config: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> None:
-    """Raise `OptionError` if a cell of a config is not missing, and no value of its parameter."""
-    for name in config.keys() & parameters.keys():
-        value = parameters[name].of_cell(config[name])
-        if value is not None and not parameters[name].holds(value):
-            raise OptionError(
-                f"{name} = {short_repr(value)} is outside the space; valid is {parameters[name]}"
-            )
 
 
 def signs_of(source: Any) -> list[float]:

@@ -120,8 +120,12 @@ class Pending:
 
     def unpack(self, packed: bytes) -> None:
         """Restore a result of `packed`; raise `ValueError` if it is none."""
+        kind, parts = list[tuple[str, PendingDecision]], tuple[dict[Any, Any], list[Any]]
+        decoder = msgspec.msgpack.Decoder(
+            kind, dec_hook=lambda _, value: EncodedEvent(*msgspec.convert(value, parts))
+        )
         try:
-            rows = msgspec.msgpack.decode(zlib.decompress(packed), type=_Rows, dec_hook=_decode)
+            rows = decoder.decode(zlib.decompress(packed))
         except (zlib.error, msgspec.MsgspecError) as error:
             raise ValueError(f"the decisions that wait are malformed: {error}") from None
         if not all(0 <= each.action < len(each.event.actions) and each.probability > 0 for _, each in rows):
@@ -223,9 +227,6 @@ class Pending:
         )
 
 
-_Rows = list[tuple[str, PendingDecision]]
-
-
 def _encode(event: EncodedEvent) -> msgspec.Raw:
     values = event.context, event.actions
     if event.data is not None:  # its types are built-in ones, or have a buffer
@@ -242,11 +243,6 @@ def _builtin(value: Any) -> Any:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return [_builtin(each) for each in value]
     return float(value) if type(value) is int and value.bit_length() > 63 else value
-
-
-def _decode(kind: type, value: Any) -> EncodedEvent:
-    del kind
-    return EncodedEvent(*msgspec.convert(value, tuple[dict[Any, Any], list[Any]]))
 
 
 def _later(waiting: OrderedDict[str, PendingDecision], seconds: float) -> OrderedDict[str, PendingDecision]:

@@ -90,6 +90,11 @@ class Parameter(ABC):
     def holds(self, value: object) -> bool:
         """Return whether a value is valid."""
 
+    def check(self, name: str, value: object) -> None:
+        """Raise `OptionError` if a value of this parameter, which has this name, is not valid."""
+        if not self.holds(value):
+            raise OptionError(f"{name} = {short_repr(value)} is outside the space; valid is {self}")
+
     def plain(self, value: Any) -> Any:
         """Return a value as a config stores it: numbers of NumPy and others become Python numbers."""
         return scalar(value)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import OptionError, short_repr
+from onlineauto.errors import OptionError
 from onlineauto.options.settings_file import read_settings
 from onlineauto.tune.spaces.parameter import Categorical, Float, Int, Parameter, Value
 
@@ -174,10 +174,8 @@ class Space:
             exists = self.exists(name, config)
             if exists and name not in config:
                 raise OptionError(f"the config has no {name!r}; valid is {parameter}")
-            if exists and not parameter.holds(config[name]):
-                raise OptionError(
-                    f"{name} = {short_repr(config[name])} is outside the space; valid is {parameter}"
-                )
+            if exists:
+                parameter.check(name, config[name])
             if not exists and name in config:
                 raise OptionError(f"{name!r} does not exist in this config: it needs {dict(parameter.when)}")
         return {name: config[name] for name, _ in self._ordered if name in config}
