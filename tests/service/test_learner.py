@@ -139,6 +139,8 @@ def test_values_of_policies_are_those_of_the_rewards(tmp_path: Path, log: Segmen
 
 def test_a_model_of_the_history_learns_on(tmp_path: Path, log: SegmentLog) -> None:
     folder = tmp_path / "loop"
+    log.append([record("settings", 1500.0, Settings={"control": 0.3})])
+    log.sync()
     learner = learner_of(folder, log)
     finished(learner)
     name = learner.keep()
@@ -147,6 +149,9 @@ def test_a_model_of_the_history_learns_on(tmp_path: Path, log: SegmentLog) -> No
     log.append([record("model", 2031.0, Model=name)])
     log.sync()
     assert finished(learner) == kept
+    killed = learner_of(folder, log)
+    assert killed.experiment.epoch == learner.experiment.epoch == 1
+    assert killed.experiment.report() == learner.experiment.report()
     assert learner.name not in ("000000000401", name)  # so it is published, also if nothing more is learnt
     log.append([decision("last", 2032.0), reward("last", 2032.5, 1.0), record("tick", 2062.0)])
     log.sync()

@@ -376,7 +376,6 @@ class LogLearner:
         """Apply a record that changes the model or the settings, or that has the value of a metric."""
         if record.kind == "model":
             self._use(record.model, position)
-            self.experiment.follow(self.join.settings, self._used, self.join.now)
         elif record.kind == "settings":
             self.experiment.follow(self.join.settings, self._used, self.join.now)
         elif record.kind == "metric" and not self.join.is_repeated:
@@ -403,6 +402,7 @@ class LogLearner:
             self._skip(skipped_at(self.log, position, error))
             return
         self._used += 1
+        self.experiment.follow(self.join.settings, self._used, self.join.now)  # before the snapshot
         self._begin(workspace, stored)
         self._journal.open(self.name, 0)
         with suppress(OSError):  # the snapshot is written later
