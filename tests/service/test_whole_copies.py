@@ -343,6 +343,31 @@ class Nobody:
         pass
 
 
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_copied_log_that_ends_before_the_snapshot_is_learnt_again_or_rejected(
+    begins: bool, loop: Loop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not begins:
+        loop.log.remove_first(loop.log.old_segments(loop.log.end) - 1)
+    copy, new = tmp_path / "disk2", tmp_path / "new"
+    back_up(loop, copy)
+    last = max((copy / "log").glob("*.dsjson"))
+    lines = last.read_bytes().splitlines(keepends=True)
+    last.write_bytes(b"".join(lines[:-1]) + lines[-1][:9])
+    assert main(["loop", str(new), "--restore", str(copy)]) == (0 if begins else 1)
+    said = capsys.readouterr()
+    if not begins:
+        assert f"continues at position {loop.log.end} of the log, and the copied log has only" in said.err
+        with pytest.raises(InputError, match="not whole"):
+            check_whole(new)
+        return
+    assert f"the snapshot continued at {loop.log.end}, behind the end" in said.out
+    with closing(opened(new)) as restored:
+        while restored.learn():
+            pass
+        assert restored.learner.position == restored.log.end
+
+
 def test_parts_behind_the_end_of_the_log_are_dropped(loop: Loop, tmp_path: Path) -> None:
     end = loop.log.end
     kept = b"0 100\n200 %d\n" % end

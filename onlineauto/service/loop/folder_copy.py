@@ -31,7 +31,7 @@ from onlineauto.service.loop.folder_identity import (
     service_file_in,
 )
 from onlineauto.service.loop.folder_lock import FolderLock
-from onlineauto.workspace.model_file import replace_file
+from onlineauto.workspace.model_file import read_file, replace_file
 
 if TYPE_CHECKING:
     from typing import Self
@@ -243,13 +243,14 @@ class Restored(NamedTuple):
     torn: int  # number of bytes of an incomplete record that were cut off the end
     gaps: list[tuple[int, int]]  # the begin and the end of each missing part
     damaged: list[tuple[int, int]]
+    snapshot: int = 0  # the position of a snapshot that the log ends before, which is put aside
 
 
 def restore_folder(source: Path, folder: Path) -> Restored:
     """Copy a copied folder to where a service continues from it, and check each record of its log.
 
     The folder is whole once the disk has all of it; a repeated call begins again. An `InputError` is raised
-    if the source is not whole, or if the folder has files of a service.
+    if the source is not whole, if its log has lost both ends, or if the folder has files of a service.
     """
     copied = check_whole(source)
     segments = sorted((source / "log").glob(SEGMENTS))
@@ -301,8 +302,26 @@ def _check_log(folder: Path) -> Restored:
             begin = damaged.pop()[0] if damaged and damaged[-1][1] == position else position
             damaged.append((begin, position + len(line)))
     log.close()
+    snapshot = folder / _SNAPSHOT
+    behind = _position_of(snapshot)
+    if behind > log.end:
+        if log.begin:
+            raise InputError(
+                f"the copied snapshot continues at position {behind} of the log, and the copied log has only "
+                f"the positions {log.begin} to {log.end}: restore from another copy"
+            )
+        snapshot.replace(snapshot.with_suffix(".damaged"))
     time_of_last = read_record(latest).time.isoformat(timespec="milliseconds") if latest else ""
-    return Restored(log.begin, log.end, time_of_last, log.torn, gaps, damaged)
+    lost = behind if behind > log.end else 0
+    return Restored(log.begin, log.end, time_of_last, log.torn, gaps, damaged, lost)
+
+
+def _position_of(snapshot: Path) -> int:
+    """Return the position in the log of a snapshot; 0 if it cannot be read, which a service reports."""
+    try:
+        return int(read_file(snapshot)["run"]["service"]["position"])
+    except (InputError, LookupError, TypeError, ValueError):
+        return 0
 
 
 def _sync(path: Path) -> None:
