@@ -139,7 +139,7 @@ def test_values_of_policies_are_those_of_the_rewards(tmp_path: Path, log: Segmen
 
 def test_a_model_of_the_history_learns_on(tmp_path: Path, log: SegmentLog) -> None:
     folder = tmp_path / "loop"
-    log.append([record("settings", 1500.0, Settings={"control": 0.3})])
+    log.append([record("settings", 1500.0, Settings={"reward_wait": 30.0, "control": 0.3})])
     log.sync()
     learner = learner_of(folder, log)
     finished(learner)

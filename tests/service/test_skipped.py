@@ -292,3 +292,33 @@ def test_a_model_that_cannot_be_used_is_skipped(tmp_path: Path, wanted: Learnt) 
     found = Learnt(tmp_path / "loop", log)
     assert (found.model, found.skipped) == (wanted.model, 1)
     assert "not a model" in found.latest[0].reason or "broken.oam" in found.latest[0].reason
+
+
+def test_a_damaged_snapshot_does_not_lose_a_model_that_was_put(tmp_path: Path) -> None:
+    log, folder = log_of(tmp_path, LINES), tmp_path / "loop"
+    folder.mkdir()
+    learner = LogLearner(folder, log, CONFIGURATION, settings=SETTINGS)
+    learner.keep()  # before the put model: it does not replace it
+    while learner.step():
+        pass
+    file = io.BytesIO()
+    learner.workspace.save(file)
+    learner.models.put("put-1", file.getvalue())
+    log.append([record("model", 2000.0, Model="put-1"), decision("last", 2001.0), record("tick", 2100.0)])
+    log.sync()
+    while learner.step():
+        pass
+    kept = learner.keep()
+    learner.close()
+    wanted = Learnt(folder, log)
+    assert (wanted.learnt, wanted.skipped) == (26, 0)
+    (folder / "models/put-1.oam").unlink()
+    (folder / "snapshot.oam").write_bytes(b"damaged")
+    assert Learnt(folder, log).model == wanted.model  # by the model of the history behind it
+    (folder / "snapshot.oam").write_bytes(b"damaged")
+    (folder / f"models/{kept}.oam").unlink()
+    for _ in range(2):  # not only at the first start
+        with pytest.raises(InputError, match=r"put-1, which .* lacks: restore put-1\.oam or the snapshot"):
+            LogLearner(folder, log, CONFIGURATION, settings=SETTINGS)
+    (folder / "snapshot.damaged").unlink()
+    assert Learnt(folder, log).skipped == 1

@@ -317,7 +317,8 @@ class LogLearner:
                     error,
                     extra={"event": "snapshot_damaged", "kept_as": str(path.with_suffix(".damaged"))},
                 )
-        if not self.log.begin:
+        lost = self._lost_model(self.log.begin) if path.with_suffix(".damaged").exists() else ""
+        if not self.log.begin and not lost:
             self._reset()
             self._begin(Workspace(configuration=self._configuration), {})
             self._journal.open("000000000000", 0)
@@ -325,11 +326,29 @@ class LogLearner:
         for model in reversed(self.models.all()):
             if not model.name.startswith(PUT):  # an uploaded model was learnt from another log
                 with suppress(Exception):  # the next model may be undamaged
-                    return self._restore(self.models.path(model.name))
+                    self._restore(self.models.path(model.name))
+                    if not lost or not self._lost_model(self.position):
+                        return None
+        if lost:
+            raise InputError(
+                f"{problem}, and the log names the model {lost}, which {self.models.folder} lacks: restore "
+                f"{lost}.oam or the snapshot from a copy; or remove {path.with_suffix('.damaged')}, and the "
+                "service learns again without that model"
+            )
         raise InputError(
             f"{problem}, and the log no longer has its beginning: restore the file from a backup, or begin "
             "with another folder"
         )
+
+    def _lost_model(self, position: int) -> str:
+        """Return the name of a model that the log names from a position on and the history lacks, or ""."""
+        for _, line in self.log.lines(position):
+            if line.startswith(b'{"Type":"model"'):
+                with suppress(InputError):  # the record is damaged
+                    name = read_record(line).model
+                    if not (self.models.folder / f"{name}.oam").exists():
+                        return name
+        return ""
 
     def _reset(self) -> None:
         """Start with an empty model at the beginning of the log."""
