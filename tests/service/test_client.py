@@ -195,6 +195,8 @@ STRANGE: dict[str, Step] = {
     "other probabilities": lambda request: decided(request, pmf={"a": 0.1}),
     "no probabilities": lambda request: decided(request, pmf=None),
     "a probability out of range": lambda request: decided(request, pmf={"a": -1.0, "b": 2.0}),
+    "probabilities without a sum of 1": lambda request: decided(request, pmf={"a": 0.6, "b": 0.9}),
+    "another probability than the action's": lambda request: decided(request, probability=0.1),
     "a text as a probability": lambda request: decided(request, probability="0.9"),
     "its own fallback": lambda request: decided(request, fallback=True),
     "a wait that is no number": httpx.Response(503, headers=[(b"Retry-After", b"\xc2\xb2")]),
@@ -340,6 +342,32 @@ def test_without_an_action_there_is_no_fallback() -> None:
             pytest.raises(InputError, match="at least one must remain"),
         ):
             asking.rank({}, actions, excluded=excluded)
+
+
+@pytest.mark.parametrize("excluded", ["a", "b", "ab", ["nobody"], ["a", ""], {"a": 1, "c": 2}])
+def test_only_ids_of_actions_are_excluded(excluded: Any) -> None:
+    script = Script()
+    with client(script) as asking, pytest.raises(InputError, match="give a list of ids of the actions"):
+        asking.rank({}, ACTIONS, excluded=excluded)
+    assert script.asked == []
+
+
+def test_text_that_is_not_unicode_is_rejected_wherever_it_is() -> None:
+    bad = "a" + chr(0xD800)
+    calls: list[Callable[[Client], object]] = [
+        lambda asking: asking.rank({"u": {"x": bad}}, ACTIONS),
+        lambda asking: asking.rank({bad: {"x": 1}}, ACTIONS),
+        lambda asking: asking.rank({}, {bad: {"x": 1}}),
+        lambda asking: asking.rank({}, ACTIONS, event_id=bad),
+        lambda asking: asking.rank({}, ACTIONS, unit=bad),
+        lambda asking: asking.reward(bad, 1.0),
+        lambda asking: asking.reward("e", 1.0, key=bad),
+        lambda asking: asking.metric("e", bad, 1.0),
+        lambda asking: asking.activate(bad),
+    ]
+    for call in calls:
+        with client(Script()) as asking, pytest.raises(InputError, match="is not Unicode: it has half"):
+            call(asking)
 
 
 def test_an_outage_is_logged_once_with_its_reason_and_its_proxy(

@@ -239,6 +239,7 @@ def test_limits_have_reasons(serve: Callable[..., InProcessClient]) -> None:
     refused({"actions": [{}], "event_id": "e" * 33}, 400, "1 to 32 bytes")
     refused({"actions": [{}], "event_id": ""}, 400, "1 to 32 bytes")
     refused({"actions": {"a": {}}, "excluded": ["a"]}, 400, "all actions are excluded")
+    refused({"actions": [{}, {}], "excluded": ["2"]}, 400, "excluded names '2', which is none of the actions")
     refused({"actions": [{"_label_cost": 1}]}, 400, "begins with '_'")
     refused({"actions": [{"x": {"_label_cost": 1}}]}, 400, "begins with '_'")
     refused(b'{"actions":[{"x":{"\\u005flabel_cost":1}}]}', 400, "begins with '_'")

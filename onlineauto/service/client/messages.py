@@ -12,7 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 import msgspec
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, short_repr
 from onlineauto.formats.mappings.values import plain, plain_tree
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def rank_body(
     Raises
     ------
     InputError
-        A value cannot be a feature.
+        A value cannot be a feature, or `excluded` is no list of ids of actions.
     """
     event_id = event_id or secrets.token_hex(16)
     named = plain_tree(actions, "actions")
@@ -170,15 +170,26 @@ def rank_body(
         "event_id": event_id,
         "context": plain_tree(context, "context"),
         "actions": named,
+        "excluded": list(excluded),
     }
-    if excluded:
-        body["excluded"] = list(excluded)
+    ids = list(named) if isinstance(named, Mapping) else [str(index) for index in range(len(named))]
+    if isinstance(excluded, str) or any(each not in ids for each in excluded):
+        raise InputError(f"excluded is {short_repr(excluded)}: give a list of ids of the actions")
     if deferred:
         body["deferred"] = True
     if unit:
         body["unit"] = unit
-    ids = list(named) if isinstance(named, Mapping) else [str(index) for index in range(len(named))]
-    return event_id, ids, msgspec.json.encode(body)
+    return event_id, ids, _encoded(body)
+
+
+def _encoded(body: object) -> bytes:
+    """Return a body as JSON; reject text that is not Unicode."""
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{short_repr(error.object)} is not Unicode: it has half of a surrogate pair"
+        ) from None
 
 
 def id_of(decision: ServiceDecision | str) -> str | None:
@@ -201,11 +212,12 @@ def metric_body(decision: ServiceDecision | str, name: str, value: float, *, key
 
 def _about(decision: ServiceDecision | str, members: Mapping[str, Any]) -> bytes | None:
     event_id = id_of(decision)
-    return None if event_id is None else msgspec.json.encode({"event_id": event_id, **members})
+    return None if event_id is None else _encoded({"event_id": event_id, **members})
 
 
 def activation(event_id: str) -> str:
     """Return the path of the request that activates a decision."""
+    _encoded(event_id)  # a path could not have it either
     return f"/v1/activate/{quote(event_id, safe='')}"
 
 
@@ -214,12 +226,13 @@ def read_decision(answer: httpx.Response, event_id: str, ids: Sequence[str]) -> 
     if answer.status_code != 200 or not is_json(answer):
         raise ValueError("not a decision")
     found = msgspec.json.decode(answer.content, type=ServiceDecision)
-    chances = [found.probability, *found.pmf.values()]
     if (
         (found.event_id, set(found.pmf), found.fallback) != (event_id, set(ids), False)
         or not 0 <= found.index < len(ids)
         or found.action != ids[found.index]
-        or not all(0.0 <= each <= 1.0 for each in chances)
+        or not all(0.0 <= each <= 1.0 for each in found.pmf.values())
+        or abs(sum(found.pmf.values()) - 1.0) > 1e-3
+        or found.probability != found.pmf[found.action]
     ):
         raise ValueError("the decision of another request")
     return found

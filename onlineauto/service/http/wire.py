@@ -157,6 +157,8 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
     def rank_request(self, new_id: Callable[[], str]) -> RankRequest:
         """Return the request; `new_id` creates the id of the decision if the body has none."""
         named = _named(self.actions)
+        if unknown := [each for each in self.excluded if each not in named]:
+            raise RefusedError(f"excluded names {unknown[0]!r}, which is none of the actions")
         return RankRequest(
             new_id() if self.event_id is None else self.event_id,
             [self.context],
