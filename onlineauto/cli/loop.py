@@ -256,8 +256,8 @@ def _restore(source: Path, folder: Path) -> int:
     for what, parts in (("missing", restored.gaps), ("damaged", restored.damaged)):
         for begin, end in parts:
             print(f"the positions {begin} to {end} of the log are {what}: {end - begin} bytes are not learnt")
-    if restored.snapshot:
-        print(f"the snapshot continued at {restored.snapshot}, behind the end: a service learns from the log")
+    if restored.learnt > restored.end:
+        print(f"the snapshot continued at {restored.learnt}, behind the end: a service learns from the log")
     return 0
 
 

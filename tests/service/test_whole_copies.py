@@ -20,6 +20,7 @@ from onlineauto.service.learning.rounds import PlannedRounds
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder_copy import FolderCopy, OtherLogError, restore_folder
 from onlineauto.service.loop.folder_identity import FolderIdentity, check_whole
+from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.service.loop.follower import Follower
 from tests.service.serving import MODEL, ROOT
 from tests.service.test_folder_copy import fill, model_of, opened, step
@@ -243,6 +244,15 @@ def test_a_copy_is_not_served(loop: Loop, tmp_path: Path, capsys: pytest.Capture
     assert tree(tmp_path / "disk2") == before
 
 
+def test_a_busy_copy_is_named_as_that(loop: Loop, tmp_path: Path) -> None:
+    copy = tmp_path / "disk2"
+    back_up(loop, copy)
+    lock = FolderLock(copy)
+    with pytest.raises(InputError, match=f"another service writes the copy {copy}; each needs its own"):
+        FolderCopy(loop.folder, loop.log, copy).step()
+    lock.release()
+
+
 def test_an_unreadable_identity_is_rejected(loop: Loop, tmp_path: Path) -> None:
     back_up(loop, tmp_path / "disk2")
     for content in (b"", b"{}", b'{"ids":["a"],"format":2}', b'{"ids":[]}'):
@@ -357,7 +367,7 @@ def test_a_copied_log_that_ends_before_the_snapshot_is_learnt_again_or_rejected(
     assert main(["loop", str(new), "--restore", str(copy)]) == (0 if begins else 1)
     said = capsys.readouterr()
     if not begins:
-        assert f"continues at position {loop.log.end} of the log, and the copied log has only" in said.err
+        assert f"and the snapshot continues at {loop.log.end}: restore from another copy" in said.err
         with pytest.raises(InputError, match="not whole"):
             check_whole(new)
         return

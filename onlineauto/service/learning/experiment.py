@@ -409,10 +409,7 @@ class Experiment:
         )
 
     def state(self) -> dict[str, Any]:
-        """Return the experiment as values that a model file can store; empty if there is none."""
-        never = self._parts == 1 and not self.alarms and not self._part.counts.any()
-        if never and not self._settings.control and not self._settings.canary_share:
-            return {}
+        """Return the experiment as values that a model file can store."""
         return {
             "settings": msgspec.to_builtins(self._settings),
             "times": [self._began, self._changed],

@@ -329,15 +329,12 @@ class LogLearner:
                     self._restore(self.models.path(model.name))
                     if not lost or not self._lost_model(self.position):
                         return None
-        if lost:
-            raise InputError(
-                f"{problem}, and the log names the model {lost}, which {self.models.folder} lacks: restore "
-                f"{lost}.oam or the snapshot from a copy; or remove {path.with_suffix('.damaged')}, and the "
-                "service learns again without that model"
-            )
         raise InputError(
-            f"{problem}, and the log no longer has its beginning: restore the file from a backup, or begin "
-            "with another folder"
+            f"{problem}, and {self.models.folder} lacks {lost}.oam, which the log names: restore one of them "
+            f"from a copy; or remove {path.with_suffix('.damaged')}, to learn again without that model"
+            if lost
+            else f"{problem}, and the log no longer has its beginning: restore the file from a backup, or "
+            "begin with another folder"
         )
 
     def _lost_model(self, position: int) -> str:

@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -159,7 +160,7 @@ class FolderCopy(LogCopier):
             )
         own = FolderIdentity.read(self._from)
         self._check_target(own)  # before the file of the lock is made in the folder
-        self._lock = FolderLock(self._to)
+        self._lock = FolderLock(self._to, use="writes the copy")
         before = self._check_target(own)
         if own is None:
             raise InputError(f"{self._from} has no identity.json: start its service once, and copy it then")
@@ -243,7 +244,7 @@ class Restored(NamedTuple):
     torn: int  # number of bytes of an incomplete record that were cut off the end
     gaps: list[tuple[int, int]]  # the begin and the end of each missing part
     damaged: list[tuple[int, int]]
-    snapshot: int = 0  # the position of a snapshot that the log ends before, which is put aside
+    learnt: int  # the position of the snapshot, which is put aside if the log ends before it
 
 
 def restore_folder(source: Path, folder: Path) -> Restored:
@@ -302,26 +303,18 @@ def _check_log(folder: Path) -> Restored:
             begin = damaged.pop()[0] if damaged and damaged[-1][1] == position else position
             damaged.append((begin, position + len(line)))
     log.close()
-    snapshot = folder / _SNAPSHOT
-    behind = _position_of(snapshot)
-    if behind > log.end:
-        if log.begin:
-            raise InputError(
-                f"the copied snapshot continues at position {behind} of the log, and the copied log has only "
-                f"the positions {log.begin} to {log.end}: restore from another copy"
-            )
+    snapshot, learnt = folder / _SNAPSHOT, 0
+    with suppress(InputError, LookupError, TypeError, ValueError):  # a service reports a damaged snapshot
+        learnt = int(read_file(snapshot)["run"]["service"]["position"])
+    if learnt > log.end and log.begin:
+        raise InputError(
+            f"the copied log has the positions {log.begin} to {log.end}, and the snapshot continues at "
+            f"{learnt}: restore from another copy"
+        )
+    if learnt > log.end:
         snapshot.replace(snapshot.with_suffix(".damaged"))
     time_of_last = read_record(latest).time.isoformat(timespec="milliseconds") if latest else ""
-    lost = behind if behind > log.end else 0
-    return Restored(log.begin, log.end, time_of_last, log.torn, gaps, damaged, lost)
-
-
-def _position_of(snapshot: Path) -> int:
-    """Return the position in the log of a snapshot; 0 if it cannot be read, which a service reports."""
-    try:
-        return int(read_file(snapshot)["run"]["service"]["position"])
-    except (InputError, LookupError, TypeError, ValueError):
-        return 0
+    return Restored(log.begin, log.end, time_of_last, log.torn, gaps, damaged, learnt)
 
 
 def _sync(path: Path) -> None:

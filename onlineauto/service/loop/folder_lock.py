@@ -12,7 +12,7 @@ from onlineauto.errors import InputError
 class FolderLock:
     """Locks a folder for this process, until `release` or the end of the process."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], *, use: str = "runs in") -> None:
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
             self._path = Path(folder) / "lock"
@@ -23,7 +23,7 @@ class FolderLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._file)
-            raise InputError(f"another service runs in {folder}; each needs its own folder") from None
+            raise InputError(f"another service {use} {folder}; each needs its own folder") from None
 
     def is_in_place(self) -> bool:
         """Return whether the locked folder is still at its path; another disk may be there."""
