@@ -156,7 +156,6 @@ def visit(client: InProcessClient, number: int, reward: Callable[..., float], **
     return action
 
 
-@pytest.mark.ci
 def test_what_is_reported_without_an_arm_is_restored() -> None:
     made = Experiment(JoinSettings(), 1, 100.0)
     made.take_metric("basket", 1.0, None, 150.0)
@@ -165,6 +164,7 @@ def test_what_is_reported_without_an_arm_is_restored() -> None:
     assert (again.report().unmatched, again.report().began) == (1, 100.0)
 
 
+@pytest.mark.ci
 def test_the_control_arm_gets_the_baseline_and_is_not_learnt(serve: Callable[..., InProcessClient]) -> None:
     client = serve(control=0.25, guardrails=["basket"])
     settings = JoinSettings(control=0.25)
