@@ -122,8 +122,7 @@ def from_frame(
         columns.names.of_columns(columns.identities, columns.number_columns)
         return _single_lines(columns, shared, label=label, weights=weights, size=size)
     if event is None:
-        if not isinstance(choices, Mapping):
-            columns.identities.add(identity(actions, actions))
+        columns.identities.add(identity(actions, actions))
         return _rows_are_events(
             columns,
             shared,

@@ -21,6 +21,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
 )
 from onlineauto.formats.datasets.event_table import EventTable
 from onlineauto.formats.datasets.features import ColumnName, Repeated
+from onlineauto.formats.mappings.identities import named
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 
@@ -75,7 +76,10 @@ class RowDecoder:
             action = self._columns.action or ""
             hashes = names.features([f"{action}={each}" for each in choices], names.namespace(action))
             return [Repeated(encoder.namespace("actions", action), hashes)]
-        spans = [dict(spans_of(features, f"choices.{each}")) for each, features in choices.items()]
+        spans = [
+            dict(spans_of(named(features, encoder.identities), f"choices.{each}"))
+            for each, features in choices.items()
+        ]
         repeated = []
         for namespace in dict.fromkeys(name for each in spans for name in each):
             features = (each.get(namespace, ()) for each in spans)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.formats.datasets.arrow_arrays import (
@@ -13,7 +14,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
     why_unsupported,
 )
 from onlineauto.formats.datasets.features import ColumnName
-from onlineauto.formats.mappings.identities import identity
+from onlineauto.formats.mappings.identities import identity, numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,6 +80,8 @@ def kinds_of_names(columns: DatasetColumns, schema: Any, folders: Iterable[str])
                     identities.add(column)
                 elif is_number(kind):
                     numbers.add(column)
+    if isinstance(columns.choices, Mapping):
+        numbers.update(*map(numbers_in, columns.choices.values()))
     if columns.rows == "events" and columns.action is not None:
         identities.add(identity(columns.action, columns.action))
     return identities, numbers

@@ -66,6 +66,29 @@ def test_a_column_of_numbers_does_not_become_names_later(tmp_path: Path) -> None
             bandit.fit(source, **ROLES)
 
 
+@pytest.mark.parametrize("spell", [int, np.int64, str, float])
+def test_ids_in_the_features_of_choices_are_names_at_every_door(tmp_path: Path, spell: Any) -> None:
+    (tmp_path / "log").mkdir()
+    pq.write_table(log(), tmp_path / "log" / "log.parquet")
+    choices = {spell(number): {"arm": spell(number), "price": 2} for number in range(3)}
+    lines = [f"[choices.{number}]\narm = {number}\nprice = 2\n" for number in range(3)]
+    columns = 'rows = "events"\naction = "arm"\nreward = "reward"\nprobability = "p"\n'
+    (tmp_path / "columns.toml").write_text(columns + "".join(lines) + '[context]\nuser = ["user"]\n')
+    folder = str(tmp_path / "log")
+    for source, how in (
+        (log(), ROLES | {"choices": choices}),
+        (folder, ROLES | {"choices": choices}),
+        (folder, {"columns": str(tmp_path / "columns.toml")}),
+    ):
+        bandit = AutoML(seed=1, live_configs=None, begin_with=["user*arm"]).fit(source, **how)
+        assert bandit.workspace.identities == {"arm^arm"}
+        given = [{"arm": number, "price": 2} for number in range(3)]
+        written = [{"arm": str(number), "price": 2.0} for number in range(3)]
+        probabilities = bandit.predict({"user": 2}, given)
+        assert probabilities.argmax() == BEST[2]
+        assert probabilities.tolist() == bandit.predict({"user": 2}, written).tolist()
+
+
 @pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
 @pytest.mark.parametrize("column", ["code", "vector", "place"])
 def test_regressions_and_classes_have_the_names_of_dicts(tmp_path: Path, make: Any, column: str) -> None:
