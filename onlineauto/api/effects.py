@@ -8,15 +8,16 @@ Shapley value with two permutations. The parts and the base add up to the predic
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, kind_of
 from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,10 +51,16 @@ def spaced(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     Raises
     ------
     InputError
-        There are no rows.
+        There are no rows, or one of them is not a mapping.
     """
     if not rows:
         raise InputError("there are no rows: pass rows like those that the model has learnt")
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputError(
+                f"row {i} is {kind_of(row)}, not a mapping of name to value: give a list of mappings, a "
+                "frame or a matrix"
+            )
     return [rows[at] for at in np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(int)]
 
 

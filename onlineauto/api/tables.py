@@ -28,7 +28,8 @@ def is_frame(source: object) -> bool:
     >>> is_frame([{"context": {}}]), is_frame("train.txt")
     (False, False)
     """
-    return hasattr(source, "shape") and (hasattr(source, "columns") or hasattr(source, "column_names"))
+    with arrow_errors():  # of the names of columns
+        return hasattr(source, "shape") and (hasattr(source, "columns") or hasattr(source, "column_names"))
 
 
 def names_of_columns(frame: Any) -> list[str]:
@@ -179,11 +180,11 @@ def _check_column(name: str, values: Any, noun: str, *, named: str) -> None:
 
 
 def _as_list(values: Any) -> list[Any]:
-    if hasattr(values, "to_pylist"):
-        with arrow_errors():
+    with arrow_errors():
+        if hasattr(values, "to_pylist"):
             values.validate(full=True)
             return list(values.to_pylist())
-    return list(values.tolist() if hasattr(values, "tolist") else values)
+        return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[TableEvent]:

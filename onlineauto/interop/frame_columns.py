@@ -13,7 +13,7 @@ from onlineauto.errors import InputError, PackageError, install_hint, kind_of, s
 from onlineauto.formats.datasets.guard import arrow_errors, checked_table
 from onlineauto.formats.mappings.identities import identity, named, numbers_in, spelling
 from onlineauto.formats.mappings.named_event import spans_of
-from onlineauto.formats.mappings.values import plain
+from onlineauto.formats.mappings.values import invalid_feature_error, plain
 from onlineauto.interop.rows import Rows, rows_of_matrix
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def as_narwhals_frame(frame: Any) -> Any:
                 f"the frame has {times} columns with the name {name!r}: rename or drop all but one"
             )
     try:
+        _check_arrow_columns(frame)
         found = narwhals.from_native(frame, eager_only=True)
         with arrow_errors():
             found.schema  # noqa: B018 - an error if a type is not one of narwhals
@@ -58,6 +59,18 @@ def as_narwhals_frame(frame: Any) -> Any:
         raise InputError(
             f"{kind_of(frame)} is not a frame of pandas, polars or arrow; collect it if it is lazy"
         ) from None
+
+
+def _check_arrow_columns(frame: Any) -> None:
+    """Validate the columns of a frame of pandas that Arrow stores."""
+    kinds = frame.dtypes if type(frame).__module__.partition(".")[0] == "pandas" else ()
+    for i, kind in enumerate(kinds):
+        if hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", "") == "pyarrow":
+            try:
+                with arrow_errors():
+                    frame.iloc[:, i].array.__arrow_array__().validate(full=True)
+            except InputError as error:
+                raise InputError(f"column {str(frame.columns[i])!r}: {error}") from None
 
 
 class Columns:
@@ -121,7 +134,7 @@ class Columns:
             If the column does not contain numbers.
         """
         column = self._column(name)
-        if column.dtype == self._nw.Object:
+        if column.dtype in (self._nw.Object, self._nw.Unknown):
             return _plain_numbers(name, column.to_list())
         there = self.is_there(name)
         if not there.any():  # the type of an empty column has no meaning
@@ -158,9 +171,10 @@ class Columns:
         return parts
 
     def _is_mixed(self, name: str) -> bool:
-        """Return whether a column may contain values of several kinds, lists, or mappings."""
-        nw = self._nw
-        return self._column(name).dtype in (nw.Object, nw.List, nw.Array, nw.Struct)
+        """Return whether a column may contain values of several or unknown kinds, lists, or mappings."""
+        nw, kind = self._nw, self._column(name).dtype
+        usual = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Binary)
+        return not (kind.is_numeric() or kind.is_temporal() or kind in usual)
 
     def _mixed_rows(self, namespace: str, name: str) -> list[Rows]:
         """Return the features of a column, value by value."""
@@ -234,6 +248,8 @@ class Columns:
         there = self.is_there(name)
         for row, word in enumerate(column.to_list()):
             if there[row]:
+                if not isinstance(plain(word), str | int | float):
+                    raise invalid_feature_error(word, f"row {row}: {name}")
                 codes[row] = index.setdefault(word if type(word) is str else str(spelling(word)), len(index))
         return codes, list(index)
 
@@ -306,5 +322,7 @@ def _without_nulls(column: Any, nw: Any) -> NDArray[np.generic]:
     """Return the numbers of a column, 0 where it is null."""
     if column.dtype == nw.Boolean:
         return np.asarray(column.fill_null(value=False).to_numpy(), bool)
+    if column.dtype in (nw.Int128, nw.UInt128):  # which NumPy lacks
+        column = column.cast(nw.Float64)
     values: NDArray[np.generic] = np.asarray(column.fill_null(0).to_numpy())
     return values

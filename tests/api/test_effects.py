@@ -114,3 +114,10 @@ def test_a_pickle_is_the_file_of_the_model(regressor: AutoMLRegressor, classifie
                 other.effects(ROWS[:5])["features"]["rooms"]["predictions"],
                 model.effects(ROWS[:5])["features"]["rooms"]["predictions"],
             )
+
+
+@pytest.mark.parametrize("rows", ["c", {"rooms": 1}, [1, 2], [None], np.zeros(3), [[1.0, 2.0]]])
+def test_rows_that_are_not_mappings_are_refused(regressor: AutoMLRegressor, rows: Any) -> None:
+    for explain in (regressor.effects, lambda rows: regressor.explain({"rooms": 1}, rows)):
+        with pytest.raises(InputError, match=r"row 0 is .*, not a mapping of name to value"):
+            explain(rows)

@@ -361,3 +361,50 @@ def test_events_have_weights() -> None:
     assert block.weight.tolist() == [1, 1, 1, 4, 4]
     again = read("".join(map(event_dsjson, events(block))).encode(), **ADF, dsjson=True)
     assert [line.weight for event in again.events() for line in event.lines] == [1, 1, 1, 4, 4]
+
+
+UNUSUAL: dict[str, Callable[[Any], Any]] = {
+    "sparse": lambda x: pandas.DataFrame({"x": pandas.arrays.SparseArray(x)}),
+    "long double": lambda x: pandas.DataFrame({"x": x.astype(np.longdouble)}),
+    "run ends": lambda x: pyarrow.table(
+        {"x": pyarrow.RunEndEncodedArray.from_arrays(np.arange(len(x), dtype=np.int32) + 1, pyarrow.array(x))}
+    ),
+    "decimal256": lambda x: pyarrow.table({"x": pyarrow.array(x).cast(pyarrow.decimal256(50, 2))}),
+    "int128": lambda x: polars.DataFrame({"x": polars.Series(x).cast(polars.Int128)}),
+    "arrow in pandas": lambda x: pandas.DataFrame({"x": pandas.arrays.ArrowExtensionArray(
+        pyarrow.chunked_array([pyarrow.array(x).cast(pyarrow.decimal256(50, 2))]))}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", UNUSUAL.values(), ids=UNUSUAL.keys())
+def test_numbers_of_unusual_types_are_numbers(make: Callable[[Any], Any]) -> None:
+    x = np.array([0, 2, -3])
+    found = [*from_frame(make(x), context=["x"], label="x")]
+    assert lines_of(found) == lines_of(from_frame(pandas.DataFrame({"x": x}), context=["x"], label="x"))
+    assert found[0].label.tolist() == [0, 2, -3]
+
+
+def test_lists_of_unusual_types_are_lists() -> None:
+    x = np.eye(3, dtype=np.float32)
+    usual = lines_of(from_frame(pyarrow.table({"x": x.tolist()}), context=["x"]))
+    tensor = pyarrow.FixedShapeTensorArray.from_numpy_ndarray(x)
+    for array in (tensor, pyarrow.array(x.tolist(), pyarrow.list_view(pyarrow.float64()))):
+        assert lines_of(from_frame(pyarrow.table({"x": array}), context=["x"])) == usual
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([1j, 2j]),
+        pandas.arrays.IntervalArray.from_breaks([0, 1, 2]),
+        pandas.PeriodIndex.from_ordinals([1, 2], freq="D"),
+        pandas.Categorical(pandas.to_datetime([1, 2])),
+        pandas.cut(pandas.Series([0.5, 1.5]), [0, 1, 2]),
+        pandas.Categorical([(1, 2), (3, 4)]),
+        pandas.array([[("k", 1)], []], pandas.ArrowDtype(pyarrow.map_(pyarrow.string(), pyarrow.int64()))),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_values_that_are_no_features_are_refused_in_a_frame(values: Any) -> None:
+    with pytest.raises(InputError, match=r"row 0: x: .*(no feature|in a list)"):
+        list(from_frame(pandas.DataFrame({"x": values}), context=["x"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
@@ -335,3 +336,30 @@ def test_sources_that_are_no_frames_are_explained(tmp_path: Path, monkeypatch: p
         with pytest.raises(InputError, match=why):
             AutoMLRegressor().fit(source, label=label)
     assert AutoMLRegressor().fit(["t.parquet"], label="y").events == 18
+
+
+def test_damaged_columns_of_arrow_in_pandas_are_refused() -> None:
+    damaged = pa.DictionaryArray.from_arrays(pa.array([0, 7, -5], pa.int32()), pa.array(["a"]), safe=False)
+    column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([damaged])))
+    frame = pd.DataFrame({"x": column, "arm": ["art"] * 3, "click": 1.0, "p": 1 / 3})
+    for fit in (
+        lambda: AutoML().fit(frame, **NAMED),
+        lambda: AutoMLRegressor().fit(frame, label="click"),
+        lambda: AutoMLClassifier().fit(frame[["x"]], ["a", "b", "c"]),
+    ):
+        with pytest.raises(InputError, match=r"column 'x': .*indices"):
+            fit()
+    with pytest.raises(InputError, match="out-of-bounds"):
+        AutoMLClassifier().fit(frame[["p"]], column)
+
+
+def test_names_of_columns_that_are_not_utf8_are_refused() -> None:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, pa.table(rows(zzzz=np.ones(N))).schema) as file:
+        file.write_table(pa.table(rows(zzzz=np.ones(N))))
+    table = pa.ipc.open_file(sink.getvalue().to_pybytes().replace(b"zzzz", b"zz\xff\xfe")).read_all()
+    for source in (table, table.to_batches()[0]):
+        with pytest.raises(InputError, match="can't decode"):
+            AutoML().fit(source, **NAMED)
+        with pytest.raises(InputError, match="can't decode"):
+            AutoMLRegressor().fit(source, label="click")
