@@ -95,19 +95,24 @@ def _has_features(kind: Any) -> bool:
 
 def path_at(schema: Any, name: str) -> list[str]:
     """Return the names of the column and of the fields that lead to ``column.field``; [] if there is none."""
-    names = schema.names
-    if name in names:
-        if names.count(name) > 1:
-            raise InputError(f"there are {names.count(name)} columns {name!r}: rename them")
-        return [name]
+    paths = _paths(schema, name)
+    if len(paths) > 1:
+        of_structs = " and fields of structs" if max(map(len, paths)) > 1 else ""
+        raise InputError(f"there are {len(paths)} columns{of_structs} {name!r}: rename them")
+    return paths[0] if paths else []
+
+
+def _paths(schema: Any, name: str) -> list[list[str]]:
+    """Return all paths of a name, which several columns and fields of structs may have."""
+    paths = [[name]] * len(schema.get_all_field_indices(name))
     head, _, rest = name.partition(".")
     while rest:
-        if head in names and pyarrow().types.is_struct(kind := type_at(schema, head)):
-            inner = path_at(pyarrow().schema(list(kind)), rest)
-            return [head, *inner] if inner else []
+        for field in map(schema.field, schema.get_all_field_indices(head)):
+            if pyarrow().types.is_struct(field.type):
+                paths += [[head, *inner] for inner in _paths(pyarrow().schema(list(field.type)), rest)]
         more, _, rest = rest.partition(".")
         head = f"{head}.{more}"
-    return []
+    return paths
 
 
 def type_at(schema: Any, name: str) -> Any:
@@ -121,16 +126,13 @@ def type_at(schema: Any, name: str) -> Any:
 
 def column_at(batch: Any, name: str) -> Any:
     """Return the array of a column of a batch, or of a field of a struct named ``column.field``."""
-    names = batch.schema.names
-    if name in names:
-        return batch.column(name)
-    head, _, rest = name.partition(".")
-    while rest:
-        if head in names:
-            return column_at(fields_of(batch.column(head)), rest)
-        more, _, rest = rest.partition(".")
-        head = f"{head}.{more}"
-    raise InputError(f"there is no column {name!r}")
+    path = path_at(batch.schema, name)
+    if not path:
+        raise InputError(f"there is no column {name!r}")
+    for each in path:
+        array = batch.column(each)
+        batch = fields_of(array) if pyarrow().types.is_struct(array.type) else None
+    return array
 
 
 def fields_of(structs: Any) -> Any:

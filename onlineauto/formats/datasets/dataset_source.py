@@ -18,6 +18,7 @@ from onlineauto.formats.datasets.dataset_reader import DatasetReader
 from onlineauto.formats.datasets.files import DatasetFile, digest_of, files_of_dataset, files_of_paths
 from onlineauto.formats.datasets.guard import UnreadableError, read_group
 from onlineauto.formats.datasets.inference import all_values, infer_columns
+from onlineauto.formats.datasets.schema import problem_of_schema
 from onlineauto.formats.lines.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
@@ -165,6 +166,8 @@ class DatasetSource:
         if columns.rows == "events" and columns.choices is None and columns.action is not None:
             if self._once:
                 raise InputError("a reader of batches can be read only once: name the actions in choices")
+            if problem := problem_of_schema(columns, schema):
+                raise InputError(f"{self.name}: {problem}")
             values = all_values(self._batches(columns.action), columns.action)
             columns = replace(columns, choices=values)
         return columns

@@ -289,6 +289,8 @@ def _files_of_path(path: str) -> list[DatasetFile]:
                 raise InputError(f"{path}: no such file or folder of Parquet")
             names = _in_folder(filesystem, inside) if info.type == fs.FileType.Directory else [inside]
         sizes = [info.size or 0 for info in filesystem.get_file_info(names)]
+    except UnicodeEncodeError as error:
+        raise InputError(f"{error.object!a}: Arrow opens no path that is not UTF-8: rename it") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be listed: {error}") from None
     if not names:

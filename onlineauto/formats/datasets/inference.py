@@ -28,6 +28,8 @@ from onlineauto.formats.datasets.columns import DatasetColumns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from numpy.typing import NDArray
+
 _NAMES: Final = {
     "probability": ("probability", "propensity", "prob", "p", "pscore", "action_prob", "propensity_score"),
     "cost": ("cost",),
@@ -43,6 +45,7 @@ _ID: Final = re.compile(r"(?:^|[_.])ids?$|[a-z]I[dD]$", re.ASCII)
 _OUTCOME: Final = (
     "an outcome needs the index of the action that was taken, in a column of its own: chosen = …"
 )
+_FLAG: Final = "it says which action was taken, which is an outcome and no feature"
 _NUMERIC: Final = ("probability", "cost", "reward", "label", "weight")
 
 
@@ -71,17 +74,19 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
     if "list" in roles:
         chosen |= {name: roles[name] for name in ("list", "chosen") if name in roles}
         return _with_lists(schema, chosen, roles.get("event"))
+    flag = {name: f"{name}: {_FLAG}" for role, name in roles.items() if role == "chosen"}
     repeats = "event" in roles and first is not None and _repeats(first, roles, chosen)
     if "action" not in roles and first is not None and not repeats:
         roles |= _likely_action(schema, first, roles)
     if "action" in roles and not repeats:
         chosen |= {"action": roles["action"]} | ({"tag": roles["event"]} if "event" in roles else {})
-        context, left_out = features_of(schema, set(chosen.values()))
+        context, left_out = features_of(schema, {*chosen.values(), *flag})
         chosen["categories"] = _ids(schema, context)
-        return DatasetColumns(rows="events", context=context, left_out=left_out, **chosen)
+        return DatasetColumns(rows="events", context=context, left_out=(*flag.values(), *left_out), **chosen)
     if "event" in roles and (repeats or first is None):
         chosen["event"] = roles["event"]
-        columns, left_out = features_of(schema, set(chosen.values()))
+        columns, left_out = features_of(schema, {*chosen.values(), *flag})
+        left_out = (*flag.values(), *left_out)
         context, actions = _split(first, roles["event"], columns)
         chosen["categories"] = _ids(schema, columns)
         return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **chosen)
@@ -132,8 +137,16 @@ def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> Datase
 
 
 def _repeats(first: Any, roles: Mapping[str, str], outcomes: Mapping[str, str]) -> bool:
-    """Return whether events have several rows; if rows have actions, not all of them have an outcome."""
+    """Return whether events have several rows; if rows have actions, not all of them are chosen ones.
+
+    A chosen one is flagged by 1, the others of its event by 0, or only the chosen one has an outcome.
+    """
     codes = run_codes(column_at(first, roles["event"]))
+    if "chosen" in roles:
+        flags = numbers_of(column_at(first, roles["chosen"]))
+        flagged = codes[flags == 1]
+        if np.isin(flags, (0, 1)).all() and len(np.unique(flagged)) == len(flagged) < len(codes):
+            return bool((codes[1:] == codes[:-1]).any())
     costs = [column_at(first, outcomes[name]) for name in ("cost", "reward") if name in outcomes]
     of_one_row = "action" in roles and bool(costs) and not costs[0].null_count
     return bool((codes[1:] == codes[:-1]).any()) and not of_one_row
@@ -158,6 +171,10 @@ def _n_values(array: Any) -> int:
     return len(array.drop_null().unique())
 
 
+def _without_nan(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+    return numbers[~np.isnan(numbers)]
+
+
 def _mean_inverse(array: Any) -> float:
     p = numbers_of(array)
     return float(np.mean(1 / p[p > 0])) if (p > 0).any() else 0.0
@@ -173,9 +190,8 @@ def evidence_of(columns: DatasetColumns, first: Any) -> dict[str, str]:
         array = array.value_lengths() if role == "list" else array
         n, what = _n_values(array), "lengths" if role == "list" else "values"
         found[role] = f"{n:,} distinct {what[: -1 if n == 1 else None]} in {first.num_rows:,} rows"
-        if is_number(array.type) and n:
-            numbers = numbers_of(array)
-            found[role] += f", from {np.nanmin(numbers):g} to {np.nanmax(numbers):g}"
+        if is_number(array.type) and len(numbers := _without_nan(numbers_of(array))):
+            found[role] += f", from {numbers.min():g} to {numbers.max():g}"
         if n == first.num_rows and role == "tag" and columns.rows == "events":
             found[role] += ": one row is one decision"
         if role == "action" and columns.probability is not None:

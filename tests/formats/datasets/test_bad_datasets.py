@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from onlineauto import Workspace
+from onlineauto import AutoMLRegressor, Workspace
 from onlineauto.errors import InputError, OptionError, ParseError
 from onlineauto.formats.datasets.columns import columns_of, read_columns
 from onlineauto.formats.datasets.dataset_source import DatasetSource
+from onlineauto.formats.datasets.inference import evidence_of, infer_columns
 from onlineauto.formats.lines.diagnostics import ProblemCode
 from tests.formats.datasets.test_resume import LABELS, labels
 
@@ -276,3 +278,64 @@ def test_printed_columns_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "columns.toml"
     path.write_text(columns.toml(name="a\nb"), "utf-8")
     assert read_columns(path) == columns
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        ({"a.b": [1], "a": [{"b": 2}]}, "a.b"),
+        ({"a": [{"b": {"c": 1}, "b.c": 2}]}, "a.b.c"),
+        ({"a": [{"b.c": 1}], "a.b": [{"c": 2}]}, "a.b.c"),
+    ],
+)
+def test_a_name_of_two_columns_is_refused(tmp_path: Path, table: Any, name: str) -> None:
+    path = tmp_path / "twice.parquet"
+    pq.write_table(pa.table(table | {"label": [1.0], "other": [2.0]}), path)
+    for columns in (None, {"rows": "labels", "label": "label", "context": [name]}):
+        with pytest.raises(InputError, match=f"there are 2 columns and fields of structs '{name}': rename"):
+            AutoMLRegressor().fit(str(path), columns=columns)
+    columns = {"rows": "labels", "label": "label", "context": ["other"]}
+    assert AutoMLRegressor().fit(str(path), columns=columns).events == 1
+
+
+def test_a_path_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    (folder := tmp_path / "log").mkdir()
+    path = folder / os.fsdecode(b"\xff.parquet")
+    with path.open("wb") as file:
+        pq.write_table(pa.table({"x": [1.0], "label": [1.0]}), file)
+    for source in (path, folder, f"{folder}/*.parquet", [path]):
+        with pytest.raises(InputError, match=r"'.*\\udcff.parquet': .* not UTF-8: rename it"):
+            DatasetSource(source)
+
+
+def test_an_action_that_is_not_there_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"arm": ["a"], "reward": [1.0], "p": [0.5]}), tmp_path / "log.parquet")
+    columns = {"rows": "events", "action": "nope", "reward": "reward", "probability": "p", "context": []}
+    with pytest.raises(
+        InputError, match=r"log\.parquet: there is no column 'nope' \(action\); there are arm"
+    ):
+        DatasetSource(tmp_path / "log.parquet", columns).columns()
+
+
+@pytest.mark.parametrize("with_nulls", [False, True])
+def test_a_flag_of_the_chosen_action_is_no_feature(tmp_path: Path, with_nulls: bool) -> None:
+    flag = [1, 0, 0, 1] * 100
+    table = {
+        "decision_id": [row // 2 for row in range(400)],
+        "item": ["a", "b"] * 200,
+        "chosen": flag,
+        "reward": [1.0 if each or not with_nulls else None for each in flag],
+        "p": [0.5] * 400,
+    }
+    pq.write_table(pa.table(table), tmp_path / "log.parquet")
+    columns = DatasetSource(tmp_path / "log.parquet").columns()
+    assert (columns.rows, columns.event) == ("actions", "decision_id")
+    assert not columns.context
+    assert columns.actions == {"item": ("item",)}
+    assert columns.left_out[0].startswith("chosen: it says which action was taken")
+
+
+def test_rewards_that_are_all_missing_have_no_range() -> None:
+    table = pa.table({"arm": ["a", "b"], "reward": [float("nan")] * 2, "p": [0.5] * 2})
+    columns = infer_columns(table.schema, table.to_batches()[0], decides=True)
+    assert evidence_of(columns, table.to_batches()[0])["reward"] == "1 distinct value in 2 rows"
