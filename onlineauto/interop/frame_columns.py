@@ -248,7 +248,7 @@ class Columns:
         there = self.is_there(name)
         for row, word in enumerate(column.to_list()):
             if there[row]:
-                if not isinstance(plain(word), str | int | float):
+                if type(word) is not str and not isinstance(plain(word), str | int | float):
                     raise invalid_feature_error(word, f"row {row}: {name}")
                 codes[row] = index.setdefault(word if type(word) is str else str(spelling(word)), len(index))
         return codes, list(index)
