@@ -7,6 +7,7 @@ which strings become names has no effect. `ExplicitNames` turns lines into this 
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 
 _MOST: Final = 1 << 16
 """Maximum number of cached texts."""
+_BEFORE: Final = b" \t\r\xef\xbb\xbf"
+"""Bytes before a line's object: blanks and the bytes of a byte order mark."""
+_KNOWN: Final = re.compile(
+    "_(label.*|multi|slots|slot_id|text|tag|inc|a|p|ba|outcomes|original_label_cost|skipLearn|_aid)$",
+    re.DOTALL,
+)
+"""Members that Vowpal Wabbit knows; others whose names begin with ``_`` are features."""
 _LINES: Final = "_multi", "_slots"
 """Members that are lists of objects with features."""
 MARK: Final = b'{"NameColumns":'
@@ -87,7 +95,8 @@ class FeatureTexts:
 class ExplicitNames:
     """Rewrites lines of JSON or of a log, so that each feature has the name that a dict gives it.
 
-    A line of a `log` has its features in ``c``. A malformed line is unchanged: the reader reports it.
+    A line of a `log` has its features in ``c``. A line that cannot be rewritten is made malformed, so that
+    the reader reports it, and does not read it by the rule of Vowpal Wabbit.
 
     >>> ExplicitNames(log=False).line(b'{"_label":1,"user":"tom","page":{"id":7}}')
     b'{"_label":1,"user":{"user=tom":1.0},"page":{"id":7.0}}'
@@ -101,17 +110,17 @@ class ExplicitNames:
         if line.startswith(MARK):
             return line
         try:
-            members = _DECODER.decode(line.decode())
+            members = _decoded(line)
             if not isinstance(members, _Members):
                 return line
             if self._log:
                 words = (
                     f"{_key(key)}:{(self._object if key == 'c' else _text)(each)}" for key, each in members
                 )
-                return object_of(words).encode("utf-8", "surrogatepass")
-            return self._object(members).encode("utf-8", "surrogatepass")
+                return object_of(words).encode("utf-8", "surrogateescape")
+            return self._object(members).encode("utf-8", "surrogateescape")
         except (ValueError, RecursionError, InputError):
-            return line
+            return line + b"{"
 
     def bytes_of(self, source: ByteSource) -> ByteSource:
         """Return a source with all lines rewritten."""
@@ -120,12 +129,12 @@ class ExplicitNames:
     def text(self, text: bytes) -> bytes:
         """Return lines, rewritten."""
         return b"\n".join(
-            [self.line(line) if line.lstrip()[:1] == b"{" else line for line in text.split(b"\n")]
+            [self.line(line) if line.lstrip(_BEFORE)[:1] == b"{" else line for line in text.split(b"\n")]
         )
 
     def _line_members(self, members: _Members) -> Iterator[str]:
         for key, value in members:
-            if not key.startswith("_"):
+            if not _KNOWN.match(key):
                 yield from self._texts.members([(key, _value(value))])
             elif key in _LINES and isinstance(value, list):
                 yield f"{_key(key)}:[{','.join(map(self._object, value))}]"
@@ -176,7 +185,7 @@ def _objects(text: bytes, *, log: bool) -> Iterator[_Members]:
     """Yield the objects with features in lines of JSON."""
     for line in text.split(b"\n"):
         try:
-            members = _DECODER.decode(line.decode())
+            members = _decoded(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(members, _Members):
@@ -237,13 +246,18 @@ def _refuse(name: str) -> None:
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_refuse)
 
 
+def _decoded(line: bytes) -> Any:
+    """Return the JSON value of a line; bytes that are not UTF-8 are in its texts as surrogates."""
+    return _DECODER.decode(line.lstrip(_BEFORE).decode("utf-8", "surrogateescape"))
+
+
 def _value(value: Any) -> Any:
     """Return a JSON value as mappings and lists; a list adds up equal keys, and the words of a text."""
     if isinstance(value, list) and not isinstance(value, _Members):
         return [_value(each) for each in value]
     if not isinstance(value, _Members):
         return value
-    pairs = [(key, _value(each)) for key, each in value if not key.startswith("_")]
+    pairs = [(key, _value(each)) for key, each in value if not _KNOWN.match(key)]
     words = [word for key, each in value if key == "_text" and isinstance(each, str) for word in each.split()]
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
@@ -255,11 +269,15 @@ def _text(value: Any) -> str:
     """Return a JSON value as text, as it was."""
     if isinstance(value, _Members):
         return object_of(f"{_key(key)}:{_text(each)}" for key, each in value)
-    return f"[{','.join(map(_text, value))}]" if isinstance(value, list) else json.dumps(value)
+    return (
+        f"[{','.join(map(_text, value))}]"
+        if isinstance(value, list)
+        else json.dumps(value, ensure_ascii=False)
+    )
 
 
 def _key(key: str) -> str:
-    return json.dumps(key)
+    return json.dumps(key, ensure_ascii=False)
 
 
 def members_of(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator[str]:
