@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.stream.source import read_blocks, rules_of
 from onlineauto.errors import InputError, install_hint
+from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BlockReader
 from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.options import InputOptions
@@ -91,11 +92,12 @@ def _is_current(path: Path, data: tuple[str, ...], configuration: Configuration)
     """Return whether a cache is newer than the data, and was written with the same reading options."""
     if not path.exists() or path.stat().st_mtime_ns < max(Path(each).stat().st_mtime_ns for each in data):
         return False
-    if "names" in rules_of(configuration):  # a cache does not have the identities of the model
-        return False
     source = ByteSource(path)
     try:
-        BlockReader(source).check_rules(rules_of(configuration))
+        reader, names = BlockReader(source), configuration[FeatureOptions].names
+        reader.check_rules(rules_of(configuration))
+        if names != reader.rules.get("names", "any") or names == "columns":  # identities may be new
+            return False
     except InputError:
         return False
     finally:
@@ -126,7 +128,9 @@ class _Writing:
             return
         from onlineauto.formats.blocks.writer import block_writer
 
-        with block_writer(self._path, rules=rules_of(configuration)) as writer:
+        names = configuration[FeatureOptions].names
+        rules = rules_of(configuration) | ({} if names == "any" else {"names": names})
+        with block_writer(self._path, rules=rules) as writer:
             for block in read_blocks(source, configuration, problems):
                 writer.write(block)
                 yield block

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -37,6 +37,9 @@ Rules = Mapping[str, str | int | bool | tuple[str, ...]]
 "names" is the rule by which values became names, if one was used. "name_columns" are the columns whose
 numbers are names, and "number_columns" those with other numbers, as far as they are known.
 """
+
+NAMES: Final = frozenset(("names", "name_columns", "number_columns"))
+"""Rules of a block by which names were made; they may change within a stream."""
 
 UNLABELLED = np.float32(np.finfo(np.float32).max)
 """The label or cost of a line that has none (VW's FLT_MAX)."""

@@ -13,8 +13,9 @@ from onlineauto.engine.loop.block_predictor import BlockPredictor, no_screen
 from onlineauto.engine.loop.working_memory import Predicting
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import kind_of, rules_of
-from onlineauto.engine.stream.validity import NAMES, check_rules
+from onlineauto.engine.stream.validity import check_rules
 from onlineauto.errors import OptionError
+from onlineauto.features.block import NAMES
 from onlineauto.learners.model import copy_model
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.names import follow_names

@@ -28,8 +28,9 @@ from onlineauto.engine.stream.source import (
     read_blocks,
     rules_of,
 )
-from onlineauto.engine.stream.validity import NAMES, check_rules, first_invalid_event
+from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
+from onlineauto.features.block import NAMES
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource

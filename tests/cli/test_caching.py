@@ -131,3 +131,15 @@ def test_a_cache_does_not_replace_the_data(capsys: pytest.CaptureFixture[str]) -
     assert main(["-d", "s.txt", "-c", "-f", "s.txt.cache"]) == 2
     assert "s.txt.cache is named for two outputs" in capsys.readouterr().err
     assert main(["-d", "s.txt", "-k", "--quiet"]) == 0
+
+
+def test_a_cache_with_names_of_another_rule_is_written_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = '{"_label":1,"user":"x"}\n{"_label":0,"user":"y"}\n'
+    (tmp_path / "s.json").write_text(line)
+    caches = [
+        outcome(f"-d s.json --json -c {more}", capsys, tmp_path)[0]
+        for more in ("--names columns", "", "", "--names vw", "--names vw")
+    ]
+    assert [cache.split()[0] for cache in caches] == ["creating", "creating", "using", "creating", "using"]

@@ -9,16 +9,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onlineauto import Workspace, convert
 from onlineauto.errors import InputError
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.blocks.file import FILE_HEAD, FRAME, MAGIC, checksum, header_checksum
 from onlineauto.formats.blocks.reader import BlockReader
 from onlineauto.formats.blocks.writer import write_blocks
 from onlineauto.formats.sources.replaced_file import replacing
+from onlineauto.interop import from_frame
 from tests.forging import blocks_bytes, blocks_parts
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES, text_reader
@@ -407,3 +410,39 @@ def test_a_header_that_is_none_is_refused(path: Path, header: bytes) -> None:
 def test_rules_that_there_are_not_are_refused(path: Path, rules: dict[str, Any]) -> None:
     header, frames = blocks_parts(path.read_bytes())
     assert "unknown kind of events" in reading(blocks_bytes(header | {"rules": rules}, frames))[1]
+
+
+def test_blocks_keep_the_rule_and_the_identities_of_their_names(tmp_path: Path) -> None:
+    names = {"names": "columns", "name_columns": ("arm^arm",), "number_columns": ("age^age",)}
+    of_text, of_json = read_text(TEXT[:80]), read_text(TEXT[:80])
+    of_text.read_by = {"events": "cb_adf"}
+    of_json.read_by = {"events": "cb_adf", "names": "vw"}
+    of_columns = read_text()
+    of_columns.read_by = {"events": "cb_adf", **names}
+    path = tmp_path / "events.blocks"
+    n = write_blocks(path, [*of_text, *of_json, *of_columns, *read_text()], rules={"events": "cb_adf"})
+    blocks = list(BlockReader(path))
+    assert [block.rules for block in blocks] == [
+        {"events": "cb_adf"},
+        {"events": "cb_adf", "names": "vw"},
+        {"events": "cb_adf", **names},
+        {"events": "cb_adf"},
+    ]
+    assert sum(map(len, blocks)) == n
+
+
+def test_a_frame_has_the_same_identities_as_blocks(tmp_path: Path) -> None:
+    rows = {"user": ["x", "y"] * 20, "arm": [5, 9] * 20, "cost": [-1.0, 0.0] * 20, "p": [0.5] * 40}
+    frame = from_frame(pandas.DataFrame(rows), actions="arm", cost="cost", probability="p")
+    convert(frame, tmp_path / "events.blocks", cb_explore_adf=True)
+    workspace = Workspace(cb_explore_adf=True).fit(tmp_path / "events.blocks")
+    assert workspace.identities == {"arm^arm"}
+    with pytest.raises(InputError, match="Vowpal Wabbit"):
+        workspace.fit(from_json(tmp_path))
+
+
+def from_json(folder: Path) -> Path:
+    """Return blocks of JSON with the names of Vowpal Wabbit."""
+    line = b'{"_label_cost":1,"_label_probability":0.5,"_labelIndex":0,"_multi":[{"arm":"a"},{"arm":"b"}]}\n'
+    convert(line, folder / "json.blocks", cb_explore_adf=True, json=True)
+    return folder / "json.blocks"

@@ -200,8 +200,6 @@ def rules_of(configuration: Configuration) -> BlockRules:
         "hash": features.hash,
         "hash_seed": features.hash_seed,
     }
-    if features.names == "columns" and format_of(configuration) != "text":
-        rules["names"] = features.names
     if kind != "simple":
         rules["missing_probability"] = configuration[InputOptions].missing_probability
     return rules

@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError, kind_of
-from onlineauto.features.block import UNLABELLED, Block
+from onlineauto.features.block import NAMES, UNLABELLED, Block
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Rules
-
-
-NAMES: Final = frozenset(("names", "name_columns", "number_columns"))
-"""Rules of a block that `Workspace.follow_names` compares."""
 
 
 _MADE_BY: Final = {

@@ -5,6 +5,7 @@ r"""Define the layout of a file of blocks, which `writer` writes and `reader` re
     file   = MAGIC  FILE_HEAD  header  frame ...  last frame
     frame  = FRAME  events  lines  spans  features  costs  tag  names   each section padded to 64 bytes
     names  = (hash uint32, length uint32, bytes) ...    only names that no earlier frame has
+    rules  = FRAME  JSON        by which the names of the frames after it were made, if a rule was used
 
 The header is JSON, with blanks up to a multiple of 64 bytes: the rules by which the events were read, the
 byte order, the layout of the records. A frame is one `Block`, and its sections are the block's arrays, so a
@@ -35,8 +36,8 @@ MAGIC = b"\x89oab\r\n\x1a\n"
 """First bytes of the file. No text begins with them; as in PNG, a transfer as text changes them."""
 VERSION = 1
 """Version of this layout, raised with every change."""
-BLOCK, LAST = 0x4B434C42, 0x5453414C
-"""Kinds of frames: ``BLCK`` and ``LAST`` as bytes."""
+BLOCK, LAST, RULES = 0x4B434C42, 0x5453414C, 0x454C5552
+"""Kinds of frames: ``BLCK``, ``LAST`` and ``RULE`` as bytes."""
 
 FILE_HEAD = np.dtype([("version", "<u4"), ("header_bytes", "<u4"), ("checksum", "<u8")])
 """Record after the magic; its checksum is `header_checksum`."""

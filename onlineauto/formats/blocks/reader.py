@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.features.block import Block
+from onlineauto.features.block import NAMES, Block
 from onlineauto.features.namespaces import Namespaces
 from onlineauto.formats.blocks.checks import SHAPES, problem_of
 from onlineauto.formats.blocks.file import (
@@ -19,6 +20,7 @@ from onlineauto.formats.blocks.file import (
     FRAME,
     LAST,
     MAGIC,
+    RULES,
     SECTIONS,
     VERSION,
     checksum,
@@ -49,15 +51,23 @@ _NAME_HEAD = 8
 _PIECE = 1 << 20
 """Number of bytes read from a stream at a time: a damaged head may ask for more than fits into memory."""
 
-Rules = dict[str, str | int | bool]
+Rules = dict[str, str | int | bool | tuple[str, ...]]
 """The options by which events were read, by name."""
 
 
 class _Header(msgspec.Struct):
     """The header of a file."""
 
-    rules: Rules
+    rules: dict[str, str | int | bool]
     records: dict[str, str]
+
+
+class _Names(msgspec.Struct):
+    """The rules by which names were made."""
+
+    names: Literal["vw", "columns"] | msgspec.UnsetType = msgspec.UNSET
+    name_columns: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    number_columns: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class BlockReader:
@@ -100,6 +110,7 @@ class BlockReader:
         self._n_frames = self._n_events = 0
         try:
             self.rules: Rules = self._read_header()
+            self._block_rules = self.rules
         except InputError:
             self._source.close()
             raise
@@ -118,9 +129,9 @@ class BlockReader:
                 self._is_done = True
                 self._source.close()
 
-    def check_rules(self, rules: Mapping[str, str | int | bool]) -> None:
+    def check_rules(self, rules: Mapping[str, str | int | bool | tuple[str, ...]]) -> None:
         """Compare the options by which the events were read with those of this run."""
-        for option in {**rules, **self.rules}:
+        for option in (rules.keys() | self.rules.keys()) - NAMES:
             of_workspace, of_file = rules.get(option), self.rules.get(option)
             if of_file != of_workspace:
                 of_file = str(of_file).encode("unicode_escape").decode()  # keeps the message on one line
@@ -156,9 +167,9 @@ class BlockReader:
             raise self._damage(f"its header has an unknown kind of events, {events!r}")
         self._shape = SHAPES[str(events)]
         self._as_vw = fields.rules.get("vw_exact") is not False
-        return fields.rules
+        return {**fields.rules}
 
-    def _read_frame(self) -> Block | None:
+    def _read_frame(self, kinds: tuple[int, ...] = (BLOCK, LAST, RULES)) -> Block | None:
         """Return the next block; None after the last."""
         which = f"block {self._n_frames + 1}, at byte {self._at},"
         raw = self._take(FRAME.itemsize, which)
@@ -169,20 +180,34 @@ class BlockReader:
         if head["number"] != self._n_frames or head["all_events"] != n_events:
             raise self._damage(f"{which} is out of order")
         sizes = section_sizes(head)
-        if head["kind"] not in (BLOCK, LAST) or not sizes or (head["kind"] == LAST) != (head["events"] == 0):
+        has_events = head["kind"] == BLOCK
+        if head["kind"] not in kinds or not sizes or has_events != (head["events"] != 0):
             raise self._damage(f"the head of {which} has an invalid kind or invalid counts")
         if head["kind"] == LAST:
             if len(self._bytes.take(self._at, 1)):
                 raise self._damage(f"there are bytes after its end, at byte {self._at}")
             return None
-        body = self._take(sum(map(pad_size, sizes)), which)
+        body = self._take(sum(map(pad_size, sizes if has_events else sizes[-1:])), which)
         if checksum(body) != head["body_checksum"]:
             raise self._damage(f"{which} {_WRONG}")
+        if not has_events:
+            self._read_names(body[: sizes[-1]].tobytes(), which)
+            self._n_frames += 1
+            return self._read_frame((BLOCK,))
         block = self._make_block(body, sizes, which)
         if problem := problem_of(block, shape=self._shape, as_vw=self._as_vw):
             raise self._damage(f"{which} {problem}")
         self._n_frames, self._n_events = self._n_frames + 1, n_events
         return block
+
+    def _read_names(self, rules: bytes, which: str) -> None:
+        """Read the rules by which the names of the next blocks were made."""
+        try:
+            names = msgspec.structs.asdict(msgspec.convert(json.loads(rules), _Names))
+        except (ValueError, RecursionError) as error:
+            raise self._damage(f"{which} cannot be understood: {error}") from None
+        known = {name: each for name, each in names.items() if each is not msgspec.UNSET}
+        self._block_rules = self.rules | known
 
     def _make_block(self, body: NDArray[np.uint8], sizes: list[int], which: str) -> Block:
         """Return the sections of a frame as a Block, without copying."""
@@ -201,7 +226,7 @@ class BlockReader:
             features=parts["features"],
             tag=parts["tag_bytes"],
             namespaces=self.namespaces,
-            rules=self.rules,
+            rules=self._block_rules,
         )
 
     def _add_names(self, names: bytes) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
+from onlineauto.features.block import NAMES
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.blocks.file import (
     BLOCK,
@@ -15,6 +17,7 @@ from onlineauto.formats.blocks.file import (
     FRAME,
     LAST,
     MAGIC,
+    RULES,
     SECTIONS,
     VERSION,
     checksum,
@@ -107,11 +110,17 @@ class BlockWriter:
         self._numbers: dict[bytes, int] = {}
         self._names: Namespaces | None = None
         self._renumbered = np.zeros(0, np.int32)
+        self._rules: dict[str, Any] = {}
 
     def write(self, block: Block) -> None:
         """Write a block, if it has events; small consecutive blocks are joined."""
         if not len(block):
             return
+        rules = {name: block.rules[name] for name in sorted(NAMES & block.rules.keys())}
+        if rules != self._rules:
+            self._flush()
+            self._rules = rules
+            self._write(RULES, names_bytes=np.frombuffer(json.dumps(rules).encode(), np.uint8))
         sections = self._sections(block)
         self._gathered.append(sections)
         self._size += sum(section.nbytes for section in sections.values())
@@ -171,7 +180,9 @@ class BlockWriter:
         head = np.zeros(1, FRAME)[0]
         head["kind"], head["number"] = kind, self._n_frames
         parts = []
-        for count, _, more in SECTIONS if sections else ():
+        for count, _, more in SECTIONS:
+            if count not in sections:
+                continue
             head[count] = len(sections[count]) - more
             data = sections[count].tobytes()
             parts.append(data.ljust(pad_size(len(data)), b"\0"))
