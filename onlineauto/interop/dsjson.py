@@ -35,7 +35,8 @@ def event_dsjson(
     A name that JSON readers would not accept for a feature is written as the number with the same hash: a
     name that begins with ``_``, is empty, or contains a NUL. So is every name of an `Event`, which has only
     hashes; see `event_text`. An event without a shared line is read with an empty one. A weight above 1 is
-    written as ``pdrop``: exactly if it was read from a ``pdrop``, else the nearest one.
+    written as ``pdrop``: exactly if it was read from a ``pdrop``, else the nearest one. ``NameColumns`` says
+    that the names are those of dicts.
 
     Parameters
     ----------
@@ -55,10 +56,11 @@ def event_dsjson(
     --------
     >>> event = {"context": {"user": {"age": 0.5}}, "actions": [{"topic": "sports"}, {"topic": "art"}]}
     >>> print(event_dsjson(event | {"chosen": 1, "cost": -1, "probability": 0.25}).replace('"c":', '\n"c":'))
-    {"_label_cost":-1.0,"_label_probability":0.25,"_label_Action":2,"_labelIndex":1,"a":[2,1],
+    {"NameColumns":[],"_label_cost":-1.0,"_label_probability":0.25,"_label_Action":2,"_labelIndex":1,"a":[2,1],
     "c":{"user":{"age":0.5},"_multi":[{"topic":{"topic=sports":1.0}},{"topic":{"topic=art":1.0}}]}}
     <BLANKLINE>
     """
+    of_dicts = not isinstance(event, NamedEvent | Event)
     if not isinstance(event, NamedEvent | Event):
         event = named_event(event)
     lines: list[NamedLine | Line] = list(event.lines)
@@ -73,7 +75,7 @@ def event_dsjson(
     context.append(f'"_multi":[{",".join(objects)}]')
     objects = [object_of([*_allowed_actions(slot), *members_of(slot, names, hash_seed)]) for slot in slots]
     context += [f'"_slots":[{",".join(objects)}]'] * bool(slots)
-    members = [*_label(actions), *_drop(event.lines)]
+    members = ['"NameColumns":[]'] * of_dicts + [*_label(actions), *_drop(event.lines)]
     members += [f'"EventId":{quoted(event_id)}'] * bool(event_id)
     members += [f'"Timestamp":{quoted(timestamp)}'] * bool(timestamp)
     members.append(f'"a":[{",".join(map(str, _ranking(actions)))}]')

@@ -149,3 +149,13 @@ def test_the_event_that_cannot_be_written_is_named_and_no_file_is_left(tmp_path:
     with pytest.raises(InputError, match=r"^event 1: namespace '_a'"):
         write_dsjson(events, tmp_path / "log.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_of_a_log_of_dicts_has_their_rule(tmp_path: Path) -> None:
+    event = {"context": {"user": "x"}, "actions": [{"arm": 1}, {"arm": 2}], "chosen": 0, "cost": 1}
+    write_dsjson([event | {"probability": 0.5}] * 3, tmp_path / "log")
+    workspace = Workspace(**ADF, dsjson=True).fit(tmp_path / "log")
+    assert workspace.name_rules["names"] == "columns"
+    assert {*workspace.name_rules["number_columns"]} == {"arm^arm"}
+    of_text = event_dsjson(next(iter(read_named(b"shared |u x\n|a y\n", **ADF))))
+    assert "NameColumns" not in of_text
