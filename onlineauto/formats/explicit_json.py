@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.formats.mappings.identities import identity, named
+from onlineauto.formats.mappings.identities import MOST_NUMBERS, identity, named, numbers_in
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import NamedLine, spans_of
 from onlineauto.formats.text.writer import number_text
@@ -59,6 +59,7 @@ class FeatureTexts:
     def __init__(self, *, hash_seed: int = 0, identities: Identities = frozenset()) -> None:
         self._seed, self._identities = hash_seed, identities
         self._known: dict[tuple[Any, ...], str] = {}
+        self.numbers: set[str] = set()  # columns that had numbers
 
     def object_of(self, features: Mapping[str, Any]) -> str:
         """Return the features of a context, or of an action, as a JSON object."""
@@ -88,7 +89,10 @@ class FeatureTexts:
                 yield text
 
     def _members(self, namespace: str, value: Any) -> Iterator[str]:
-        line = NamedLine(spans=spans_of(named({namespace: value}, self._identities)))
+        features = named({namespace: value}, self._identities)
+        if len(self.numbers) < MOST_NUMBERS:
+            self.numbers.update(numbers_in(features))
+        line = NamedLine(spans=spans_of(features))
         return members_of(line, NameHashes(hash_seed=self._seed), self._seed)
 
 
@@ -104,6 +108,7 @@ class ExplicitNames:
 
     def __init__(self, *, log: bool, hash_seed: int = 0, identities: Identities = frozenset()) -> None:
         self._log, self._texts = log, FeatureTexts(hash_seed=hash_seed, identities=identities)
+        self.numbers = self._texts.numbers
 
     def line(self, line: bytes) -> bytes:
         """Return a line, rewritten unless its names are explicit already."""
@@ -147,16 +152,18 @@ class ExplicitNames:
 
 def follow_names(reader: JsonReader, rules: EventRules) -> None:
     """Let a reader rewrite texts by the rule of dicts if it has that rule, and look for the rule of texts."""
-    log = rules.format == "dsjson"
+    log, rewritten = rules.format == "dsjson", set[str]()
     if rules.names == "columns":
-        reader.rewrite_by(ExplicitNames(log=log, hash_seed=rules.hash_seed, identities=rules.identities))
+        explicit = ExplicitNames(log=log, hash_seed=rules.hash_seed, identities=rules.identities)
+        reader.rewrite_by(explicit)
+        rewritten = explicit.numbers
     if rules.names != "any":
         reader.read_by = {**reader.read_by, "names": rules.names, "name_columns": tuple(rules.identities)}
     if rules.native:
-        reader.looks_for_names = partial(_look_for_names, log=log)
+        reader.looks_for_names = partial(_look_for_names, log=log, rewritten=rewritten)
 
 
-def _look_for_names(text: bytes, rules: Rules, *, log: bool) -> Rules:
+def _look_for_names(text: bytes, rules: Rules, *, log: bool, rewritten: set[str]) -> Rules:
     """Return the rules of a text: a log of `AutoML` has them, and strings have names of Vowpal Wabbit."""
     known: Any = rules.get("name_columns", ())
     names, columns = rules.get("names"), {*known}
@@ -167,12 +174,12 @@ def _look_for_names(text: bytes, rules: Rules, *, log: bool) -> Rules:
             columns.update(json.JSONDecoder().raw_decode(line)[0])
             names = "columns"
     before: Any = rules.get("number_columns", ())
-    numbers, is_marked = {*before}, at >= 0
-    if is_marked or not names:
+    numbers = rewritten.union(before)
+    if names != "vw":
         for members in _objects(text[: max(text.find(b"\n") % (len(text) + 1), _HEAD)], log=log):
             implicit = _note_numbers(members, " ", numbers)
             names = names or ("vw" if implicit else None)
-    if not is_marked or not names:
+    if names != "columns":
         return {**rules, "names": names} if names and names != rules.get("names") else rules
     numbers -= columns
     if len(columns) == len(known) and len(numbers) == len(before) and names == rules.get("names"):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.engine.stream.validity import other_names
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.mappings.identities import MOST_NUMBERS
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Rules
     from onlineauto.options import Configuration
-
-MOST_NUMBERS: Final = 4096
-"""Maximum number of columns that are recorded as numbers."""
 
 
 def follow_names(
@@ -37,6 +35,11 @@ def follow_names(
         raise InputError(
             f"{_column(new & numbers)} has names here, and the model has learnt numbers of it: use another "
             "name for the column, or begin with another model"
+        )
+    if new and len(numbers) >= MOST_NUMBERS:
+        raise InputError(
+            f"{_column(new)} has names here, and the model has learnt numbers of {MOST_NUMBERS:,} columns or "
+            "more, and does not know whether it is one of them: begin with another model"
         )
     if "name_columns" in rules and (known if found[1] is None else known & {*found[1]}):
         raise InputError(

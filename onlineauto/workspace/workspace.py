@@ -34,13 +34,13 @@ from onlineauto.features.block import NAMES
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource
-from onlineauto.formats.mappings.identities import numbers_in
+from onlineauto.formats.mappings.identities import MOST_NUMBERS, numbers_in
 from onlineauto.jit import plan
 from onlineauto.learners.cells import read_cells
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
-from onlineauto.workspace.names import MOST_NUMBERS, follow_names, is_utf8
+from onlineauto.workspace.names import follow_names, is_utf8
 from onlineauto.workspace.options import REGISTRY, parse_given_options
 from onlineauto.workspace.predict_only import spin_off
 from onlineauto.workspace.predictor import ParsingPredictor, Predictor, T, snapshot

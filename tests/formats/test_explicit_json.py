@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pandas
 import pytest
 
-from onlineauto import Workspace
+from onlineauto import InputError, Workspace
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.interop import from_dicts, from_frame
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.features.block import Block
+
+OPTIONS = {"cb_explore_adf": True, "json": True, "names": "columns"}
 ACTIONS = b'"_multi":[{"arm":"a"},{"arm":"b"}]}'
 
 
@@ -49,3 +59,27 @@ def test_names_that_begin_with_an_underscore_are_names_of_features() -> None:
     found, problems = _read(b'{"user":{"_id":"x"},', log=False)
     assert len(found) == 3
     assert not problems
+
+
+def _rows(arms: list[object]) -> Iterator[Block]:
+    rows = {"arm": arms, "cost": [1.0] * len(arms), "p": [0.5] * len(arms)}
+    return from_frame(pandas.DataFrame(rows), actions="arm", cost="cost", probability="p")
+
+
+def test_numbers_of_json_do_not_become_identities() -> None:
+    line = b'{"_label_cost":1,"_label_probability":0.5,"_labelIndex":0,"user":"x","_multi":[{"arm":%d},{}]}\n'
+    later = b'{"_label_cost":1,"_label_probability":0.5,"_labelIndex":0,"_multi":[{"arm":5},{"arm":7}]}\n'
+    other = line.replace(b'"arm":%d', b'"kind":1')
+    for text in (line % 5, other * 200 + later):
+        workspace = Workspace(**OPTIONS).fit(text)
+        for door in (workspace.fit, lambda rows, of=workspace: list(map(of.predict_block, rows))):
+            with pytest.raises(InputError, match="'arm' has names here, and the model has learnt numbers"):
+                door(_rows([5, 7]))
+
+
+def test_a_model_of_very_many_numbers_refuses_identities() -> None:
+    wide = {f"c{number}": 1.0 for number in range(5000)}
+    event = {"context": wide, "actions": [{"x": 1}, {"x": 2}], "chosen": 0, "cost": 1, "probability": 0.5}
+    workspace = Workspace(cb_explore_adf=True).fit(from_dicts([event]))
+    with pytest.raises(InputError, match="numbers of 4,096 columns or more"):
+        workspace.fit(_rows([5, 7]))

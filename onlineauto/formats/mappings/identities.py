@@ -17,6 +17,9 @@ from onlineauto.formats.mappings.values import is_sequence, plain
 Identities: TypeAlias = frozenset[str]
 """Identities of a model, each as `identity` writes it."""
 
+MOST_NUMBERS = 4096
+"""Number of columns from which on no more are recorded as numbers, and no column becomes an identity."""
+
 _WHOLE = 2.0**53
 """Floats below this one are exact if they are whole."""
 
