@@ -16,6 +16,7 @@ array([[0.005],
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -34,16 +35,34 @@ __all__ = ["action_dist_of", "events_of"]
 _KEYS = ("n_rounds", "n_actions", "context", "action", "reward")
 
 
+class _Rounds(Iterator[dict[str, Any]]):
+    """Rounds as events, and the columns whose numbers are names."""
+
+    name_columns = ("action^action",)
+
+    def __init__(self, rounds: Iterator[dict[str, Any]]) -> None:
+        self._rounds = rounds
+
+    def __next__(self) -> dict[str, Any]:
+        return next(self._rounds)
+
+
 def events_of(feedback: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rounds of logged feedback as events for `AutoML.fit`.
 
-    Without ``pscore``, actions count as drawn uniformly.
+    Without ``pscore``, actions count as drawn uniformly. A model that learns them knows the action 0 as
+    ``{"action": 0}`` and as ``{"action": "0"}``.
 
     Raises
     ------
     InputError
         The feedback lacks a key, or its arrays are not of the same length.
     """
+    return _Rounds(_rounds_of(feedback))
+
+
+def _rounds_of(feedback: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rounds of logged feedback as events."""
     missing = [key for key in _KEYS if feedback.get(key) is None]
     if missing:
         raise InputError(f"bandit feedback has no {', '.join(missing)}")

@@ -94,14 +94,20 @@ class Feed:
                 continue
             else:
                 problems.reading = "event"
-                blocks = self._events(items, configuration, problems, n_before)
+                identities = getattr(source, "name_columns", ())
+                blocks = self._events(items, configuration, problems, n_before, identities)
             for block in blocks:
                 n_before += len(block)
                 yield block
                 self._advance(len(block))
 
     def _events(
-        self, items: Iterator[Any], configuration: Configuration, problems: Diagnostics, n_before: int
+        self,
+        items: Iterator[Any],
+        configuration: Configuration,
+        problems: Diagnostics,
+        n_before: int,
+        identities: Iterable[str],
     ) -> Iterator[Block]:
         """Yield the blocks of events as mappings; `n_before` is the number of events before them."""
         features = configuration[FeatureOptions]
@@ -111,7 +117,7 @@ class Feed:
             hash=features.hash,
             hash_seed=features.hash_seed,
             first=n_before,
-            name_columns=features.name_columns,
+            name_columns={*features.name_columns, *identities},
         )
 
     def _texts(

@@ -89,3 +89,14 @@ def test_the_pipeline_itself() -> None:
 def test_refusals(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         next(events_of(feedback(10) | change))
+
+
+def test_actions_are_named_by_number_too() -> None:
+    logged = feedback(400) | {"action_context": None}
+    bandit = AutoML().fit(events_of(logged))
+    assert bandit.workspace.identities == {"action^action"}
+    context = next(events_of(logged))["context"]
+    by_number = bandit.predict(context, [{"action": number} for number in range(3)])
+    by_name = bandit.predict(context, [{"action": str(number)} for number in range(3)])
+    assert by_number.tolist() == by_name.tolist()
+    assert by_number.max() > 0.5
