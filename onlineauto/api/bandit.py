@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 import warnings
 from collections.abc import Mapping
@@ -317,7 +318,8 @@ class AutoML(FromLogs):
             if self._decisions.learn_at == "wait":
                 waiting.settle(event_id, loss)
             else:
-                self._learn(decision.event, decision.action, decision.probability, loss, event_id=event_id)
+                event = self._renamed(decision.event)
+                self._learn(event, decision.action, decision.probability, loss, event_id=event_id)
                 waiting.end(event_id)
             if waiting.overdue:
                 self._learn_expired(_AT_ONCE)
@@ -430,6 +432,13 @@ class AutoML(FromLogs):
             self._decisions.note_identities(identities)
         return EncodedEvent(copied, listed)
 
+    def _renamed(self, event: EncodedEvent) -> EncodedEvent:
+        """Return a decision's event, with names for the identities that came while it waited."""
+        identities = self._workspace.identities
+        context, actions = named(event.context, identities), [named(a, identities) for a in event.actions]
+        is_same = context is event.context and all(map(operator.is_, actions, event.actions))
+        return event if is_same else EncodedEvent(context, actions)
+
     def _learn(
         self, event: EncodedEvent, action: int, probability: float, cost: float, *, event_id: str = ""
     ) -> None:
@@ -499,7 +508,7 @@ class AutoML(FromLogs):
             number += 1
             cost = decisions.default_cost if late.cost is None else late.cost
             if cost is not None:
-                self._learn(late.event, late.action, late.probability, cost)
+                self._learn(self._renamed(late.event), late.action, late.probability, cost)
         return number
 
     # -- models ----------------------------------------------------------------------------------------
