@@ -16,7 +16,7 @@ array([[0.005],
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ import numpy as np
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -35,16 +35,10 @@ __all__ = ["action_dist_of", "events_of"]
 _KEYS = ("n_rounds", "n_actions", "context", "action", "reward")
 
 
-class _Rounds(Iterator[dict[str, Any]]):
+class _Rounds(chain[dict[str, Any]]):
     """Rounds as events, and the columns whose numbers are names."""
 
     name_columns = ("action^action",)
-
-    def __init__(self, rounds: Iterator[dict[str, Any]]) -> None:
-        self._rounds = rounds
-
-    def __next__(self) -> dict[str, Any]:
-        return next(self._rounds)
 
 
 def events_of(feedback: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -64,6 +64,7 @@ class Feed:
     ) -> None:
         self._event_of, self._advance, self._watched, self._form = event_of, advance, watched, text_format
         self.head = b""
+        self._identities: Iterable[str] = ()
 
     def __call__(
         self, source: Sources, configuration: Configuration, problems: Diagnostics
@@ -82,7 +83,7 @@ class Feed:
         if source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read"):
             yield from self._file(source, configuration, problems)
             return
-        n_before = 0
+        n_before, self._identities = 0, getattr(source, "name_columns", ())
         for kind, items in groupby(cast("Iterable[Any]", source), _kind_of):
             if kind is Block:
                 blocks: Iterator[Block] = items
@@ -94,20 +95,14 @@ class Feed:
                 continue
             else:
                 problems.reading = "event"
-                identities = getattr(source, "name_columns", ())
-                blocks = self._events(items, configuration, problems, n_before, identities)
+                blocks = self._events(items, configuration, problems, n_before)
             for block in blocks:
                 n_before += len(block)
                 yield block
                 self._advance(len(block))
 
     def _events(
-        self,
-        items: Iterator[Any],
-        configuration: Configuration,
-        problems: Diagnostics,
-        n_before: int,
-        identities: Iterable[str],
+        self, items: Iterator[Any], configuration: Configuration, problems: Diagnostics, n_before: int
     ) -> Iterator[Block]:
         """Yield the blocks of events as mappings; `n_before` is the number of events before them."""
         features = configuration[FeatureOptions]
@@ -117,7 +112,7 @@ class Feed:
             hash=features.hash,
             hash_seed=features.hash_seed,
             first=n_before,
-            name_columns={*features.name_columns, *identities},
+            name_columns={*features.name_columns, *self._identities},
         )
 
     def _texts(

@@ -120,7 +120,7 @@ class ExplicitNames:
                 return line
             if self._log:
                 words = (
-                    f"{_key(key)}:{(self._object if key == 'c' else _text)(each)}" for key, each in members
+                    f"{_dumped(key)}:{(self._object if key == 'c' else _text)(each)}" for key, each in members
                 )
                 return object_of(words).encode("utf-8", "surrogateescape")
             return self._object(members).encode("utf-8", "surrogateescape")
@@ -142,9 +142,9 @@ class ExplicitNames:
             if not _KNOWN.match(key):
                 yield from self._texts.members([(key, _value(value))])
             elif key in _LINES and isinstance(value, list):
-                yield f"{_key(key)}:[{','.join(map(self._object, value))}]"
+                yield f"{_dumped(key)}:[{','.join(map(self._object, value))}]"
             else:
-                yield f"{_key(key)}:{_text(value)}"
+                yield f"{_dumped(key)}:{_text(value)}"
 
     def _object(self, value: Any) -> str:
         return object_of(self._line_members(value)) if isinstance(value, _Members) else _text(value)
@@ -152,15 +152,14 @@ class ExplicitNames:
 
 def follow_names(reader: JsonReader, rules: EventRules) -> None:
     """Let a reader rewrite texts by the rule of dicts if it has that rule, and look for the rule of texts."""
-    log, rewritten = rules.format == "dsjson", set[str]()
+    log = rules.format == "dsjson"
+    explicit = ExplicitNames(log=log, hash_seed=rules.hash_seed, identities=rules.identities)
     if rules.names == "columns":
-        explicit = ExplicitNames(log=log, hash_seed=rules.hash_seed, identities=rules.identities)
         reader.rewrite_by(explicit)
-        rewritten = explicit.numbers
     if rules.names != "any":
         reader.read_by = {**reader.read_by, "names": rules.names, "name_columns": tuple(rules.identities)}
     if rules.native:
-        reader.looks_for_names = partial(_look_for_names, log=log, rewritten=rewritten)
+        reader.looks_for_names = partial(_look_for_names, log=log, rewritten=explicit.numbers)
 
 
 def _look_for_names(text: bytes, rules: Rules, *, log: bool, rewritten: set[str]) -> Rules:
@@ -250,6 +249,7 @@ def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
+_dumped: Final = partial(json.dumps, ensure_ascii=False)
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_refuse)
 
 
@@ -275,16 +275,8 @@ def _value(value: Any) -> Any:
 def _text(value: Any) -> str:
     """Return a JSON value as text, as it was."""
     if isinstance(value, _Members):
-        return object_of(f"{_key(key)}:{_text(each)}" for key, each in value)
-    return (
-        f"[{','.join(map(_text, value))}]"
-        if isinstance(value, list)
-        else json.dumps(value, ensure_ascii=False)
-    )
-
-
-def _key(key: str) -> str:
-    return json.dumps(key, ensure_ascii=False)
+        return object_of(f"{_dumped(key)}:{_text(each)}" for key, each in value)
+    return f"[{','.join(map(_text, value))}]" if isinstance(value, list) else _dumped(value)
 
 
 def members_of(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import msgspec
 import numpy as np
@@ -62,12 +62,12 @@ class _Header(msgspec.Struct):
     records: dict[str, str]
 
 
-class _Names(msgspec.Struct):
+class _Names(TypedDict, total=False):
     """The rules by which names were made."""
 
-    names: Literal["vw", "columns"] | msgspec.UnsetType = msgspec.UNSET
-    name_columns: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    number_columns: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    names: Literal["vw", "columns"]
+    name_columns: tuple[str, ...]
+    number_columns: tuple[str, ...]
 
 
 class BlockReader:
@@ -203,11 +203,10 @@ class BlockReader:
     def _read_names(self, rules: bytes, which: str) -> None:
         """Read the rules by which the names of the next blocks were made."""
         try:
-            names = msgspec.structs.asdict(msgspec.convert(json.loads(rules), _Names))
+            names: Any = msgspec.convert(json.loads(rules), _Names)
         except (ValueError, RecursionError) as error:
             raise self._damage(f"{which} cannot be understood: {error}") from None
-        known = {name: each for name, each in names.items() if each is not msgspec.UNSET}
-        self._block_rules = self.rules | known
+        self._block_rules = self.rules | names
 
     def _make_block(self, body: NDArray[np.uint8], sizes: list[int], which: str) -> Block:
         """Return the sections of a frame as a Block, without copying."""
