@@ -530,7 +530,7 @@ class AutoML(FromLogs):
     ) -> Self:
         """Return the model in a file written by `save`; it continues like the saved model.
 
-        The file has neither the waiting decisions nor the log, so pass the log again.
+        The file has no waiting decisions, unless ``learn_at="wait"``, and no log, so pass the log again.
 
         Raises
         ------
