@@ -413,7 +413,7 @@ def test_rules_that_there_are_not_are_refused(path: Path, rules: dict[str, Any])
 
 
 def test_blocks_keep_the_rule_and_the_identities_of_their_names(tmp_path: Path) -> None:
-    names = {"names": "columns", "name_columns": ("arm^arm",), "number_columns": ("age^age",)}
+    names: dict[str, Any] = {"names": "columns", "name_columns": ("arm^arm",), "number_columns": ("age^age",)}
     of_text, of_json = read_text(TEXT[:80]), read_text(TEXT[:80])
     of_text.read_by = {"events": "cb_adf"}
     of_json.read_by = {"events": "cb_adf", "names": "vw"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas
 import pytest
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
 
-OPTIONS = {"cb_explore_adf": True, "json": True, "names": "columns"}
+OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "json": True, "names": "columns"}
 ACTIONS = b'"_multi":[{"arm":"a"},{"arm":"b"}]}'
 
 
@@ -26,7 +26,7 @@ def _read(context: bytes, *, log: bool) -> tuple[set[int], int]:
     before, _, event = line.partition(b"{")
     line = before + b'{"c":{' + event + b"}" if log else line
     problems = Diagnostics()
-    workspace = Workspace(cb_explore_adf=True, names="columns", **{"dsjson" if log else "json": True})
+    workspace = Workspace(cb_explore_adf=True, names="columns", json=not log, dsjson=log)
     blocks = list(workspace.read(line + b"\n", diagnostics=problems))
     return {int(each) for block in blocks for each in block.hash}, problems.total
 
