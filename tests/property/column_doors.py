@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from onlineauto import InputError
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import event_rules, open_lines
-from onlineauto.engine.stream.validity import NAMES
+from onlineauto.features.block import NAMES
 from onlineauto.formats.mappings.identities import name_values, numbers_in
 from onlineauto.interop import event_dsjson, from_dicts, from_frame
 from onlineauto.interop.datasets import decisions_in
