@@ -79,7 +79,8 @@ def from_dicts(
     >>> from onlineauto import Workspace
     >>> event = {"context": {"user": "tom"}, "actions": [{"article": "politics"}, {"article": "sports"}]}
     >>> logged = event | {"chosen": 0, "cost": -1, "probability": 0.5}
-    >>> bandit = Workspace(cb_explore_adf=True, quadratic="ua").fit(from_dicts(100 * [logged]))
+    >>> log = 100 * [logged, logged | {"chosen": 1, "cost": 0}]
+    >>> bandit = Workspace(cb_explore_adf=True, quadratic="ua").fit(from_dicts(log))
     >>> [block] = from_dicts([event])
     >>> bandit.predict_block(block).score.round(3)
     array([0.975, 0.025], dtype=float32)

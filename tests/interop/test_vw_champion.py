@@ -79,7 +79,8 @@ def test_vw_explores_the_champion_of_a_search_with_epsilon_greedy() -> None:
 
 
 def test_vw_gets_the_least_probability_of_synthetic_cover() -> None:
-    made = Workspace(cb_explore_adf=True, synthcover=True, synthcoverpsi=0.01).fit([EVENT] * 50)
+    both = [EVENT, EVENT.replace("0:-1:0.5 ", "").replace("|item b", "0:0:0.5 |item b")]
+    made = Workspace(cb_explore_adf=True, synthcover=True, synthcoverpsi=0.01).fit(both * 50)
     assert made.predict(EVENT) == pytest.approx([0.995, 0.005])
     assert read_vw_model(vw_model_bytes(made)).predict(EVENT) == pytest.approx([0.995, 0.005])
 

@@ -233,6 +233,7 @@ class _NoModel(LogLearner):
 
     def _use(self, name: str, position: int) -> None:  # noqa: ARG002
         self._used += 1
+        self.experiment.follow(self.join.settings, self._used, self.join.now)
 
 
 def null_alarms(folder: Path, seed: int, *, decisions: int = 6000, bad: bool = False) -> int:

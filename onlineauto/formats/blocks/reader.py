@@ -131,7 +131,7 @@ class BlockReader:
 
     def check_rules(self, rules: Mapping[str, str | int | bool | tuple[str, ...]]) -> None:
         """Compare the options by which the events were read with those of this run."""
-        for option in (rules.keys() | self.rules.keys()) - NAMES:
+        for option in (name for name in {**rules, **self.rules} if name not in NAMES):
             of_workspace, of_file = rules.get(option), self.rules.get(option)
             if of_file != of_workspace:
                 of_file = str(of_file).encode("unicode_escape").decode()  # keeps the message on one line
