@@ -95,7 +95,8 @@ def test_the_commands_of_the_pods_rank_and_learn(tmp_path: Path) -> None:
             words = list(pods()[name]["containers"][0]["args"])
             for inside, outside in mounts.items():
                 words = [word.replace(inside, outside) for word in words]
-            command = [sys.executable, "-m", "onlineauto", *words, "--port", str(ports[name])]
+            at_once = ["--learn_at", "reward"] if name == "learner" else []  # not after the wait of a pod
+            command = [sys.executable, "-m", "onlineauto", *words, *at_once, "--port", str(ports[name])]
             environment["ONLINEAUTO_TOKEN"] = token if name == "rank" else ""
             with (tmp_path / f"{name}.stderr").open("wb") as errors:
                 processes.append(subprocess.Popen(command, env=environment, stderr=errors))
