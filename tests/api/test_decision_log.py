@@ -11,7 +11,6 @@ import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars
 import pytest
 
 from onlineauto import AutoML, InputError
@@ -187,7 +186,7 @@ def test_a_reward_that_broke_off_is_a_malformed_line_and_no_bad_reward(
 def test_a_log_keeps_the_columns_whose_numbers_are_names(tmp_path: Path) -> None:
     log, actions = tmp_path / "log.dsjson", [{"arm": 0}, {"arm": 1}]
     columns = {"user": ["tom", "ann"] * 20, "arm": [0, 1] * 20, "r": [1.0] * 40, "p": [0.5] * 40}
-    frame = polars.DataFrame(columns)
+    frame = pytest.importorskip("polars").DataFrame(columns)
     serving = AutoML(decision_log=log).fit(frame, actions="arm", reward="r", probability="p")
     for number in range(300):
         user = ("tom", "ann")[number % 2]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas
 import pytest
 
 from onlineauto import AutoML
+
+pandas = pytest.importorskip("pandas")
 
 
 @pytest.mark.parametrize("learn_at", ["reward", "wait"])
