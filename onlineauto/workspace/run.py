@@ -171,13 +171,20 @@ class Run:
         """Return the state for a resumed run besides the model: position, counters, and states of sinks."""
         self.count_passes()
         position = self.position
-        begun = position.events or (isinstance(self._source, EndlessSource) and self._source.waiting)
-        if self._stream is not None and begun and isinstance(self._source, EventSource):
-            position = position._replace(at=self._source.position(position.events))
+        if self._stream is not None and (source := self._positioned_source()) is not None:
+            position = position._replace(at=source.position(position.events))
         state: State = {"position": position._asdict(), "progress": self.progress.counts()} | self.dataset
         for sink in self.sinks:
             state |= sink.state()
         return state
+
+    def _positioned_source(self) -> EventSource | None:
+        """Return the source if it has a position to store: of an event, or of decisions that wait."""
+        source = self._source
+        if not isinstance(source, EventSource):
+            return None
+        waits = isinstance(source, EndlessSource) and source.waiting
+        return source if self.position.events or waits else None
 
     def checkpoint(self, target: str | os.PathLike[str] | BinaryIO) -> None:
         """Write the model together with the state of this run. An existing file is replaced atomically.

@@ -27,7 +27,7 @@ from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
 from onlineauto.engine.stream.source import read_blocks
 from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
-from onlineauto.formats.lines.event_source import EndlessSource, EventSource
+from onlineauto.formats.lines.event_source import EndlessSource
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run, load_run
 
@@ -472,10 +472,9 @@ class PartitionedRun(Run):
         if self._due:
             state["rest_of_round"] = self._due
         position = self.position
-        begun = position.events or (isinstance(self._source, EndlessSource) and self._source.waiting)
-        if self._blocks is not None and begun and isinstance(self._source, EventSource):
+        if self._blocks is not None and (source := self._positioned_source()) is not None:
             try:
-                at = self._source.position(position.events)
+                at = source.position(position.events)
             except ValueError as error:  # it knows those of the last blocks only
                 if not self._due:
                     raise
