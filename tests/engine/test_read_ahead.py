@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import threading
 from contextlib import closing
@@ -20,7 +19,7 @@ from tests.formats.reading import text_reader
 from tests.naive.lines import unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Iterator
     from pathlib import Path
 
     from onlineauto.features.block import Block
@@ -29,16 +28,21 @@ if TYPE_CHECKING:
     from onlineauto.formats.text_reader import TextReader
 
 TEXT = b"".join(b"%d |a x:%d\n" % (i % 2, i) for i in range(300))
+EARLIER: set[threading.Thread] = set()
+"""Threads that lived before the test."""
+
 LINES = st.lists(
     st.sampled_from([b"1 |a x", b"0 |b y:2 z", b"one |a x", b"1 |a x:1e99", b"|c d:2020-01-01", b""]),
     max_size=60,
 )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def end_threads_of_other_tests() -> None:
-    """Close what an earlier test has left unread in a cycle of references."""
-    gc.collect()
+@pytest.fixture(autouse=True)
+def earlier_threads() -> Iterator[None]:
+    """Note the threads that other tests have left, such as a run that was killed in mid-stream."""
+    EARLIER.update(threading.enumerate())
+    yield
+    EARLIER.clear()
 
 
 def open_text(source: Any, **options: Any) -> TextReader:
@@ -50,7 +54,8 @@ def ahead(reader: EventReader) -> Generator[Block]:
 
 
 def threads() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("onlineauto-read")]
+    started = set(threading.enumerate()) - EARLIER
+    return [thread.name for thread in started if thread.name.startswith("onlineauto-read")]
 
 
 def search_summary(blocks: Iterable[Block], reader: TextReader) -> list[object]:
