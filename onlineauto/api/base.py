@@ -62,13 +62,7 @@ def hide_class_name(decorated: type[_C]) -> type[_C]:
 def options_of_model(
     options: Mapping[str, Any], *, live_configs: int | None, seed: int, hash_bits: int
 ) -> dict[str, Any]:
-    """Return the options of a model, by flag; a flag among the `options` is an alias of a parameter.
-
-    Raises
-    ------
-    OptionError
-        A parameter and its alias are both given.
-    """
+    """Return the options of a model, by flag; a flag among the `options` is an alias of a parameter."""
     flags = dict(options)
     parameters = (
         ("live_configs", "automl", live_configs, LIVE_CONFIGS),
@@ -235,13 +229,7 @@ class AutoModel:
             return text_report(self)
 
     def plot(self, *, title: str = "", dark: bool = False) -> Picture:
-        """Draw the race of the live configs from `history`; see `onlineauto.pictures.race`.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            Matplotlib is not installed: ``pip install '.[plot]'``.
-        """
+        """Draw the race of the live configs from `history`; see `onlineauto.pictures.race`."""
         from onlineauto.pictures import race
 
         end = {"decision": "end", "events": self._workspace.searching.n_events}
@@ -262,11 +250,6 @@ class AutoModel:
         """Return an item of an iterable as a mapping for `from_dicts`; `number` is its number in messages.
 
         A missing label is added to the problems `problems`.
-
-        Raises
-        ------
-        InputError
-            The item is not an event.
         """
         type_name = type(item).__name__
         raise EventTypeError(f"event {number}: an event is a mapping, a text or a Block, not {type_name}")
@@ -280,24 +263,7 @@ class AutoModel:
         text_format: str | None = None,
         problems: Diagnostics | None = None,
     ) -> None:
-        """Learn from a source.
-
-        Parameters
-        ----------
-        source, progress
-            As for `fit`.
-        n_events : int, optional
-            The number of its events, if `size_of` cannot find it.
-        text_format : {"json", "dsjson"}, optional
-            Its format, if known.
-        problems : Diagnostics, optional
-            Known problems of the source; further ones are added.
-
-        Raises
-        ------
-        InputError
-            The source cannot be read, or nothing in it could be learnt.
-        """
+        """Learn from a source."""
         source = check_source(source)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
         problems, before, events = problems or Diagnostics(), self._tally.events, 0
@@ -324,13 +290,7 @@ class AutoModel:
         return {}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Restore the result of `_extra_state`.
-
-        Raises
-        ------
-        ValueError
-            It is not a result of `_extra_state`.
-        """
+        """Restore the result of `_extra_state`."""
 
     def save(self, target: str | os.PathLike[str] | BinaryIO) -> None:
         """Write the model to a file. An existing file is replaced atomically.
@@ -341,11 +301,6 @@ class AutoModel:
         >>> bandit.save(file)
         >>> AutoML.load(file.getvalue()).champion == bandit.champion
         True
-
-        Raises
-        ------
-        OutputError
-            The file cannot be written; an existing file is unchanged.
         """
         with self._lock:
             tally = self._tally
@@ -359,13 +314,7 @@ class AutoModel:
 
     @classmethod
     def load(cls, source: ModelSource) -> Self:
-        """Return the model in a file written by `save`, exactly as it was saved.
-
-        Raises
-        ------
-        InputError
-            The file is not a model of this class, is incomplete, or is of a later version.
-        """
+        """Return the model in a file written by `save`, exactly as it was saved."""
         name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
         if is_vw_model(source):
             raise InputError(
@@ -396,21 +345,6 @@ class AutoModel:
         The champion predicts the same as in the other model, and the search continues from there. The
         ensemble starts with the champion and with `ridge`, which knows no action yet. This model must not
         have learnt anything yet.
-
-        Parameters
-        ----------
-        source : path or bytes
-            A model of onlineauto, with or without a search, or a model of Vowpal Wabbit.
-        namespaces : iterable of str
-            The full names of the namespaces, for a model of Vowpal Wabbit, whose file has only their first
-            letters.
-
-        Raises
-        ------
-        InputError
-            The file is not a model.
-        OptionError
-            Some options do not match the weights of the other model, or this model has learnt already.
 
         Examples
         --------

@@ -30,29 +30,16 @@ _POINTS: Final = 9
 
 
 class Parts(NamedTuple):
-    """The parts of a prediction, which has one or more outputs.
+    """The parts of a prediction, which has one or more outputs."""
 
-    Attributes
-    ----------
-    prediction, base : float64[n_outputs]
-        The prediction, and the mean prediction of the background.
-    parts : dict of str to float64[n_outputs]
-        What each feature adds.
-    """
-
+    # float64[n_outputs]: the prediction, and the mean prediction of the background.
     prediction: NDArray[np.float64]
     base: NDArray[np.float64]
-    parts: dict[str, NDArray[np.float64]]
+    parts: dict[str, NDArray[np.float64]]  # float64[n_outputs]: what each feature adds.
 
 
 def spaced(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return up to 100 evenly spaced rows.
-
-    Raises
-    ------
-    InputError
-        There are no rows, or one of them is not a mapping.
-    """
+    """Return up to 100 evenly spaced rows."""
     if not rows:
         raise InputError("there are no rows: pass rows like those that the model has learnt")
     for i, row in enumerate(rows):

@@ -34,25 +34,7 @@ if TYPE_CHECKING:
 
 
 class Feed:
-    """Reads sources for `Workspace.stream`; see `AutoModel.fit` for the possible sources.
-
-    Parameters
-    ----------
-    event_of : callable
-        Returns an item that is not a text, block or file as a mapping for `from_dicts`. Its arguments are the
-        item, its number, and the problems, to which it may add one.
-    advance : callable
-        Called with the number of bytes of a file, or else of events, while they are read.
-    watched : bool
-        True if a progress bar is displayed; if not, large files are read faster.
-    text_format : {"json", "dsjson"}, optional
-        The format of files and texts. By default it is recognised by the first bytes.
-
-    Attributes
-    ----------
-    head : bytes
-        The first bytes that were read, for a message about an unusable source.
-    """
+    """Reads sources for `Workspace.stream`; see `AutoModel.fit` for the possible sources."""
 
     def __init__(
         self,

@@ -21,22 +21,7 @@ class Bar(NamedTuple):
 
 @contextmanager
 def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator[Bar]:
-    """Display a bar with an estimate of the remaining time, and the total time at the end.
-
-    Parameters
-    ----------
-    show : bool or None
-        None displays the bar on a terminal or in a notebook, if tqdm is installed.
-    total : int or None
-        The total, if known.
-    unit : {"B", "events"}
-        The unit of the total.
-
-    Raises
-    ------
-    OptionError
-        `show` is true, and tqdm is not installed.
-    """
+    """Display a bar with an estimate of the remaining time, and the total time at the end."""
     make = _maker(show)
     if make is None:
         yield Bar(_ignore, shown=False)

@@ -88,13 +88,7 @@ class SingleLines(AutoModel):
         self._names = names.of_columns(self._workspace.identities)
 
     def _identify(self, identities: Iterable[str]) -> Identities:
-        """Record columns whose numbers are names, and return all of them.
-
-        Raises
-        ------
-        InputError
-            The model has learnt numbers of such a column.
-        """
+        """Record columns whose numbers are names, and return all of them."""
         with self._lock:
             self._workspace.note_numbers(dict.fromkeys(self._numbers.names, 0.0))
             known = NameHashes().of_columns({*identities} | self._workspace.identities)
@@ -125,30 +119,7 @@ class SingleLines(AutoModel):
     # -- one event -------------------------------------------------------------------------------------
 
     def learn(self, features: Features, y: Any, *, weight: float = 1.0) -> None:
-        """Learn an event.
-
-        Parameters
-        ----------
-        features : mapping
-            Features by name. A number is scaled by earlier numbers of that name; a string becomes a category;
-            None, NaN and False are ignored. A nested mapping or a list of names is a namespace, whose numbers
-            are used unchanged.
-        y : label
-            The label to predict.
-        weight : float
-            Number of such events that this event represents.
-
-        Raises
-        ------
-        InputError
-            A feature, the label or the weight is invalid, or the label is missing. Nothing is learnt.
-
-        Warns
-        -----
-        UserWarning
-            A number is thousands of times larger than all before, so the event is not learnt. Or the first
-            numbers turn out to be outliers, so learning starts again with this event.
-        """
+        """Learn an event."""
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; leave out events without a label")
         with self._lock:
@@ -347,37 +318,7 @@ class SingleLines(AutoModel):
         columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Learn from events, once each and in order, and return self.
-
-        Parameters
-        ----------
-        source : iterable, frame, dataset, path, Block, bytes or binary file
-            An iterable has pairs of features and label, as for `learn`; mappings with ``context``, ``label``
-            and, optionally, ``weight``; texts of one event each; blocks; or `pathlib.Path` objects. A path or
-            a file is VW text, JSON or blocks. Numbers in texts and blocks are used unchanged. A dataset is
-            one of pyarrow, or a path of Parquet; its rows are read like those of a frame.
-        y : sequence, optional
-            The label of each row, as in scikit-learn: ``fit(X, y)``. Then `source` is a frame, a matrix or a
-            sequence of mappings, with features only.
-        sample_weight : sequence of float, optional
-            With `y`: the number of such events that each row represents.
-        label, weight : str, optional
-            Columns of a frame or of a dataset; all others are features.
-        columns : path or mapping, optional
-            The meaning of a dataset's columns, as in the file of ``--columns``.
-        progress : bool, optional
-            Show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
-
-        Raises
-        ------
-        InputError
-            The source cannot be read, or nothing in it could be learnt. Events before the error are learnt.
-
-        Warns
-        -----
-        UserWarning
-            Some lines were malformed, or labels missing; the others were learnt.
-        """
+        """Learn from events, once each and in order, and return self."""
         problems = Diagnostics(reading="event")
         total: int | None
         if y is not None or sample_weight is not None:
@@ -430,13 +371,7 @@ class SingleLines(AutoModel):
     # -- models ----------------------------------------------------------------------------------------
 
     def warm_start(self, source: object, *, namespaces: Iterable[str] = ()) -> Self:  # noqa: ARG002
-        """Reject a warm start: the numbers and labels of another model have another scale.
-
-        Raises
-        ------
-        OptionError
-            Always.
-        """
+        """Reject a warm start: the numbers and labels of another model have another scale."""
         raise OptionError(
             f"{type(self).__name__} has its own scale of numbers and labels, so it cannot begin with another "
             f"model; {type(self).__name__}.load continues with a saved one"

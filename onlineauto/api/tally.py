@@ -17,13 +17,6 @@ FIELDS: Final = ("events", "weight", "loss")
 class LossTally:
     """Counts learnt events, with their weights and their progressive losses.
 
-    Attributes
-    ----------
-    events : int
-        Number of labelled events.
-    weight, loss : float
-        Sums over these events.
-
     Examples
     --------
     >>> tally = LossTally()

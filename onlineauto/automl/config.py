@@ -35,21 +35,12 @@ class ConfigKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A set of interactions, and settings of hyperparameters.
+    """A set of interactions, and settings of hyperparameters."""
 
-    Attributes
-    ----------
-    elements : tuple of Interaction
-        Interactions left out or used, in ascending order, each once.
-    kind : Kind
-        `EXCLUSION` if elements are left out, `INCLUSION` if they are used.
-    settings : Settings
-        Hyperparameters that differ from the command line.
-    """
-
-    elements: tuple[Interaction, ...] = ()
+    elements: tuple[Interaction, ...] = ()  # Interactions left out or used, in ascending order, each once.
+    # `EXCLUSION` if elements are left out, `INCLUSION` if they are used.
     kind: ConfigKind = ConfigKind.EXCLUSION
-    settings: Settings = ()
+    settings: Settings = ()  # Hyperparameters that differ from the command line.
 
     @staticmethod
     def of(elements: Iterable[Interaction], kind: ConfigKind) -> Config:
@@ -116,18 +107,6 @@ def interactions_of(
     config: Config, namespaces: Sequence[bytes], *, interaction_type: str, base: Sequence[int] = ()
 ) -> tuple[Interaction, ...]:
     """Return the interactions of a config in the order in which they are summed: by length, then by name.
-
-    Parameters
-    ----------
-    config : Config
-        The config.
-    namespaces : sequence of bytes
-        Namespaces seen so far, in ascending order.
-    interaction_type : {"quadratic", "cubic", "both"}
-        The interactions from which exclusions are taken.
-    base : sequence of int
-        Orders of which an inclusion config has all interactions in addition to its elements (``qbase_cubic``:
-        2).
 
     Examples
     --------

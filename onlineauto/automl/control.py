@@ -24,65 +24,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """The choices of a search; the defaults are those of native mode.
+    """The choices of a search; the defaults are those of native mode."""
 
-    Attributes
-    ----------
-    place : str
-        Name of the variable that contains this object, as ``module:variable``.
-    oracle, lease, paired : str, int, bool
-        Defaults of ``--oracle_type``, ``--default_lease`` and ``--estimator``.
-    draw : type of Draw
-        How oracles that draw make a random order of interactions.
-    take_in : callable
-        Adds proposals to the configs under consideration.
-    take_next : callable
-        Chooses the next of the waiting configs.
-    begins_at_once : bool
-        The champion is live before the first namespace is seen. VW waits for a namespace, and makes the
-        champion its own challenger if the first events have none.
-    meets_late : bool
-        A namespace first seen late gets challengers at once. VW waits for the next change of champion.
-    reviews : bool
-        The oracle is called again from time to time.
-    proves_worse : bool
-        A challenger that is proved worse is replaced. VW's test for that is never true.
-    forgets_left_over : bool
-        A change of champion drops all configs but the two best. VW leaves the others to be overwritten, and
-        finds them again by their elements.
-    follows_drift : bool
-        The search detects drift.
-    ignores_given : bool
-        Interactions supplied together with the search have no effect, and a first lease may be 0. Native mode
-        rejects both.
-    parks : bool
-        A config that is no longer live keeps its weights. VW overwrites them.
-    moves_sums : bool
-        The sums that belong to weights (of ``mtr`` and of the normaliser) move with them. VW leaves them.
-    moves_whole_table : bool
-        With several parts, lanes are moved as if the table had no unused lanes. VW moves the wrong ones.
-    tells_slots : bool
-        No config may leave out the namespaces by which CCB slots are distinguished.
-    """
-
+    # Name of the variable that contains this object, as ``module:variable``.
     place: str = "onlineauto.automl.control:NATIVE"
-    oracle: str = "stepwise"
+    oracle: str = "stepwise"  # Defaults of ``--oracle_type``, ``--default_lease`` and ``--estimator``.
     lease: int = 2000
     paired: bool = True
-    draw: type[RandomOrder] = FairDraw
-    take_in: TakeIn = take_in_new
-    take_next: TakeNext = take_least_tried
+    draw: type[RandomOrder] = FairDraw  # How oracles that draw make a random order of interactions.
+    take_in: TakeIn = take_in_new  # Adds proposals to the configs under consideration.
+    take_next: TakeNext = take_least_tried  # Chooses the next of the waiting configs.
+    # The champion is live before the first namespace is seen. VW waits for a namespace, and makes the
+    # champion its own challenger if the first events have none.
     begins_at_once: bool = True
+    # A namespace first seen late gets challengers at once. VW waits for the next change of champion.
     meets_late: bool = True
-    reviews: bool = True
+    reviews: bool = True  # The oracle is called again from time to time.
+    # A challenger that is proved worse is replaced. VW's test for that is never true.
     proves_worse: bool = True
+    # A change of champion drops all configs but the two best. VW leaves the others to be overwritten, and
+    # finds them again by their elements.
     forgets_left_over: bool = True
-    follows_drift: bool = True
+    follows_drift: bool = True  # The search detects drift.
+    # Interactions supplied together with the search have no effect, and a first lease may be 0. Native mode
+    # rejects both.
     ignores_given: bool = False
-    parks: bool = True
+    parks: bool = True  # A config that is no longer live keeps its weights. VW overwrites them.
+    # The sums that belong to weights (of ``mtr`` and of the normaliser) move with them. VW leaves them.
     moves_sums: bool = True
+    # With several parts, lanes are moved as if the table had no unused lanes. VW moves the wrong ones.
     moves_whole_table: bool = False
-    tells_slots: bool = False
+    tells_slots: bool = False  # No config may leave out the namespaces by which CCB slots are distinguished.
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         """Return the recipe of a copy: this very object, because it is immutable."""

@@ -38,15 +38,7 @@ if TYPE_CHECKING:
 
 
 def start(rules: SearchRules, *, random_seed: int) -> Search:
-    """Return a search with the oracle's first champion, before any namespace is seen.
-
-    Parameters
-    ----------
-    rules : Rules
-        Everything that does not change during the run.
-    random_seed : int
-        Seed of the random oracles; taken as uint64.
-    """
+    """Return a search with the oracle's first champion, before any namespace is seen."""
     state = ConfigState.LIVE if rules.control.begins_at_once else ConfigState.NEW
     champion = Candidate(Config(kind=ORACLES[rules.oracle].kind), rules.lease, state)
     return Search(candidates=(champion,), random_state=random_seed % 2**64)
@@ -55,26 +47,7 @@ def start(rules: SearchRules, *, random_seed: int) -> Search:
 def decide(
     rules: SearchRules, search: Search, signal: Signal, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Return the new state of the search, and the decisions that answer a signal of the loop.
-
-    Parameters
-    ----------
-    rules : Rules
-        Everything that does not change during the run.
-    search : Search
-        The state so far; it is not changed.
-    signal : Signal
-        Why the loop stopped.
-    statistics : Statistics
-        Read only as far as the decision depends on it.
-
-    Returns
-    -------
-    search : Search
-        The new state.
-    decisions : tuple of Decision
-        The changes for the engine to apply, in this order.
-    """
+    """Return the new state of the search, and the decisions that answer a signal of the loop."""
     if isinstance(signal, NewNamespaces):
         return _add_namespaces(rules, search, signal, statistics)
     if isinstance(signal, BoundCrossed):

@@ -16,18 +16,10 @@ ENSEMBLE = -1
 
 @dataclass(frozen=True, slots=True)
 class NewNamespaces:
-    """An event has namespaces never seen before; it is not predicted yet.
+    """An event has namespaces never seen before; it is not predicted yet."""
 
-    Attributes
-    ----------
-    names : tuple of bytes
-        The new namespaces, in ascending order.
-    of_actions : frozenset of bytes
-        Namespaces of the event that are on lines of actions.
-    """
-
-    names: tuple[bytes, ...]
-    of_actions: frozenset[bytes] = frozenset()
+    names: tuple[bytes, ...]  # The new namespaces, in ascending order.
+    of_actions: frozenset[bytes] = frozenset()  # Namespaces of the event that are on lines of actions.
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,63 +29,34 @@ class LeaseDue:
 
 @dataclass(frozen=True, slots=True)
 class BoundCrossed:
-    """An event was learnt, and a challenger is proved better than the champion.
+    """An event was learnt, and a challenger is proved better than the champion."""
 
-    Attributes
-    ----------
-    live : int
-        Index of the live config; the last one if several are proved better.
-    by : {"reward", "loss"}
-        The test that proved it.
-    """
-
-    live: int
-    by: str = "reward"
+    live: int  # Index of the live config; the last one if several are proved better.
+    by: str = "reward"  # The test that proved it.
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewDue:
-    """An event is about to be learnt, and the next call of the oracle is due.
+    """An event is about to be learnt, and the next call of the oracle is due."""
 
-    Attributes
-    ----------
-    drift : bool
-        True if the champion predicts worse than before.
-    of_actions : frozenset of bytes
-        Namespaces of the event that are known to be on lines of actions.
-    """
-
-    drift: bool = False
+    drift: bool = False  # True if the champion predicts worse than before.
+    # Namespaces of the event that are known to be on lines of actions.
     of_actions: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ProvedWorse:
-    """An event was learnt, a challenger is proved worse than the champion, and queued configs can replace it.
+    """After an event a challenger is proved worse than the champion, and queued configs can replace it."""
 
-    Attributes
-    ----------
-    live : int
-        Index of the live config; the first one if several are proved worse.
-    """
-
-    live: int
+    live: int  # Index of the live config; the first one if several are proved worse.
 
 
 @dataclass(frozen=True, slots=True)
 class EnsembleCrossed:
-    """An event was learnt, and the ensemble is proved better than the champion or, if it predicts, worse.
+    """An event was learnt, and the ensemble is proved better than the champion or, if it predicts, worse."""
 
-    Attributes
-    ----------
-    better : bool
-        True if it is better.
-    by : {"reward", "loss"}
-        The test that proved it.
-    """
-
-    better: bool
-    by: str = "reward"
+    better: bool  # True if it is better.
+    by: str = "reward"  # The test that proved it.
 
 
 Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse | EnsembleCrossed
@@ -102,21 +65,11 @@ Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse | Ens
 
 @dataclass(frozen=True)
 class MemberTerms:
-    """The price and conditions of a score of a member, which decide whether it works or rests.
+    """The price and conditions of a score of a member, which decide whether it works or rests."""
 
-    Attributes
-    ----------
-    price : float
-        The score's work, in multiples of the work of one config.
-    least_worth : float
-        Minimum worth of a score that does not rest.
-    upon : str
-        Another score from which this one is computed; "" if there is none.
-    """
-
-    price: float
-    least_worth: float
-    upon: str = ""
+    price: float  # The score's work, in multiples of the work of one config.
+    least_worth: float  # Minimum worth of a score that does not rest.
+    upon: str = ""  # Another score from which this one is computed; "" if there is none.
 
 
 class Statistics(Protocol):
@@ -169,15 +122,9 @@ class Statistics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Widen:
-    """Add new namespaces to all live configs.
+    """Add new namespaces to all live configs."""
 
-    Attributes
-    ----------
-    names : tuple of bytes
-        The new namespaces, in ascending order.
-    """
-
-    names: tuple[bytes, ...]
+    names: tuple[bytes, ...]  # The new namespaces, in ascending order.
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,126 +132,65 @@ class Rotate:
     """Make a config live: with new estimators and a copy of the champion's weights.
 
     In native mode a config that was live before, under the same champion, continues with its former weights.
-
-    Attributes
-    ----------
-    live : int
-        Index among the live configs: of the config to replace, or the next free index.
-    index : int
-        Index of the config among the candidates.
-    config : Config
-        The config itself.
-    why : str
-        The reason in words, unless it is the oracle's order.
     """
 
-    live: int
-    index: int
-    config: Config
-    why: str = field(default="", compare=False)
+    live: int  # Index among the live configs: of the config to replace, or the next free index.
+    index: int  # Index of the config among the candidates.
+    config: Config  # The config itself.
+    why: str = field(default="", compare=False)  # The reason in words, unless it is the oracle's order.
 
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """Give a live config a longer lease.
+    """Give a live config a longer lease."""
 
-    Attributes
-    ----------
-    live : int
-        Index of the live config.
-    lease : int
-        The new lease, in learnt events.
-    place_of : int or None
-        Index of the live config whose priority the config took over.
-    """
-
-    live: int
-    lease: int
-    place_of: int | None = None
+    live: int  # Index of the live config.
+    lease: int  # The new lease, in learnt events.
+    place_of: int | None = None  # Index of the live config whose priority the config took over.
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Exchange the roles of a challenger and the champion.
+    """Exchange the roles of a challenger and the champion."""
 
-    Attributes
-    ----------
-    live : int
-        Index of the challenger.
-    config : Config
-        Config of the new champion.
-    by : {"reward", "loss"}
-        The test that proved it better.
-    keeps : bool
-        True if the old champion gets index `live` and the other challengers continue against the new
-        champion. Otherwise the old champion gets index 1, and all others stop.
-    """
-
-    live: int
-    config: Config
-    by: str = "reward"
+    live: int  # Index of the challenger.
+    config: Config  # Config of the new champion.
+    by: str = "reward"  # The test that proved it better.
+    # True if the old champion gets index `live` and the other challengers continue against the new champion.
+    # Otherwise the old champion gets index 1, and all others stop.
     keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Do not try a config again, because it is worse than the champion.
+    """Do not try a config again, because it is worse than the champion."""
 
-    Attributes
-    ----------
-    live : int
-        Index of the live config.
-    index : int
-        Index of the config among the candidates.
-    """
-
-    live: int
-    index: int
+    live: int  # Index of the live config.
+    index: int  # Index of the config among the candidates.
 
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """Restart all tests, because the champion predicts worse than before.
+    """Restart all tests, because the champion predicts worse than before."""
 
-    Attributes
-    ----------
-    what : {"reopen", "reset_challengers", "reset_model"}
-        Keep all weights; or copy the champion's weights to the challengers; or reset all weights.
-    indices : tuple of int
-        New indices of the live configs among the candidates.
-    """
-
-    what: str
-    indices: tuple[int, ...]
+    what: str  # Keep all weights; or copy the champion's weights to the challengers; or reset all weights.
+    indices: tuple[int, ...]  # New indices of the live configs among the candidates.
 
 
 @dataclass(frozen=True, slots=True)
 class PredictWith:
-    """Predict with the ensemble, or with its fallback, from the next event on.
+    """Predict with the ensemble, or with its fallback, from the next event on."""
 
-    Attributes
-    ----------
-    who : {"ensemble", "champion"}
-        The predictor. On single lines "champion" means the mix of all live configs.
-    by : {"reward", "loss"}
-        The test that proved the predictor better.
-    """
-
+    # The predictor. On single lines "champion" means the mix of all live configs.
     who: Literal["ensemble", "champion"]
-    by: str = "reward"
+    by: str = "reward"  # The test that proved the predictor better.
 
 
 @dataclass(frozen=True, slots=True)
 class RestMembers:
-    """Some members of the ensemble rest from the next event on; all others work.
+    """Some members of the ensemble rest from the next event on; all others work."""
 
-    Attributes
-    ----------
-    members : tuple of str
-        Names of the members that rest.
-    """
-
-    members: tuple[str, ...]
+    members: tuple[str, ...]  # Names of the members that rest.
 
 
 Decision = Widen | Rotate | Extend | Swap | Remove | Reopen | PredictWith | RestMembers

@@ -33,21 +33,6 @@ def invite(
 
     The config replaces a challenger with the same config or, if no more configs can be live, the least
     promising one. It stays live until the champion changes, or until it is proved worse.
-
-    Parameters
-    ----------
-    rules : Rules
-        At least two configs can be live.
-    search : Search
-        The state so far; it is not changed.
-    config : Config
-        The config.
-    statistics : Statistics
-        The source of the challengers' promise.
-    names : iterable of bytes
-        Namespaces that the config may depend on.
-    why : str
-        The reason, for the journal.
     """
     new = tuple(sorted(set(names) - set(search.namespaces)))
     decisions: tuple[Decision, ...] = (Widen(new),) if new else ()

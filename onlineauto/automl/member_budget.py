@@ -40,17 +40,7 @@ _LONGEST_PAUSE = 2**40
 def rest_members(
     rules: SearchRules, search: Search, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Return the search with the members that work from now on, and a decision if that has changed.
-
-    Parameters
-    ----------
-    rules : Rules
-        The budget.
-    search : Search
-        The members so far; it is not changed.
-    statistics : Statistics
-        The prices and worths of members.
-    """
+    """Return the search with the members that work from now on, and a decision if that has changed."""
     if not rules.member_budget:
         return search, ()
     terms, now = statistics.members(), statistics.learnt()

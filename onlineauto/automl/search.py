@@ -34,116 +34,62 @@ class ConfigState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A config under consideration.
-
-    Attributes
-    ----------
-    config : Config
-        The config.
-    lease : int
-        Number of learnt events until the config is reviewed.
-    state : State
-        New, live, inactive or removed.
-    """
+    """A config under consideration."""
 
     config: Config
-    lease: int
-    state: ConfigState = ConfigState.NEW
+    lease: int  # Number of learnt events until the config is reviewed.
+    state: ConfigState = ConfigState.NEW  # New, live, inactive or removed.
 
 
 @dataclass(frozen=True, slots=True)
 class LiveConfig:
-    """A live config; the first one is the champion.
+    """A live config; the first one is the champion."""
 
-    Attributes
-    ----------
-    index : int
-        Index of its candidate.
-    gives_way : bool
-        True if another config may replace it when its lease expires; false for the champion and for priority
-        challengers.
-    """
-
-    index: int
+    index: int  # Index of its candidate.
+    # True if another config may replace it when its lease expires; false for the champion and for priority
+    # challengers.
     gives_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """An extra member of the ensemble, which either works or rests.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    since : int
-        Number of learnt events when it began to work, or to rest.
-    works : bool
-        True if it works.
-    last : int
-        Number of learnt events when its worth last reached the minimum.
-    pause : int
-        Number of learnt events of its next pause.
-    worth : float
-        Its worth for its price when the budget last made it rest; -1 if that never happened.
-    """
+    """An extra member of the ensemble, which either works or rests."""
 
     name: str
-    since: int
-    works: bool = True
-    last: int = 0
-    pause: int = PATIENCE
+    since: int  # Number of learnt events when it began to work, or to rest.
+    works: bool = True  # True if it works.
+    last: int = 0  # Number of learnt events when its worth last reached the minimum.
+    pause: int = PATIENCE  # Number of learnt events of its next pause.
+    # Its worth for its price when the budget last made it rest; -1 if that never happened.
     worth: float = -1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRules:
-    """Everything that does not change during a run.
+    """Everything that does not change during a run."""
 
-    Attributes
-    ----------
-    max_live : int
-        Maximum number of live configs, including the champion.
-    lease : int
-        First lease of a config, in learnt events.
-    oracle, interaction_type, priority : str
-        Names of the choices on the command line.
-    n_priority : int
-        Number of challengers that stay live after their lease: the first ones or, if the oracle renews its
-        proposals, those with the most evidence.
-    control : Control
-        The choices in which native mode and VW differ.
-    paired : bool
-        Compare challenger and champion event by event, not by a bound on the reward of each.
-    searched : frozenset of str
-        Names of what is searched: ``interactions`` and hyperparameters.
-    tunable : mapping of str to Tunable
-        The search space of each hyperparameter, in the order in which they are tried.
-    defaults : mapping of str to float or str
-        Hyperparameters on the command line.
-    on_drift : {"ignore", "reopen", "reset_challengers", "reset_model"}
-        What to do when the champion's loss rises.
-    slot_namespaces : tuple of bytes
-        Namespaces by which VW distinguishes the slots of an event, the one of the slot's number last; no
-        config leaves them out.
-    member_budget : float
-        Maximum total price of the extra members of the ensemble that work at the same time, as a multiple of
-        one config's; 0 without extra members.
-    """
-
-    max_live: int
-    lease: int
-    oracle: str
+    max_live: int  # Maximum number of live configs, including the champion.
+    lease: int  # First lease of a config, in learnt events.
+    oracle: str  # Names of the choices on the command line.
     interaction_type: str
     priority: str
+    # Number of challengers that stay live after their lease: the first ones or, if the oracle renews its
+    # proposals, those with the most evidence.
     n_priority: int
-    control: Control
+    control: Control  # The choices in which native mode and VW differ.
+    # Compare challenger and champion event by event, not by a bound on the reward of each.
     paired: bool = False
+    # Names of what is searched: ``interactions`` and hyperparameters.
     searched: frozenset[str] = frozenset({"interactions"})
+    # The search space of each hyperparameter, in the order in which they are tried.
     tunable: Mapping[str, Tunable] = field(default_factory=dict)
-    defaults: Mapping[str, float | str] = field(default_factory=dict)
-    on_drift: str = "ignore"
+    defaults: Mapping[str, float | str] = field(default_factory=dict)  # Hyperparameters on the command line.
+    on_drift: str = "ignore"  # What to do when the champion's loss rises.
+    # Namespaces by which VW distinguishes the slots of an event, the one of the slot's number last; no config
+    # leaves them out.
     slot_namespaces: tuple[bytes, ...] = ()
+    # Maximum total price of the extra members of the ensemble that work at the same time, as a multiple of
+    # one config's; 0 without extra members.
     member_budget: float = 0.0
 
     @staticmethod
@@ -197,52 +143,27 @@ class SearchRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The state of the search.
+    """The state of the search."""
 
-    Attributes
-    ----------
-    candidates : tuple of Candidate
-        Configs under consideration. Those from `n_valid` on remain from earlier champions and will be
-        overwritten; only VW has these.
-    n_valid : int
-        Number of configs under consideration.
-    queue : tuple of (float, int)
-        Priorities and indices of the waiting candidates in VW's order, descending; the first one is next.
-        Only VW has a queue.
-    slots : tuple of LiveConfig
-        The live configs, the champion first. Model files use this name.
-    namespaces : tuple of bytes
-        Namespaces seen so far, in ascending order.
-    of_actions : frozenset of bytes
-        The namespaces that were seen on lines of actions.
-    late : frozenset of bytes
-        The namespaces first seen after the search had begun, and since the last review.
-    n_switches : int
-        Number of changes of champion.
-    since : int
-        Number of events learnt when the champion became champion.
-    review : int
-        Number of learnt events at which the oracle is called again.
-    turn : int
-        Number of reviews.
-    random_state : int
-        State (uint64) of the random oracles.
-    members : tuple of MemberStatus
-        Extra members of the ensemble that can work; none before the first review.
-    """
-
+    # Configs under consideration. Those from `n_valid` on remain from earlier champions and will be
+    # overwritten; only VW has these.
     candidates: tuple[Candidate, ...]
-    n_valid: int = 1
+    n_valid: int = 1  # Number of configs under consideration.
+    # Priorities and indices of the waiting candidates in VW's order, descending; the first one is next. Only
+    # VW has a queue.
     queue: tuple[tuple[float, int], ...] = ()
+    # The live configs, the champion first. Model files use this name.
     slots: tuple[LiveConfig, ...] = (LiveConfig(0),)
-    namespaces: tuple[bytes, ...] = ()
-    of_actions: frozenset[bytes] = frozenset()
+    namespaces: tuple[bytes, ...] = ()  # Namespaces seen so far, in ascending order.
+    of_actions: frozenset[bytes] = frozenset()  # The namespaces that were seen on lines of actions.
+    # The namespaces first seen after the search had begun, and since the last review.
     late: frozenset[bytes] = frozenset()
-    n_switches: int = 0
-    since: int = 0
-    review: int = 2**62
-    turn: int = 0
-    random_state: int = 0
+    n_switches: int = 0  # Number of changes of champion.
+    since: int = 0  # Number of events learnt when the champion became champion.
+    review: int = 2**62  # Number of learnt events at which the oracle is called again.
+    turn: int = 0  # Number of reviews.
+    random_state: int = 0  # State (uint64) of the random oracles.
+    # Extra members of the ensemble that can work; none before the first review.
     members: tuple[MemberStatus, ...] = ()
 
     @property

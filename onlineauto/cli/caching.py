@@ -42,11 +42,6 @@ def use_cache(run: Run) -> tuple[str, str]:
     """Let a run read from a cache, or write one while it reads, if the options request a cache.
 
     The cache appears once the data are read to their end.
-
-    Returns
-    -------
-    tuple of (str, str)
-        The line about the cache in VW's header, and a warning if a requested cache is not possible, else "".
     """
     configuration = run.workspace.configuration
     options, data = configuration[RunOptions], configuration[InputOptions].data

@@ -116,13 +116,7 @@ Examples:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Evaluate policies, print a table, write the report and the picture if requested, and return 0.
-
-    Parameters
-    ----------
-    argv : sequence of str
-        The command line after the verb.
-    """
+    """Evaluate policies, print a table, write the report and the picture if requested, and return 0."""
     configuration = REGISTRY.parse(argv)
     options, inputs = configuration[EvaluateOptions], configuration[InputOptions]
     if options.help:

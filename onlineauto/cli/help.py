@@ -40,16 +40,7 @@ Examples:
 
 
 def help_text(registry: Registry, *, width: int, page: Page = LEARN) -> str:
-    """Return the help of all options, by group, or of the options that a page names.
-
-    Parameters
-    ----------
-    registry : Registry
-    width : int
-        Columns of the terminal; the text uses at least 60 and at most 110.
-    page : Page, optional
-        The text around the options; by default the page of ``learn``.
-    """
+    """Return the help of all options, by group, or of the options that a page names."""
     width = min(max(width, 60), 110)
     parts = [page.usage, textwrap.fill(page.introduction, width)]
     groups = [(title_of(group), options_of(group)) for group in registry.groups]

@@ -22,22 +22,12 @@ _SERVICE: Final = f"{_LOOKS} the log of a decision service: add --dsjson"
 
 
 class _Hint(NamedTuple):
-    """A likely mistake.
+    """A likely mistake."""
 
-    Attributes
-    ----------
-    sign : str
-        A regular expression, searched in the message about the input.
-    formats, kinds : tuple of str
-        The formats and kinds of learning in which the mistake is possible.
-    text : str
-        The advice.
-    """
-
-    sign: str
-    formats: tuple[str, ...]
+    sign: str  # A regular expression, searched in the message about the input.
+    formats: tuple[str, ...]  # The formats and kinds of learning in which the mistake is possible.
     kinds: tuple[str, ...]
-    text: str
+    text: str  # The advice.
 
 
 _HINTS: Final = (
@@ -104,17 +94,6 @@ def no_events_error(
     problems: Diagnostics, configuration: Configuration, *, kind: str, unlabelled: bool
 ) -> str:
     """Return the error of a run that had problems with its input and learnt nothing.
-
-    Parameters
-    ----------
-    problems : Diagnostics
-        The problems, at least one.
-    configuration : Configuration
-        The options of the run.
-    kind : str
-        The kind of learning (`Workspace.kind`).
-    unlabelled : bool
-        True if events were read, but none of them had a label.
 
     Examples
     --------

@@ -236,17 +236,7 @@ class _Stopped(BaseException):
 
 
 class _Interrupt:
-    """Records the first Ctrl-C or SIGTERM, and leaves the second one to Python.
-
-    Attributes
-    ----------
-    active : bool
-        True in the main thread if at least one of the two signals has its default handler.
-    signal : int
-        Number of the signal that arrived; 0 if none did.
-    pipe : int
-        Descriptor that becomes readable with a signal, so that waiting for input ends; -1 if there is none.
-    """
+    """Records the first Ctrl-C or SIGTERM, and leaves the second one to Python."""
 
     def __init__(self) -> None:
         self.active = False

@@ -56,14 +56,7 @@ VERBS: Final = (*_CONFIGURED_MODULES, *_COMMAND_MODULES, "help")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments after the program's name; by default those of the process. Without a verb, or if the
-        first argument begins with ``-``, the verb is ``learn``.
-    """
+    """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     log = logging.getLogger("onlineauto")
     level = log.level

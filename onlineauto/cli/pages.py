@@ -134,14 +134,7 @@ Examples:
 
 
 def overview(registry: Registry, *, width: int) -> str:
-    """Return the help that groups commands by task, with the most frequent options.
-
-    Parameters
-    ----------
-    registry : Registry
-    width : int
-        Columns of the terminal; the text uses at least 60 and at most 110.
-    """
+    """Return the help that groups commands by task, with the most frequent options."""
     width = min(max(width, 60), 110)
     parts = [
         "Usage: onlineauto [learn] [options] [FILE ...]\n       onlineauto COMMAND [options] ...",

@@ -37,22 +37,7 @@ if TYPE_CHECKING:
 
 
 class RunReport:
-    """All output of a run: header, table, diagnostics, predictions, footer and metrics.
-
-    Attributes
-    ----------
-    diagnostics : Diagnostics
-        The problems, added by the reader.
-
-    Parameters
-    ----------
-    run : Run
-        The run; the report becomes one of its sinks.
-    files : ExitStack
-        Closes the opened files.
-    cache : str
-        The line about the cache.
-    """
+    """All output of a run: header, table, diagnostics, predictions, footer and metrics."""
 
     def __init__(self, run: Run, files: ExitStack, *, cache: str = "using no cache") -> None:
         self._sinks: dict[str, Sink] = {}

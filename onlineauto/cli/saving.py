@@ -59,17 +59,6 @@ class Saving:
 
     A save of a topic costs as much as decisions wait. So without ``--save_every`` a topic is saved after
     10,000 events, and once 20 times as long has passed as the last save took.
-
-    Parameters
-    ----------
-    run : Run
-        The run, which is saved in the model file.
-    report : Report
-        The report of the run.
-    showing : Showing
-        Has the names of features, if requested.
-    is_topic : bool
-        Whether the run learns a topic, which is saved at intervals in any case.
     """
 
     def __init__(self, run: Run, report: RunReport, showing: Showing, *, is_topic: bool = False) -> None:

@@ -34,15 +34,7 @@ _MOST_LISTED = 10_000
 
 
 class Showing:
-    """Reads events with names, if an option requires names, and audits events before they are learnt.
-
-    Parameters
-    ----------
-    run : Run
-        The run; this object becomes one of its sinks, and its reader if an option requires names.
-    files : ExitStack
-        Closes the opened files.
-    """
+    """Reads events with names, if an option requires names, and audits events before they are learnt."""
 
     def __init__(self, run: Run, files: ExitStack) -> None:
         self._workspace = workspace = run.workspace

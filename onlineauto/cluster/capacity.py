@@ -30,13 +30,7 @@ def capacity_of(backend: str) -> dict[str, float]:
 
 
 def check_capacity(capacity: Mapping[str, float]) -> dict[str, float]:
-    """Return a capacity with amounts as floats.
-
-    Raises
-    ------
-    OptionError
-        An amount is not a positive number, or there is no resource.
-    """
+    """Return a capacity with amounts as floats."""
     for name, amount in capacity.items():
         if not is_amount(amount) or not 0 < amount < math.inf:
             raise OptionError(f"capacity {name} = {amount!r}: give a number, more than 0")

@@ -224,13 +224,7 @@ def _line(record: msgspec.Struct) -> str:
 
 
 def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
-    """Return the head or the record of a line of a history; `head` is the latest head before it.
-
-    Raises
-    ------
-    InputError
-        The line is not valid, or does not fit this cluster.
-    """
+    """Return the head or the record of a line of a history; `head` is the latest head before it."""
     try:
         each = _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -247,13 +241,7 @@ def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
 
 
 def _check_record(record: Record, head: Head | None, where: str) -> None:
-    """Check that a record is valid for a cluster.
-
-    Raises
-    ------
-    InputError
-        The record is not valid; the message begins with `where`.
-    """
+    """Check that a record is valid for a cluster."""
     if head is None:
         raise InputError(f"{where}: the first line of a history must describe the cluster")
     unknown = (record.worker.keys() | record.server.keys()) - head.capacity.keys()

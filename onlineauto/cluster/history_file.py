@@ -29,25 +29,6 @@ class HistoryFile:
 
     Each slot is on the disk before the next slot begins. An incomplete last line after a crash is removed.
     Records that cannot be written, because the disk is full, wait for the next slot.
-
-    Parameters
-    ----------
-    path : str or path
-        The file, which is created if it does not exist.
-    head : Head
-        The cluster.
-
-    Attributes
-    ----------
-    found : History
-        The history that was in the file.
-
-    Raises
-    ------
-    InputError
-        The file is not a history, has other resources than the cluster, or is written by another process.
-    OSError
-        The file cannot be opened or written.
     """
 
     def __init__(self, path: str | os.PathLike[str], head: Head) -> None:
@@ -89,13 +70,7 @@ class HistoryFile:
             self._failed = False
 
     def close(self) -> None:
-        """Close the file, so that another cluster may continue it.
-
-        Raises
-        ------
-        OutputError
-            Records could still not be written.
-        """
+        """Close the file, so that another cluster may continue it."""
         try:
             self._write()
         except OSError as error:

@@ -17,22 +17,6 @@ if TYPE_CHECKING:
 def make_policy(name: str, *, policy_file: str | os.PathLike[str] | None = None) -> ClusterPolicy:
     """Return the policy with a name.
 
-    Parameters
-    ----------
-    name : str
-        One of `NAMED`.
-    policy_file : path, optional
-        A file of `Learned.save` for the policy ``learned``; by default the file of the package.
-
-    Raises
-    ------
-    OptionError
-        The policy is unknown, or `policy_file` is given for a policy other than ``learned``.
-    InputError
-        The file is not a learned policy.
-    OSError
-        The file cannot be read.
-
     Examples
     --------
     >>> make_policy("learned")  # Fair decides until Learned is proved to be faster

@@ -18,45 +18,22 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Submitted:
-    """A job in a cluster.
+    """A job in a cluster."""
 
-    Attributes
-    ----------
-    name, kind : str
-        Name of the job, and name of a group of jobs with about the same speeds.
-    job : Job
-        The job.
-    demand : Demand
-        The demand of one worker and of one server.
-    arrived : float
-        Time of submission, in slots.
-    endless : bool
-        True for a stream without end.
-    workers, servers : int
-        The current numbers.
-    wanted : tuple of int
-        The numbers that the job gets in this slot, as soon as the resources are free.
-    done, total : float
-        Units of work.
-    ended : bool
-        True once the job is done or has failed.
-    error : str
-        Why the job failed, or empty.
-    """
-
-    name: str
+    name: str  # Name of the job, and name of a group of jobs with about the same speeds.
     kind: str
     job: ClusterJob
-    demand: Demand
-    arrived: float
-    endless: bool = False
-    workers: int = 0
+    demand: Demand  # The demand of one worker and of one server.
+    arrived: float  # Time of submission, in slots.
+    endless: bool = False  # True for a stream without end.
+    workers: int = 0  # The current numbers.
     servers: int = 0
+    # The numbers that the job gets in this slot, as soon as the resources are free.
     wanted: tuple[int, int] = (0, 0)
-    done: float = 0.0
+    done: float = 0.0  # Units of work.
     total: float = 1.0
-    ended: bool = False
-    error: str = ""
+    ended: bool = False  # True once the job is done or has failed.
+    error: str = ""  # Why the job failed, or empty.
     was_seen: bool = field(default=False, repr=False)
     is_buried: bool = field(default=False, repr=False)
     before: float = field(default=0.0, repr=False)

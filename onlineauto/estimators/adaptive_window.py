@@ -26,13 +26,7 @@ def make_window() -> Window:
 
 
 def window_of(arrays: Mapping[str, Any]) -> Window:
-    """Make a window from copies of its arrays, by name.
-
-    Raises
-    ------
-    ValueError
-        The arrays have other names, types or shapes, or contents that no window can have.
-    """
+    """Make a window from copies of its arrays, by name."""
     window = make_window()
     if set(arrays) != set(window._fields):
         raise ValueError(f"a window has the arrays {', '.join(window._fields)}, not {', '.join(arrays)}")

@@ -12,17 +12,7 @@ _AWAITED = 100
 
 
 def make_evidence(low: float, high: float, *, floor: float | None) -> Evidence:
-    """Return new evidence, see `onlineauto.estimators.evaluation_kernels`.
-
-    Parameters
-    ----------
-    low, high : float
-        Range of rewards; inf and -inf if it must be learnt.
-    floor : float, optional
-        Smallest propensity; learnt by default.
-
-    What is learnt is first learnt from a hundred events, which no interval includes.
-    """
+    """Return new evidence, see `onlineauto.estimators.evaluation_kernels`."""
     totals = np.zeros(TOTALS)
     if low > high or floor is None:
         totals[AWAITED] = _AWAITED

@@ -36,23 +36,6 @@ class ChampionTest:
     of the events 1024, 2048, 4096, ... The probability of that is at most `alpha`, no matter when the test is
     read and how the advantage changes. `onlineauto.estimators.paired_kernels` gives the reasons.
 
-    Parameters
-    ----------
-    alpha : float, default 0.05
-        Probability that any challenger is ever wrongly declared better, over all tests `k` = 1, 2, ...
-        together; the same applies to worse. In (0, 1).
-    k : int, default 1
-        Number of this test among all tests ever started.
-    floor : float, default 0
-        Smallest propensity of any action, in [0, 1]; 0 if unknown, which requires more events.
-    low, high : float, default 0 and 1
-        Range of rewards. A reward outside is clipped, and widens the range.
-
-    Raises
-    ------
-    OptionError
-        If a parameter is out of range.
-
     Examples
     --------
     Action 0 is logged in three of four events, action 1 in the fourth. Action 1 pays more often.
@@ -105,27 +88,7 @@ class ChampionTest:
         reward: float,
         predicted: tuple[float, float] | None = None,
     ) -> None:
-        """Add one logged event.
-
-        Parameters
-        ----------
-        challenger, champion : int
-            The action that each policy would choose.
-        logged : int
-            The logged action.
-        p : float
-            Its propensity, in (0, 1].
-        reward : float
-            Its reward.
-        predicted : (float, float), optional
-            Rewards of the challenger's action and of the champion's, predicted before `reward` was known.
-            Better predictions reduce the number of events; bad predictions do not invalidate the test.
-
-        Raises
-        ------
-        InputError
-            If a number is out of range; the event is not added then.
-        """
+        """Add one logged event."""
         if not 0 < p <= 1:
             raise InputError(f"a probability is above 0 and at most 1, not {p!r}")
         if not math.isfinite(reward):
@@ -144,19 +107,6 @@ class ChampionTest:
         """Add a gain of the challenger that is known exactly: the champion's loss minus the challenger's.
 
         Use either this or `update` for all events of a test.
-
-        Parameters
-        ----------
-        difference : float
-            Above 0 if the challenger did better.
-        bound : float, optional
-            Largest possible size of the difference, known before it; a larger difference is clipped. It must
-            not shrink. It is learnt by default, see `onlineauto.estimators.difference_kernels`.
-
-        Raises
-        ------
-        InputError
-            If a number is out of range; the gain is not added then.
         """
         if not (math.isfinite(difference) and (bound is None or 0 < bound < math.inf)):
             raise InputError(f"a difference is finite and its bound above 0, not {difference!r}, {bound!r}")

@@ -17,13 +17,7 @@ _LARGEST_SUM = 2.0**640
 
 
 def stored_evidence(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
-    """Return stored states of robust confidence sequences, in the shape of `array`.
-
-    Raises
-    ------
-    ValueError
-        The section holds no such states: a count or a sum is out of range.
-    """
+    """Return stored states of robust confidence sequences, in the shape of `array`."""
     values = stored.array_between(array, -_LARGEST_SUM, _LARGEST_SUM)
     if (values[..., T] < 0).any() or (values[..., T] > MOST).any():
         raise stored.fail("the states of confidence sequences")

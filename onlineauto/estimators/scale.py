@@ -13,15 +13,7 @@ if TYPE_CHECKING:
 
 
 def make_scale(low: float, high: float, *, floor: float | None) -> NDArray[np.float64]:
-    """Return a new scale, float64[6], see `onlineauto.estimators.scale_kernels`.
-
-    Parameters
-    ----------
-    low, high : float
-        Range of rewards; inf and -inf if it must be learnt.
-    floor : float, optional
-        Smallest propensity, 0 if it is unknown; learnt by default.
-    """
+    """Return a new scale, float64[6], see `onlineauto.estimators.scale_kernels`."""
     scale = np.zeros(SCALE_SIZE)
     scale[[LOW, HIGH]] = low, high
     scale[[FLOOR, LEARNT]] = (1.0, 1.0) if floor is None else (floor, 0.0)

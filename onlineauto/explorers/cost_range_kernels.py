@@ -29,15 +29,7 @@ def allowed_loss(mellowness: F32, n: int, learnt: int, low: F32, high: F32) -> F
 
 @kernel
 def largest_weight(distance: F32, allowed: F32, sensitivity: F32) -> F32:
-    """Return the largest importance weight (float32) of an example that adds at most the `allowed` loss.
-
-    Parameters
-    ----------
-    distance : float32
-        Distance of the prediction from the label of the example.
-    sensitivity : float32
-        Distance by which a weight of one moves the prediction.
-    """
+    """Return the largest importance weight (float32) of an example that adds at most the `allowed` loss."""
     upper = min(distance / sensitivity, _FLOAT_MAX)
     if upper * distance * distance <= allowed:
         return upper

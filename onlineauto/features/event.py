@@ -14,37 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of an event.
+    """A line of an event."""
 
-    Attributes
-    ----------
-    number : int
-        1-based line number in the input.
-    shared : bool
-        Whether the line is the ``shared`` line.
-    slot : bool
-        Whether the line is a slot.
-    tag : str
-        Tag, empty if none.
-    label : float or None
-        Simple label.
-    weight, initial : float
-        Importance weight, initial prediction.
-    costs : tuple of (action, cost, probability)
-        Bandit label as written; a missing cost is None.
-    features : dict of str to list of (hash, value)
-        Features by namespace; the default namespace is ``" "``.
-    """
-
-    number: int
-    shared: bool
-    slot: bool = False
-    tag: str
-    label: float | None
-    weight: float
+    number: int  # 1-based line number in the input.
+    shared: bool  # Whether the line is the ``shared`` line.
+    slot: bool = False  # Whether the line is a slot.
+    tag: str  # Tag, empty if none.
+    label: float | None  # Simple label.
+    weight: float  # Importance weight, initial prediction.
     initial: float
-    costs: tuple[tuple[int, float | None, float], ...]
-    features: dict[str, list[tuple[int, float]]]
+    costs: tuple[tuple[int, float | None, float], ...]  # Bandit label as written; a missing cost is None.
+    features: dict[str, list[tuple[int, float]]]  # Features by namespace; the default namespace is ``" "``.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

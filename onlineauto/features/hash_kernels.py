@@ -110,11 +110,6 @@ def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> n
     seed : uint32
         Seed of the hash.
 
-    Returns
-    -------
-    uint32
-        The hash.
-
     Source
     ------
     Austin Appleby's MurmurHash3, the 32-bit variant for x86; VW's ``uniform_hash``.
@@ -165,11 +160,6 @@ def hash_name(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, ha
         Hash of the namespace for a feature, ``--hash_seed`` for a namespace.
     hash_all : bool
         ``--hash all``: the murmur hash of all the bytes, digits and blanks too.
-
-    Returns
-    -------
-    uint32
-        The hash, not masked by ``-b``.
 
     Source
     ------

@@ -21,18 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Term:
-    """A factor of a product.
+    """A factor of a product."""
 
-    Attributes
-    ----------
-    name : bytes
-        First letter, full name, or empty for the wildcard.
-    full : bool
-        Whether `name` is a full name.
-    """
-
-    name: bytes
-    full: bool = False
+    name: bytes  # First letter, full name, or empty for the wildcard.
+    full: bool = False  # Whether `name` is a full name.
 
 
 WILDCARD = Term(b"")
@@ -131,15 +123,6 @@ def compile_products(
     products: Sequence[Product], names: Iterable[bytes], *, keep_duplicates: bool = False
 ) -> list[tuple[bytes, ...]]:
     """Return the products of namespaces that match `products`, in the order of summation.
-
-    Parameters
-    ----------
-    products : sequence of Product
-        The products of the options.
-    names : iterable of bytes
-        Namespaces that wildcards and first letters can match.
-    keep_duplicates : bool
-        ``--leave_duplicate_interactions``: keep both ``ab`` and ``ba``; wildcards then give permutations.
 
     Examples
     --------

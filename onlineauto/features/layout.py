@@ -244,13 +244,7 @@ class StreamLayout:
         return dict(self._number)
 
     def cross(self, interactions: Sequence[Sequence[tuple[bytes, ...]]]) -> None:
-        """Give each live config its own interactions.
-
-        Parameters
-        ----------
-        interactions : sequence of sequences of tuples of bytes
-            For each live config, the products that it uses, as names of namespaces.
-        """
+        """Give each live config its own interactions."""
         self._crossed = sorted(dict.fromkeys(chain.from_iterable(interactions)))
         self._crossed.sort(key=len)
         self._held = np.empty((len(self._crossed), len(interactions)), bool)

@@ -67,21 +67,6 @@ def _length_of_stem(name: np.uint64, n: int) -> int:
 def split_number(h: np.uint32, seed: np.uint32) -> tuple[np.uint64, float]:
     """Return a key of the stem, and the number, of the name with this hash and seed.
 
-    Parameters
-    ----------
-    h : uint32
-        Hash of a feature.
-    seed : uint32
-        Hash of its namespace.
-
-    Returns
-    -------
-    uint64
-        Key that is equal for all names of one stem and seed; `NO_STEM` if the name has no number or is too
-        long.
-    float
-        The number.
-
     Examples
     --------
     >>> from onlineauto.features.hash_kernels import hash_name

@@ -10,17 +10,11 @@ DEFAULT = b" "
 
 @dataclass(slots=True)
 class Namespaces:
-    """Names of namespaces, by number.
+    """Names of namespaces, by number."""
 
-    Attributes
-    ----------
-    names : list of bytes
-        Full name of each; the default namespace is called ``b" "``.
-    hashes : list of int
-        Hash (uint32) of each full name, the seed of its features' hashes; 0 for the default namespace.
-    """
-
+    # Full name of each; the default namespace is called ``b" "``.
     names: list[bytes] = field(default_factory=list)
+    # Hash (uint32) of each full name, the seed of its features' hashes; 0 for the default namespace.
     hashes: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:

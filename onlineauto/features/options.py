@@ -148,14 +148,7 @@ def first_letter(name: bytes) -> bytes:
 
 
 def check_interactions(configuration: Configuration) -> None:
-    """Refuse interactions with a wrong number of namespaces or with malformed names.
-
-    Raises
-    ------
-    OptionError
-        If ``--quadratic`` does not name two letters, ``--cubic`` three, ``--interactions`` two or more, or a
-        term of ``--experimental_full_name_interactions`` is empty or has a ':' in a name.
-    """
+    """Refuse interactions with a wrong number of namespaces or with malformed names."""
     options, bytewise = configuration[FeatureOptions], bool(configuration.first_result("bytewise_letters"))
     for flag, texts, least, most, needs in (
         ("--quadratic", options.quadratic, 2, 2, "two namespaces"),

@@ -31,34 +31,19 @@ _SPACE = b"_id"
 
 
 class Slots(NamedTuple):
-    """The slots of a block.
+    """The slots of a block."""
 
-    Attributes
-    ----------
-    line : int64[n]
-        Line of each slot.    event : int64[n]
-        Event of each slot.    start : int64[n_events + 1]
-        First slot of each event.
-    event_start : int64[n_events + 1]
-        First line of each event.
-    event_weight : float32[n_events]
-        Importance weight of each event.
-    number : int64[n]
-        Number of each slot within its event, from 0.
-    first_indexed : int
-        First event whose slots have the ``index`` feature; the number of events if there is none.
-    index_features : FEATURE[]
-        The features that identify slots, ``index0``, ``index1``, ...
-    """
-
+    # int64[n]: line of each slot.    event : int64[n] Event of each slot.    start : int64[n_events + 1]
+    # First slot of each event.
     line: NDArray[np.int64]
     event: NDArray[np.int64]
     start: NDArray[np.int64]
-    event_start: NDArray[np.int64]
-    event_weight: NDArray[np.float32]
-    number: NDArray[np.int64]
+    event_start: NDArray[np.int64]  # int64[n_events + 1]: first line of each event.
+    event_weight: NDArray[np.float32]  # float32[n_events]: importance weight of each event.
+    number: NDArray[np.int64]  # int64[n]: number of each slot within its event, from 0.
+    # First event whose slots have the ``index`` feature; the number of events if there is none.
     first_indexed: int
-    index_features: Records
+    index_features: Records  # The features that identify slots, ``index0``, ``index1``, ...
 
     def __len__(self) -> int:
         """Return the number of slots."""
@@ -101,19 +86,7 @@ class Slots(NamedTuple):
 
 
 def find_slots(block: Block, layout: StreamLayout, *, hash_seed: int, indexed: bool | None) -> Slots:
-    """Return the slots of a block.
-
-    Parameters
-    ----------
-    block : Block
-        Events, each with a shared line, its actions and its slots.
-    layout : Layout
-        Layout that says which features are ignored.
-    hash_seed : int
-        ``--hash_seed``.
-    indexed : bool or None
-        Whether slots had the ``index`` feature in earlier blocks; None if they never have it.
-    """
+    """Return the slots of a block."""
     starts = block.event_start
     line = starts[0] + np.flatnonzero(block.slot[starts[0] : starts[-1]])
     event = np.searchsorted(starts, line, "right") - 1

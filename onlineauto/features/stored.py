@@ -32,13 +32,6 @@ class Stored:
     Each method returns the value as the type in the method's name, or raises a `ValueError` that says where
     the value is and what is wrong.
 
-    Parameters
-    ----------
-    value : object
-        A map, list, number, text, bytes or array.
-    name : str
-        Position of the value for messages: the keys that lead to it, separated by dots.
-
     Examples
     --------
     >>> stored = Stored({"events": 3, "drift": {"most": -1.5}})

@@ -40,13 +40,6 @@ class JsonReader(InPlaceReader):
 
     Parameters, errors and the other attributes are those of `LineReader`.
 
-    Attributes
-    ----------
-    counts : LogCounts or SlotLogCounts
-        Counts of the log so far; for a log, the diagnostics have them, too.
-    looks_for_names : callable or None
-        Returns the rules of a text, given those of the texts before.
-
     Source
     ------
     VW's JSON and DSJSON (``parse_example_json.cc``). Not read: ``__aid``.

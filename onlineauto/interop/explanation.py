@@ -182,24 +182,7 @@ class _Score(NamedTuple):
 
 
 class _Terms:
-    """The scores of an event's actions, and their terms.
-
-    Parameters
-    ----------
-    scored : Scored
-        The event.
-    examples : list of NamedExample
-        The features of each action.
-    names : LineNames
-        The names of the features.
-    serves : bool
-        Whether the ensemble predicts, and not the champion.
-
-    Attributes
-    ----------
-    origin : float
-        The origin of costs, where all predictions begin.
-    """
+    """The scores of an event's actions, and their terms."""
 
     def __init__(
         self, scored: Scored, examples: list[NamedExample], names: LineNames, *, serves: bool

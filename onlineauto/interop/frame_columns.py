@@ -25,15 +25,7 @@ if TYPE_CHECKING:
 
 
 def as_narwhals_frame(frame: Any) -> Any:
-    """Return a frame of any library as a narwhals frame.
-
-    Raises
-    ------
-    PackageError
-        If narwhals is not installed.
-    InputError
-        If `frame` is not a frame, or two of its columns have the same name.
-    """
+    """Return a frame of any library as a narwhals frame."""
     try:
         import narwhals
     except ModuleNotFoundError as error:
@@ -74,24 +66,7 @@ def _check_arrow_columns(frame: Any) -> None:
 
 
 class Columns:
-    """The columns of a frame.
-
-    Parameters
-    ----------
-    frame : DataFrame or Table
-        A frame of any library that narwhals supports.
-    names : NameHashes
-        Hashes names, and numbers the namespaces.
-    identities : iterable of str
-        Columns whose numbers are names, each as ``namespace^column``.
-
-    Raises
-    ------
-    PackageError
-        If narwhals is not installed.
-    InputError
-        If `frame` is not a frame, or two of its columns have the same name.
-    """
+    """The columns of a frame."""
 
     def __init__(self, frame: Any, names: NameHashes, identities: Iterable[str] = ()) -> None:
         self._frame = as_narwhals_frame(frame)
@@ -126,13 +101,7 @@ class Columns:
         return np.asarray(there, bool)
 
     def numbers(self, name: str) -> NDArray[np.generic]:
-        """Return the numbers of a column, NaN for a missing one.
-
-        Raises
-        ------
-        InputError
-            If the column does not contain numbers.
-        """
+        """Return the numbers of a column, NaN for a missing one."""
         column = self._column(name)
         if column.dtype in (self._nw.Object, self._nw.Unknown):
             return _plain_numbers(name, column.to_list())
@@ -282,13 +251,7 @@ class Columns:
         return np.array([-1 if each is None else index[each] for each in names], np.int64), valid
 
     def first_rows(self, name: str) -> NDArray[np.int64]:
-        """Return the first row of each run of equal values, and the number of rows.
-
-        Raises
-        ------
-        InputError
-            If a row has no value, or a value occurs again after another one.
-        """
+        """Return the first row of each run of equal values, and the number of rows."""
         if not self.is_there(name).all():
             raise InputError(f"row {int(np.argmin(self.is_there(name)))}: {name} is null")
         values = self._column(name).to_list()

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 def float32_column(values: NDArray[np.generic], noun: str) -> NDArray[np.float32]:
-    """Return numbers as float32.
-
-    Raises
-    ------
-    InputError
-        If a number is NaN, infinite or too large; the message has the row, counted from 0.
-    """
+    """Return numbers as float32."""
     with np.errstate(over="ignore"):
         column = values.astype(np.float32)
     bad = np.flatnonzero(~np.isfinite(column))
@@ -32,13 +26,7 @@ def float32_column(values: NDArray[np.generic], noun: str) -> NDArray[np.float32
 
 
 def label_column(values: NDArray[np.generic], noun: str) -> NDArray[np.float32]:
-    """Return labels as float32; a row with the label NaN has no label.
-
-    Raises
-    ------
-    InputError
-        If a label is infinite or too large; the message has the row, counted from 0.
-    """
+    """Return labels as float32; a row with the label NaN has no label."""
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
     labels = float32_column(np.where(missing, 0, values), noun)
     labels[missing] = UNLABELLED
@@ -52,14 +40,7 @@ def check_logs(
     *,
     rewards: bool = False,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the costs and propensities of `rows` as float32; with `rewards`, `cost` has rewards.
-
-    Raises
-    ------
-    InputError
-        If a cost is not finite, or a propensity is not above 0 and at most 1; the message has the original
-        value.
-    """
+    """Return the costs and propensities of `rows` as float32; with `rewards`, `cost` has rewards."""
     with np.errstate(all="ignore"):
         costs, probabilities = cost.astype(np.float32), probability.astype(np.float32)
     if not np.isfinite(costs).all():
@@ -74,13 +55,7 @@ def check_logs(
 
 
 def check_weights(values: NDArray[np.generic]) -> NDArray[np.float32]:
-    """Return importance weights as float32.
-
-    Raises
-    ------
-    InputError
-        If a weight is negative, NaN, infinite or too large.
-    """
+    """Return importance weights as float32."""
     weights = float32_column(values, "weight")
     if (weights < 0).any():
         raise InputError(f"row {int(np.argmax(weights < 0))}: weight is negative")

@@ -47,11 +47,6 @@ def named_blocks(
 
     Each line is read a second time, in Python. Block files have no names: their features are named by
     numbers.
-
-    Raises
-    ------
-    InputError
-        If a source cannot be read.
     """
     if isinstance(source, list):
         for each in cast("list[Source]", source):

@@ -33,18 +33,10 @@ _Json: TypeAlias = _Members | list[Any] | str | float | None
 
 
 class Word(NamedTuple):
-    """A feature of a line of VW text.
+    """A feature of a line of VW text."""
 
-    Attributes
-    ----------
-    name : str
-        The part before the colon.
-    number, blanks, string : str
-        The part after the colon: a number; or blanks and any other string.
-    """
-
-    name: str
-    number: str
+    name: str  # The part before the colon.
+    number: str  # The part after the colon: a number; or blanks and any other string.
     blanks: str
     string: str
 
@@ -74,14 +66,6 @@ class LineNames:
     r"""The names of the features of some lines, by namespace and hash, in the form of Vowpal Wabbit's audit.
 
     A string value follows its name after ``^``. A feature without a name has the empty name.
-
-    Parameters
-    ----------
-    as_vw, json, log, chain_hash : bool
-        True if text is read like in VW; if lines are JSON; if they are a decision-service log; and for
-        ``--chain_hash``.
-    hash, hash_seed
-        As for `NameHashes`.
 
     Examples
     --------
@@ -113,17 +97,7 @@ class LineNames:
         self._found.clear()
 
     def name_of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
-        """Return the name of a feature; if its name is unknown, the number with the same hash.
-
-        Parameters
-        ----------
-        namespace : bytes
-            Full name of the feature's namespace.
-        hash_ : int
-            Hash of the feature, a uint32.
-        seed : int
-            Hash of the namespace's name.
-        """
+        """Return the name of a feature; if its name is unknown, the number with the same hash."""
         name = namespace.decode("utf-8", "surrogateescape")
         names = self._found.get((name, hash_))
         known_name = names.pop(0) if names else str((hash_ - seed) % 2**32)

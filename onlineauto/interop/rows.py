@@ -21,23 +21,12 @@ _Part = tuple["Rows", "NDArray[np.int64]"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """The features of one namespace, row by row.
+    """The features of one namespace, row by row."""
 
-    Attributes
-    ----------
-    namespace : int
-        Number of the namespace.
-    start : int64[n_rows + 1]
-        Index of the first feature of each row.
-    hash : uint32[n_features]
-    value : float32[n_features]
-        Never 0.
-    """
-
-    namespace: int
-    start: NDArray[np.int64]
-    hash: NDArray[np.uint32]
-    value: NDArray[np.float32]
+    namespace: int  # Number of the namespace.
+    start: NDArray[np.int64]  # int64[n_rows + 1]: index of the first feature of each row.
+    hash: NDArray[np.uint32]  # uint32[n_features]:
+    value: NDArray[np.float32]  # float32[n_features]: never 0.
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -46,17 +35,10 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """Labels of a block whose events have several lines.
+    """Labels of a block whose events have several lines."""
 
-    Attributes
-    ----------
-    line : int64[n_logged]
-        Lines with a cost, ascending.
-    cost, probability : float32[n_logged]
-    """
-
-    line: NDArray[np.int64]
-    cost: NDArray[np.float32]
+    line: NDArray[np.int64]  # int64[n_logged]: lines with a cost, ascending.
+    cost: NDArray[np.float32]  # float32[n_logged]:
     probability: NDArray[np.float32]
 
 

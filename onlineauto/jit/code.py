@@ -31,13 +31,7 @@ _COMPILER = ("numba", "llvmlite")
 
 
 class Code:
-    """The machine code of a kernel for certain kinds of arguments.
-
-    Attributes
-    ----------
-    address : int
-        Address of the code in this process.
-    """
+    """The machine code of a kernel for certain kinds of arguments."""
 
     __slots__ = ("_call", "_frame", "_name", "_result", "_results", "_struct", "address")
 
@@ -111,15 +105,7 @@ def _value(kind: Kind, words: Iterator[Any]) -> Any:
 
 
 def code_for(function: FunctionType, packed: Packed) -> Code:
-    """Return the machine code of a kernel for arguments of certain kinds.
-
-    Parameters
-    ----------
-    function : callable
-        The kernel's function.
-    packed : Packed
-        The kinds of the arguments.
-    """
+    """Return the machine code of a kernel for arguments of certain kinds."""
     symbol = symbol_of(function, packed)
     try:
         address, text = library.find(symbol) or _load_or_compile(function, packed, symbol)

@@ -114,17 +114,6 @@ def compile_cached(
     """Return the result of `make` for a kernel, computed in the background and stored in the cache.
 
     If several threads and processes need the same kernel, only one calls `make`.
-
-    Parameters
-    ----------
-    symbol : str
-        The name of the machine code.
-    make : callable
-        Returns the object code and the kind of the result.
-    name : str
-        The name of the kernel, for the listeners.
-    total : int
-        The number of kernels that are compiled for it, the kernel itself included.
     """
     program = _Program(name, total)
 

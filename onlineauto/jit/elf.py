@@ -63,15 +63,7 @@ _regions: list[Any] = []
 
 
 def link(code: bytes, symbol: str) -> int:
-    """Return the address of a function of object code, linked into this process for as long as it runs.
-
-    Parameters
-    ----------
-    code : bytes
-        A whole relocatable file.
-    symbol : str
-        The name of the function.
-    """
+    """Return the address of a function of object code, linked into this process for as long as it runs."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         raise UnsupportedCodeError("the system is not Linux on x86-64")
     try:

@@ -21,11 +21,6 @@ def object_code(bitcode: bytes) -> bytes:
     """Return the object code of a module.
 
     The code is relocatable, so it can be loaded alone or linked into a library.
-
-    Parameters
-    ----------
-    bitcode : bytes
-        The module, optimised. LLVM may end the process if the bytes are damaged.
     """
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()

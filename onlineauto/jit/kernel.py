@@ -24,13 +24,7 @@ P = ParamSpec("P")
 
 
 class Kernel:
-    """A compiled function: part of its callers' code if these are kernels, separate code if Python calls it.
-
-    Attributes
-    ----------
-    py_func : callable
-        The function.
-    """
+    """A compiled function: part of its callers' code in other kernels, separate code if Python calls it."""
 
     def __init__(self, function: Callable[..., Any], *, inline: bool = False) -> None:
         update_wrapper(self, function)
@@ -74,18 +68,6 @@ class Bound:
     """A kernel with its arguments, which are packed once for many calls.
 
     Only one thread at a time may call it. It contains addresses of this process, so it cannot be copied.
-
-    Parameters
-    ----------
-    kernel : callable
-        The kernel.
-    *arguments
-        Its arguments. The content of arrays may change.
-    varying : int, optional
-        Index of the argument, a whole number, that is passed with each call.
-    brief : bool, default=False
-        Keep the GIL during the call. For a short call, releasing and acquiring the GIL takes longer than the
-        kernel. A thread that holds a lock would also give the GIL to waiting threads at every call.
 
     Examples
     --------
@@ -169,14 +151,6 @@ def kernel(function: F) -> F:
     Without fast-math every float32 operation rounds in source order; bit-exact parity depends on that. The
     machine code is generated together with that of the callers. A kernel that Python calls, for example in a
     test, is compiled separately for that.
-
-    Parameters
-    ----------
-    function : callable
-        Takes only scalars, arrays and tuples of these, and returns scalars and tuples of scalars. Select a
-        variant by an int code, since a function passed as an argument would defeat the cache. References to
-        arrays are not counted: use `local_array` for scratch memory, and write results into an array that the
-        caller passes.
     """
     return cast("F", _KERNEL(function))
 

@@ -13,17 +13,7 @@ if TYPE_CHECKING:
 
 
 class Operation:
-    """A name for an intrinsic of `onlineauto.jit.compiler`, which is imported when a kernel is compiled.
-
-    Parameters
-    ----------
-    file : str
-        Name of the module that defines the intrinsic.
-    name : str
-        Name of the intrinsic in that module.
-    arguments : object
-        If there are any, `name` is a function that is called with them and returns the intrinsic.
-    """
+    """A name for an intrinsic of `onlineauto.jit.compiler`, which is imported when a kernel is compiled."""
 
     def __init__(self, file: str, name: str, *arguments: Any) -> None:
         self._file, self.name, self.arguments = file, name, arguments

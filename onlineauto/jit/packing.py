@@ -98,17 +98,7 @@ _pointer_at = ctypes.c_void_p.from_address
 
 
 class Packed:
-    """The layout of arguments of certain kinds, and a name for it.
-
-    Attributes
-    ----------
-    kinds : tuple
-        The kind of each argument.
-    struct : Struct
-        Packs the words.
-    name : str
-        A digest of the kinds, the same in every process.
-    """
+    """The layout of arguments of certain kinds, and a name for it."""
 
     __slots__ = ("kinds", "name", "struct")
 
@@ -236,24 +226,6 @@ class Sealed(Generic[T]):
 
     Its words are in memory that is never written again. So a kernel may keep a field in a register, and a
     record can be replaced only by sealing another one.
-
-    Parameters
-    ----------
-    value : NamedTuple
-        The record.
-    like : Sealed, optional
-        Another sealed record; parts that both share are not packed again.
-
-    Attributes
-    ----------
-    value : NamedTuple
-        The record. The content of its arrays may change, the arrays may not.
-    kind : RecordKind
-        The kind of the record.
-    address : int
-        Address of its words.
-    flat : dict
-        The parts of the record, packed.
     """
 
     __slots__ = ("_words", "address", "flat", "kind", "value")
@@ -281,11 +253,6 @@ class SealedRecords:
 
     A kernel passes an address by `call_at` to a kernel compiled for a sealed record of that kind. So it needs
     to know neither the kinds nor the number of the records. A copy has separate records and addresses.
-
-    Parameters
-    ----------
-    records : iterable of NamedTuple
-        The records.
 
     Attributes
     ----------

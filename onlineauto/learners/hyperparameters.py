@@ -17,21 +17,7 @@ if TYPE_CHECKING:
 
 
 class Hyperparameters:
-    """All options of a configuration that can be searched (declared with ``tunable=``).
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The options of the command line.
-
-    Attributes
-    ----------
-    tunable : dict of str to Tunable
-        How each option is searched, in the order of the declarations.
-    defaults : dict of str to float or str
-        The values of the command line. The learning rate is the effective one: 10 for plain updates if the
-        option is not supplied.
-    """
+    """All options of a configuration that can be searched (declared with ``tunable=``)."""
 
     def __init__(self, configuration: Configuration) -> None:
         options = configuration.tunable()

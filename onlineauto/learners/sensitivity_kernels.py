@@ -43,17 +43,7 @@ def sensitivity(
     lesson: LearnedLabel,
     sum_squares: F32,
 ) -> F32:
-    """Return the change of the prediction (float32) per unit of importance weight, for a small weight.
-
-    Parameters
-    ----------
-    prediction : float32
-        Prediction before clipping.
-    lesson : Lesson
-        The label, and the weight of the event in the statistics; the weight of the step is 1.
-    sum_squares : float32
-        Σ x² of the event.
-    """
+    """Return the change of the prediction (float32) per unit of importance weight, for a small weight."""
     scale = step_scale(rule, model.shared, _ONE)
     if not (rule.adaptive or rule.normalized):
         return scale * sum_squares

@@ -41,60 +41,43 @@ class Grown(IntEnum):
 
 
 class Trees(NamedTuple):
-    """Kept rows, and two models: the current one, and the one that grows. K is the capacity for outputs.
+    """Kept rows, and two models: the current one, and the one that grows. K is the capacity for outputs."""
 
-    Attributes
-    ----------
-    input, value : uint16[ROWS + ROUNDS, WIDTH], float32[ROWS + ROUNDS, WIDTH]
-        Inputs of the last events and their values; event n is in row n modulo the number of rows.
-    length, code, weight : int64[ROWS + ROUNDS], int64[ROWS + ROUNDS], float32[ROWS + ROUNDS]
-        The number of inputs, the class or the logged action, and the weight of each row.
-    cost : float32[ROWS + ROUNDS]
-        The cost of each row; empty if outputs are classes.
-    tally : int64[5]
-        See `Grown`.
-    outputs, columns : int64[2], int64[2]
-        The number of outputs and of columns of each model.
-    column, place : int64[2, COLUMNS], int64[2, n_inputs]
-        The input of each column, and the column of each input, -1 without.
-    split, threshold : int64[2, rounds, DEPTH], float32[2, rounds, DEPTH]
-        The column that a level tests, and the least value that goes to the right.
-    leaf, base : float32[2, rounds, LEAVES, K], float32[2, K + 1]
-        Values of leaves; and the scores before the first tree, also of outputs newer than the model.
-    """
-
+    # uint16[ROWS + ROUNDS, WIDTH], float32[ROWS + ROUNDS, WIDTH]: inputs of the last events and their values;
+    # event n is in row n modulo the number of rows.
     input: NDArray[np.uint16]
     value: NDArray[np.float32]
+    # int64[ROWS + ROUNDS], int64[ROWS + ROUNDS], float32[ROWS + ROUNDS]: the number of inputs, the class or
+    # the logged action, and the weight of each row.
     length: NDArray[np.int64]
     code: NDArray[np.int64]
     weight: NDArray[np.float32]
-    cost: NDArray[np.float32]
-    tally: NDArray[np.int64]
-    outputs: NDArray[np.int64]
+    cost: NDArray[np.float32]  # float32[ROWS + ROUNDS]: the cost of each row; empty if outputs are classes.
+    tally: NDArray[np.int64]  # int64[5]: see `Grown`.
+    outputs: NDArray[np.int64]  # int64[2], int64[2]: the number of outputs and of columns of each model.
     columns: NDArray[np.int64]
+    # int64[2, COLUMNS], int64[2, n_inputs]: the input of each column, and the column of each input, -1
+    # without.
     column: NDArray[np.int64]
     place: NDArray[np.int64]
+    # int64[2, rounds, DEPTH], float32[2, rounds, DEPTH]: the column that a level tests, and the least value
+    # that goes to the right.
     split: NDArray[np.int64]
     threshold: NDArray[np.float32]
+    # float32[2, rounds, LEAVES, K], float32[2, K + 1]: values of leaves; and the scores before the first
+    # tree, also of outputs newer than the model.
     leaf: NDArray[np.float32]
     base: NDArray[np.float32]
 
 
 class TreeRow(NamedTuple):
-    """The event that is scored or learnt: scratch memory of a caller.
+    """The event that is scored or learnt: scratch memory of a caller."""
 
-    Attributes
-    ----------
-    input, value, length : int64[WIDTH], float32[WIDTH], int64[1]
-        Its inputs, their values and their number.
-    x : float32[COLUMNS]
-        The values by column.
-    """
-
+    # int64[WIDTH], float32[WIDTH], int64[1]: its inputs, their values and their number.
     input: NDArray[np.int64]
     value: NDArray[np.float32]
     length: NDArray[np.int64]
-    x: NDArray[np.float32]
+    x: NDArray[np.float32]  # float32[COLUMNS]: the values by column.
 
 
 class LoggedOutput(NamedTuple):
@@ -106,97 +89,69 @@ class LoggedOutput(NamedTuple):
 
 
 class FitColumns(NamedTuple):
-    """The columns of a fit: memory.
+    """The columns of a fit: memory."""
 
-    Attributes
-    ----------
-    bins : uint8[COLUMNS, ROWS]
-        The bin of each row.
-    cuts, n_cuts : float32[COLUMNS, BINS], int64[COLUMNS]
-        The least value of each bin but the first.
-    sample : float32[COLUMNS, SAMPLE]
-        Values that determine the bins.
-    rank, first : float64[n_inputs], float64[3, n_inputs]
-        How much an input matters; whether it was seen, its first value, and whether there are others.
-    counts, costs : float64[n_inputs + 1, K]
-        The weight of rows by input and output, and the sum of their costs beyond those expected.
-    present, begin : uint8[ROWS * COLUMNS // FEW], int32[ROWS + 1]
-        The columns of one cut whose value is above it, row by row, and where each row begins.
-    tested : int64[COLUMNS]
-        The columns that a level may test.
-    """
-
-    bins: NDArray[np.uint8]
+    bins: NDArray[np.uint8]  # uint8[COLUMNS, ROWS]: the bin of each row.
+    # float32[COLUMNS, BINS], int64[COLUMNS]: the least value of each bin but the first.
     cuts: NDArray[np.float32]
     n_cuts: NDArray[np.int64]
-    sample: NDArray[np.float32]
+    sample: NDArray[np.float32]  # float32[COLUMNS, SAMPLE]: values that determine the bins.
+    # float64[n_inputs], float64[3, n_inputs]: how much an input matters; whether it was seen, its first
+    # value, and whether there are others.
     rank: NDArray[np.float64]
     first: NDArray[np.float64]
+    # float64[n_inputs + 1, K]: the weight of rows by input and output, and the sum of their costs beyond
+    # those expected.
     counts: NDArray[np.float64]
     costs: NDArray[np.float64]
+    # uint8[ROWS * COLUMNS // FEW], int32[ROWS + 1]: the columns of one cut whose value is above it, row by
+    # row, and where each row begins.
     present: NDArray[np.uint8]
     begin: NDArray[np.int32]
-    tested: NDArray[np.int64]
+    tested: NDArray[np.int64]  # int64[COLUMNS]: the columns that a level may test.
 
 
 class FitRows(NamedTuple):
-    """The rows of a fit: memory.
+    """The rows of a fit: memory."""
 
-    Attributes
-    ----------
-    x : float32[COLUMNS]
-        The values of a row by column.
-    score, chance : float32[ROWS, K], float32[ROWS, K]
-        Scores of the trees so far, and the probabilities from these. For costs, there is one score: that of
-        the logged action.
-    gradient, sorted, above : float64[ROWS, SKETCH + 1], each
-        Random sums of the gradients of outputs, or the weighted residual, and then the second derivative;
-        these sorted by group; and memory to divide a group.
-    node : uint8[ROWS]
-        The leaf of each row.
-    order, order_first, next : uint16[ROWS], each
-        The rows sorted by group, the same before the first test, and memory to divide a group.
-    begin, begin_first : int64[LEAVES * K + 1], int64[K + 1]
-        Where each group begins in these two orders.
-    """
-
-    x: NDArray[np.float32]
+    x: NDArray[np.float32]  # float32[COLUMNS]: the values of a row by column.
+    # float32[ROWS, K], float32[ROWS, K]: scores of the trees so far, and the probabilities from these. For
+    # costs, there is one score: that of the logged action.
     score: NDArray[np.float32]
     chance: NDArray[np.float32]
+    # float64[ROWS, SKETCH + 1], each: random sums of the gradients of outputs, or the weighted residual, and
+    # then the second derivative; these sorted by group; and memory to divide a group.
     gradient: NDArray[np.float64]
     sorted: NDArray[np.float64]
     above: NDArray[np.float64]
-    node: NDArray[np.uint8]
+    node: NDArray[np.uint8]  # uint8[ROWS]: the leaf of each row.
+    # uint16[ROWS], each: the rows sorted by group, the same before the first test, and memory to divide a
+    # group.
     order: NDArray[np.uint16]
     order_first: NDArray[np.uint16]
     next: NDArray[np.uint16]
+    # int64[LEAVES * K + 1], int64[K + 1]: where each group begins in these two orders.
     begin: NDArray[np.int64]
     begin_first: NDArray[np.int64]
 
 
 class Fit(NamedTuple):
-    """Memory for a fit.
+    """Memory for a fit."""
 
-    Attributes
-    ----------
-    prepared : int64[2]
-        The number of events of the fit for which it is filled, and whether `FitColumns.present` is used.
-    histogram : float64[max(BINS, COLUMNS) * (SKETCH + 1)]
-        Sums of gradients of a group, by bin or by column.
-    total, left : float64[LEAVES * K, SKETCH + 1], float64[SKETCH + 1, BINS]
-        The sums of gradients of each group, and of the rows of a group that are below each cut.
-    gain, gain_of : float64[BINS], float64[COLUMNS]
-        What the cuts of a column gain, and what the cut of each column of one cut gains.
-    sums : float64[2, LEAVES, K]
-        Sums of gradients and of second derivatives in leaves, of classes.
-    """
-
+    # int64[2]: the number of events of the fit for which it is filled, and whether `FitColumns.present` is
+    # used.
     prepared: NDArray[np.int64]
     columns: FitColumns
     rows: FitRows
+    # float64[max(BINS, COLUMNS) * (SKETCH + 1)]: sums of gradients of a group, by bin or by column.
     histogram: NDArray[np.float64]
+    # float64[LEAVES * K, SKETCH + 1], float64[SKETCH + 1, BINS]: the sums of gradients of each group, and of
+    # the rows of a group that are below each cut.
     total: NDArray[np.float64]
     left: NDArray[np.float64]
+    # float64[BINS], float64[COLUMNS]: what the cuts of a column gain, and what the cut of each column of one
+    # cut gains.
     gain: NDArray[np.float64]
     gain_of: NDArray[np.float64]
+    # float64[2, LEAVES, K]: sums of gradients and of second derivatives in leaves, of classes.
     sums: NDArray[np.float64]

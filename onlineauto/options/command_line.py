@@ -37,22 +37,7 @@ _NEGATIVE: Final = re.compile(r"-(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(
 def split(
     words: Sequence[str], *, options: Mapping[str, Option], positional: Option | None
 ) -> list[tuple[Option, list[str]]]:
-    """Split a command line into options, each with its words.
-
-    Parameters
-    ----------
-    words : sequence of str
-        The command line without the program's name.
-    options : mapping
-        Maps each flag to its option: both ``--testonly`` and ``-t``.
-    positional : Option or None
-        The option that receives the words that no flag takes.
-
-    Returns
-    -------
-    list of (Option, list of str)
-        Options in the order of the command line. An option appears as often as its flag.
-    """
+    """Split a command line into options, each with its words."""
     left = deque(words)
     result = []
     while left:

@@ -22,13 +22,6 @@ G = TypeVar("G")
 class Configuration:
     """The values of all options of a registry, made by `Registry.parse` and `Registry.from_keywords`.
 
-    Attributes
-    ----------
-    groups : tuple
-        One instance of each option class, in the registry's order.
-    supplied : frozenset of str
-        Names of the options that were supplied explicitly, even with the default value.
-
     Examples
     --------
     >>> from onlineauto.engine.options.registry import RunOptions
@@ -40,7 +33,8 @@ class Configuration:
     '--data surveys.txt --passes 3 --quadratic ab'
     """
 
-    groups: tuple[object, ...]
+    groups: tuple[object, ...]  # One instance of each option class, in the registry's order.
+    # Names of the options that were supplied explicitly, even with the default value.
     supplied: frozenset[str]
 
     def __getitem__(self, group: type[G]) -> G:

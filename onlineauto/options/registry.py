@@ -20,22 +20,7 @@ Check = Callable[[Configuration], None]
 
 
 class Registry:
-    """The options of several groups, as one set of flags.
-
-    Parameters
-    ----------
-    groups : sequence of type
-        Frozen dataclasses whose fields are made with `option`, in the order of the help.
-    checks : sequence of callable
-        Each is called with every new `Configuration` and raises `OptionError` if options contradict each
-        other.
-
-    Attributes
-    ----------
-    groups : tuple of type
-    options : tuple of Option
-        The options of all groups, in order.
-    """
+    """The options of several groups, as one set of flags."""
 
     def __init__(self, groups: Sequence[Group], *, checks: Sequence[Check] = ()) -> None:
         self.groups: tuple[Group, ...] = ()

@@ -30,13 +30,6 @@ _NEAR: Final = 0.75
 def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
     """Return the error for a flag that is not in `known`.
 
-    Parameters
-    ----------
-    flag : str
-        The flag as typed, without a value: ``--epsilom`` or ``-z``.
-    known : collection of str
-        Every valid flag, with its dashes.
-
     Examples
     --------
     >>> print(unknown_option("--epsilom", known=["--epsilon", "--passes"]))

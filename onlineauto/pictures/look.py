@@ -8,27 +8,18 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """Colours of a picture.
+    """Colours of a picture."""
 
-    Attributes
-    ----------
-    paper, ink, quiet, line : str
-        Background; text; secondary text; grid and frames.
-    champion, rising, waiting, worse : str
-        A champion; a challenger that became champion; one that was replaced; one that was proved worse.
-    series : tuple of str
-        Colours for parallel items, which a colour-blind reader can distinguish.
-    """
-
-    paper: str
+    paper: str  # Background; text; secondary text; grid and frames.
     ink: str
     quiet: str
     line: str
+    # A champion; a challenger that became champion; one that was replaced; one that was proved worse.
     champion: str
     rising: str
     waiting: str
     worse: str
-    series: tuple[str, ...]
+    series: tuple[str, ...]  # Colours for parallel items, which a colour-blind reader can distinguish.
 
     def settings(self) -> dict[Any, Any]:
         """Return the settings of matplotlib for these colours."""

@@ -21,21 +21,11 @@ _TITLE: Final = b"average  since "
 
 
 class Course(NamedTuple):
-    """The average loss of a run over its events.
+    """The average loss of a run over its events."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the run.
-    events : list of int
-        Numbers of completed events.
-    loss : list of float
-        The average loss of all events so far.
-    """
-
-    name: str
-    events: list[int]
-    loss: list[float]
+    name: str  # Name of the run.
+    events: list[int]  # Numbers of completed events.
+    loss: list[float]  # The average loss of all events so far.
 
 
 def course_of(path: str | os.PathLike[str]) -> Course:

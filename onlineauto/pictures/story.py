@@ -39,90 +39,47 @@ Journal: TypeAlias = "str | os.PathLike[str] | Iterable[Mapping[str, Any] | Entr
 
 @dataclass(slots=True)
 class Stretch:
-    """A period in which a config was live in one lane.
+    """A period in which a config was live in one lane."""
 
-    Attributes
-    ----------
-    lane : int
-        Index of the live config; 0 is the champion.
-    config : Config
-        The config.
-    champion : Config
-        The champion at the beginning of the period.
-    begin, end : int
-        Numbers of events before the beginning and before the end.
-    leases : list of int
-        Events at which its lease was extended.
-    outcome : {"live", "waiting", "worse", "promoted", "deposed"}
-        The end of the period: still live; replaced by another config; proved worse; became the champion; or
-        no longer the champion.
-    """
-
-    lane: int
+    lane: int  # Index of the live config; 0 is the champion.
     config: Config
-    champion: Config
-    begin: int
+    champion: Config  # The champion at the beginning of the period.
+    begin: int  # Numbers of events before the beginning and before the end.
     end: int = 0
-    leases: list[int] = field(default_factory=list)
+    leases: list[int] = field(default_factory=list)  # Events at which its lease was extended.
+    # The end of the period: still live; replaced by another config; proved worse; became the champion; or no
+    # longer the champion.
     outcome: str = "live"
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Bounds on the champion's average reward over the last `updates` learnt events.
+    """Bounds on the champion's average reward over the last `updates` learnt events."""
 
-    Attributes
-    ----------
-    events : int
-        Number of completed events.
-    updates : int
-        Number of events in the bounds.
-    low, high : float
-        The bounds.
-    """
-
-    events: int
-    updates: int
-    low: float
+    events: int  # Number of completed events.
+    updates: int  # Number of events in the bounds.
+    low: float  # The bounds.
     high: float
 
 
 @dataclass(slots=True)
 class Story:
-    """The search of a run.
+    """The search of a run."""
 
-    Attributes
-    ----------
-    stretches : list of Stretch
-        The periods, in the order of their beginnings.
-    swaps : list of (int, int)
-        Events at which the champion changed, and the lane of its challenger.
-    predicted : list of (int, str)
-        Numbers of events at which the predictor changed, and the new one: "ensemble" or
-        "champion".
-    rested : list of (int, tuple of str)
-        Numbers of events at which the set of inactive members changed, and these members.
-    drifts : list of int
-        Events at which drift was detected.
-    late : list of (int, tuple of bytes)
-        Namespaces that appeared after the search had begun.
-    intervals : list of Interval
-        Bounds on the champion's reward, in the order of events.
-    namespaces : list of bytes
-        All namespaces, in ascending order.
-    events : int
-        Number of events of the run, as far as the journal reports it.
-    """
-
-    stretches: list[Stretch] = field(default_factory=list)
+    stretches: list[Stretch] = field(default_factory=list)  # The periods, in the order of their beginnings.
+    # Events at which the champion changed, and the lane of its challenger.
     swaps: list[tuple[int, int]] = field(default_factory=list)
-    drifts: list[int] = field(default_factory=list)
+    drifts: list[int] = field(default_factory=list)  # Events at which drift was detected.
+    # Numbers of events at which the predictor changed, and the new one: "ensemble" or "champion".
     predicted: list[tuple[int, str]] = field(default_factory=list)
+    # Numbers of events at which the set of inactive members changed, and these members.
     rested: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    # Namespaces that appeared after the search had begun.
     late: list[tuple[int, tuple[bytes, ...]]] = field(default_factory=list)
+    # Bounds on the champion's reward, in the order of events.
     intervals: list[Interval] = field(default_factory=list)
-    namespaces: list[bytes] = field(default_factory=list)
-    events: int = 0
+    namespaces: list[bytes] = field(default_factory=list)  # All namespaces, in ascending order.
+    events: int = 0  # Number of events of the run, as far as the journal reports it.
 
     @property
     def champion(self) -> Config:
@@ -142,15 +99,7 @@ class Story:
 
 
 def story_of(journal: Journal) -> Story:
-    """Return the story of a journal. Lines that cannot be read are left out, with a warning in the log.
-
-    Raises
-    ------
-    InputError
-        If the file is not a journal, or has no decision.
-    OSError
-        If the file cannot be read.
-    """
+    """Return the story of a journal. Lines that cannot be read are left out, with a warning in the log."""
     teller, damage = _Teller(), list[str]()
     for entry in _entries(journal, damage.append):
         teller.take(entry)

@@ -213,11 +213,6 @@ def values_at_common_resource(values: Sequence[Mapping[str, Any]]) -> tuple[int,
 
     Many are half as many as have reached the most common resource. At higher resources there are only
     promoted trials, which are similar.
-
-    Parameters
-    ----------
-    values : sequence of mapping
-        Rows of `Study.history` with a value, intermediate or final.
     """
     at: dict[int, dict[int, Mapping[str, Any]]] = {}
     for row in values:

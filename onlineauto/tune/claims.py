@@ -28,25 +28,7 @@ _PAUSES: Final = 0.02, 1.0
 
 
 class Claims:
-    """The jobs of one process. Not thread-safe, except for the heartbeat.
-
-    Parameters
-    ----------
-    store : Store
-        The store of the log.
-    replica : Replica
-        The state of the study.
-    lease : float
-        Duration of the leases in seconds.
-
-    Attributes
-    ----------
-    owner : str
-        The name under which jobs are claimed.
-    lease : float
-    heartbeat : Heartbeat
-        Renews the leases from the first claim on.
-    """
+    """The jobs of one process. Not thread-safe, except for the heartbeat."""
 
     def __init__(self, store: Store, replica: Replica, lease: float) -> None:
         self._store, self._replica, self.lease = store, replica, lease

@@ -18,28 +18,7 @@ def rows(
     configs: dict[int, Mapping[str, Any]] | None = None,
     lists: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return a row for each value that was reported, intermediate or final, in order.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        The log, after its first `after` records.
-    skipped : collection of int
-        The positions of records that cannot be applied.
-    after : int
-        Number of records of the log before these.
-    configs : dict, optional
-        The configs of trials in the records before these; those in these records are added.
-    lists : bool
-        True to include details that are lists.
-
-    Returns
-    -------
-    list of dict
-        Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported),
-        ``value_…`` for each of several objectives, ``constraint_…`` for each constraint, ``config_…`` for
-        each parameter of the trial, and the details of the value except lists.
-    """
+    """Return a row for each value that was reported, intermediate or final, in order."""
     records = [record for version, record in enumerate(records, after + 1) if version not in skipped]
     configs = {} if configs is None else configs
     configs |= {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}

@@ -38,25 +38,12 @@ def optuna_storage(url: str, *, name: str = _NAME) -> JournalStorage:
     ...     study.optimize(lambda trial: trial.suggest_float("rate", 0, 1), n_trials=3)
     ...     len(study.trials)
     3
-
-    Parameters
-    ----------
-    url : str
-        ``sqlite:///FILE`` or ``postgresql://…``.
-    name : str
-        Name of the log in the store; all Optuna studies in it share this log.
     """
     return JournalStorage(StoreBackend(open_store(url, name)))
 
 
 class StoreBackend(BaseJournalBackend):
-    """The log of ``JournalStorage`` in a store.
-
-    Parameters
-    ----------
-    store : Store
-        Any store of this package.
-    """
+    """The log of ``JournalStorage`` in a store."""
 
     def __init__(self, store: Store) -> None:
         expected = {"kind": "study", "settings": {"log": "optuna"}}

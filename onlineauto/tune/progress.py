@@ -38,31 +38,7 @@ TRIES = 3
 
 
 class Progress:
-    """The trials of a study, with its scheduler and searcher.
-
-    Parameters
-    ----------
-    scheduler : Scheduler
-        A scheduler whose `begin` was called.
-    searcher : Searcher
-        A searcher whose `begin` was called.
-    objectives : mapping of str to float
-        For each objective 1 if lower values are better, and -1 if higher ones are.
-    retries : int
-        How often a failed trial is tried again.
-
-    Attributes
-    ----------
-    version : int
-        Number of records that were applied.
-    trials : dict of int to Trial
-    added : dict of int to Trial
-        Trials of other studies, with the numbers -1, -2, ….
-    trainable : str or None
-        What trials run, as ``MODULE:NAME``, if it is recorded.
-    skipped : list of SkippedRecord
-        The records that could not be applied.
-    """
+    """The trials of a study, with its scheduler and searcher."""
 
     def __init__(
         self, scheduler: Scheduler, searcher: Searcher, *, objectives: Mapping[str, float], retries: int

@@ -36,21 +36,11 @@ class UnfitRecord(OnlineautoError):  # noqa: N818 - the name says what it is
 
 @dataclass(frozen=True, slots=True)
 class SkippedRecord:
-    """A record of the log that could not be applied.
+    """A record of the log that could not be applied."""
 
-    Attributes
-    ----------
-    version : int
-        The position in the log; the first record is 1.
-    kind : str
-        The kind of the record.
-    why : str
-        Why it could not be applied.
-    """
-
-    version: int
-    kind: str
-    why: str
+    version: int  # The position in the log; the first record is 1.
+    kind: str  # The kind of the record.
+    why: str  # Why it could not be applied.
 
 
 def check_record(

@@ -39,17 +39,7 @@ class _HalfAppliedError(Exception):
 
 
 class Replica:
-    """The state of a study, as far as this process has read its log. Not thread-safe.
-
-    Parameters
-    ----------
-    store : Store
-        The store of the log.
-    settings : StudySettings
-        The settings with which the study began.
-    name : str
-        Name of the study, for messages.
-    """
+    """The state of a study, as far as this process has read its log. Not thread-safe."""
 
     def __init__(self, store: Store, settings: StudySettings, name: str) -> None:
         self._store, self._settings, self._name = store, settings, name

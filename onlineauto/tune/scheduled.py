@@ -22,24 +22,7 @@ if TYPE_CHECKING:
 
 
 class ScheduledTrials:
-    """Trials as a scheduler knows them.
-
-    Parameters
-    ----------
-    scheduler : Scheduler
-        A scheduler whose `begin` was called.
-    searcher : Searcher
-        A searcher whose `begin` was called.
-    trials : dict of int to Trial
-        The trials of the study; the study changes them.
-
-    Attributes
-    ----------
-    has_gaps : bool
-        True once a record of the log was lost.
-    dropped : bool
-        True if the last suggestion made the scheduler drop trials that have continued without it.
-    """
+    """Trials as a scheduler knows them."""
 
     def __init__(self, scheduler: Scheduler, searcher: Searcher, trials: Mapping[int, Trial]) -> None:
         self._scheduler, self._searcher, self._trials = scheduler, searcher, trials

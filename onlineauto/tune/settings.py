@@ -29,31 +29,17 @@ _NO_PRIOR = {"quasi", "grid"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """Everything that a study depends on, except its log.
-
-    Attributes
-    ----------
-    setting : Setting
-    scheduler, searcher : tuple
-        A name, its options, and a callable that creates a new object.
-    mode : str, list or dict
-        As for `Study`, as plain JSON.
-    max_trials : int or None
-    retries : int
-    lease : float or None
-        Seconds of the leases; None for the default.
-    named : bool
-        True if the caller named the searcher, False if it is the default.
-    """
+    """Everything that a study depends on, except its log."""
 
     setting: Setting
+    # A name, its options, and a callable that creates a new object.
     scheduler: tuple[str, Mapping[str, Any], Callable[[], Scheduler]]
     searcher: tuple[str, Mapping[str, Any], Callable[[], Searcher]]
-    mode: Any
+    mode: Any  # As for `Study`, as plain JSON.
     max_trials: int | None
     retries: int
-    lease: float | None = None
-    named: bool = True
+    lease: float | None = None  # Seconds of the leases; None for the default.
+    named: bool = True  # True if the caller named the searcher, False if it is the default.
 
     @classmethod
     def of(

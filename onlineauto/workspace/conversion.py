@@ -110,13 +110,7 @@ def _require_events(blocks: Iterable[Block], diagnostics: Diagnostics) -> Iterat
 
 
 def has_blocks(source: object) -> bool:
-    """Return whether a source is a file of blocks, or its bytes; False for a pipe, which is not read.
-
-    Raises
-    ------
-    InputError
-        The file cannot be opened.
-    """
+    """Return whether a source is a file of blocks, or its bytes; False for a pipe, which is not read."""
     if not isinstance(source, str | bytes | os.PathLike) or source == "-":
         return False
     if not isinstance(source, bytes) and not os.path.isfile(source):  # noqa: PTH113 - a path may be text
@@ -129,13 +123,7 @@ def has_blocks(source: object) -> bool:
 
 
 def _all_blocks(source: Sources) -> bool:
-    """Return whether the sources to convert are files of blocks.
-
-    Raises
-    ------
-    OptionError
-        Some are, and some are not.
-    """
+    """Return whether the sources to convert are files of blocks."""
     if not isinstance(source, list | tuple):
         return has_blocks(source)
     kinds = {has_blocks(item) for item in source if not isinstance(item, str)}

@@ -104,20 +104,7 @@ def _align(size: int) -> int:
 
 
 def decode_tree(data: bytes | mmap.mmap, *, name: str) -> State:
-    """Return the tree of a file; its arrays are read-only views of the same memory.
-
-    Parameters
-    ----------
-    data : bytes or mmap
-        The whole file.
-    name : str
-        Name of the file in messages.
-
-    Raises
-    ------
-    InputError
-        The bytes are not a model file, are of a later version, or are incomplete.
-    """
+    """Return the tree of a file; its arrays are read-only views of the same memory."""
     if data[: len(MAGIC)] != MAGIC:
         raise InputError(
             f"{name} is not a model file of onlineauto; if it is one of Vowpal Wabbit, "
@@ -168,13 +155,7 @@ def _with_arrays(value: Any, data: bytes | mmap.mmap, begin: int) -> Any:
 
 
 def read_file(path: str | os.PathLike[str]) -> State:
-    """Return the tree of a file, which is memory-mapped and not copied.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or `decode_tree` rejects it.
-    """
+    """Return the tree of a file, which is memory-mapped and not copied."""
     try:
         with Path(path).open("rb") as file:
             status = os.fstat(file.fileno())
@@ -189,13 +170,7 @@ def read_file(path: str | os.PathLike[str]) -> State:
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Check that a file can be written to `path`, so that a long run does not fail at its end.
-
-    Raises
-    ------
-    OutputError
-        The path is a directory, or its directory does not exist or is not writable.
-    """
+    """Check that a file can be written to `path`, so that a long run does not fail at its end."""
     if _is_device(path):
         return
     target = Path(path).resolve()
@@ -216,11 +191,6 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
     """Write a file atomically: at any instant, the path has the old file or the complete new one.
 
     A device or a pipe, such as ``/dev/null``, is written to directly.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written; an old file is unchanged.
     """
     check_target(path)
     if _is_device(path):

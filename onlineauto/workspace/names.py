@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 def follow_names(
     configuration: Configuration, numbers: set[str], rules: Rules, *, learns: bool
 ) -> Configuration:
-    """Return the options of a model after events with names made by `rules`; add columns to `numbers`.
-
-    Raises
-    ------
-    InputError
-        The model has names of another rule, or a column is a number in one and a name in the other.
-    """
+    """Return the options of a model after events with names made by `rules`; add columns to `numbers`."""
     features = configuration[FeatureOptions]
     rule = rules.get("names", features.names)
     if features.names not in ("any", rule):

@@ -31,14 +31,7 @@ extend_by_members(REGISTRY)
 
 
 def parse_given_options(configuration: Configuration | str | None, **keywords: Any) -> Configuration:
-    """Return the options of a caller: parsed ones, a text as on a command line, or keywords.
-
-    Raises
-    ------
-    OptionError
-        An option is unknown, out of range, contradicts another, or is only for the command line; or both
-        kinds are passed.
-    """
+    """Return the options of a caller: parsed ones, a text as on a command line, or keywords."""
     if configuration is not None and keywords:
         raise OptionError("options go either into the configuration or into keywords, not into both")
     if isinstance(configuration, Configuration):

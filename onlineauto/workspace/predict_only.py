@@ -52,11 +52,6 @@ def spin_off(workspace: Workspace, scope: PredictOnly = True) -> State:
     It has only the numbers needed to predict. "champion" predicts like `workspace` with ``--predict_with
     champion``; "ensemble" predicts like `workspace`. If the semantics spin off weights, the result has no
     search, but the champion's interactions as options. Then it can learn further, from the weights alone.
-
-    Raises
-    ------
-    OptionError
-        `scope` is not a valid value, or a journal is replayed.
     """
     if scope not in (True, "champion", "ensemble", "stack"):
         raise OptionError(f'predict_only is True, "champion" or "ensemble", and not {scope!r}')

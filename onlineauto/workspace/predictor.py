@@ -64,13 +64,7 @@ class ParsingPredictor(BlockPredictor):
         self._configuration, self._readers = configuration, event_readers(configuration)
 
     def predict_event(self, event: OneEventLike, model: Predicting) -> NDArray[np.float32]:
-        """Return the prediction of one event, a text or a mapping.
-
-        Raises
-        ------
-        InputError
-            The argument is not exactly one event.
-        """
+        """Return the prediction of one event, a text or a mapping."""
         reader = self._readers.reader_of(event)
         prediction = self.predict_one(event, reader, model)
         if prediction is not None:
@@ -98,13 +92,7 @@ class ParsingPredictor(BlockPredictor):
         return found or None
 
     def scored(self, event: OneEventLike, model: Predicting) -> Scored:
-        """Return an event, a text or a mapping, with the scores of its actions.
-
-        Raises
-        ------
-        InputError
-            The argument is not exactly one event.
-        """
+        """Return an event, a text or a mapping, with the scores of its actions."""
         block = self._readers.reader_of(event).parse_one(event)
         outcomes = self.predict(block, model)
         context, layout = self.last()

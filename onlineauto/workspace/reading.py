@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 
 class Reading:
-    """The blocks of a source, from `read`. One thread can iterate them once.
-
-    Attributes
-    ----------
-    diagnostics : Diagnostics
-        Problems with lines so far, counted and located.
-    """
+    """The blocks of a source, from `read`. One thread can iterate them once."""
 
     def __init__(self, source: Source, **options: Unpack[Options]) -> None:
         self._reader = open_source(source, REGISTRY.from_keywords(**options))

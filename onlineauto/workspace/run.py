@@ -254,15 +254,7 @@ class Run:
 
 
 def load_run(source: ModelSource, configuration: Configuration) -> tuple[Workspace, State]:
-    """Return the workspace of a checkpoint, and the state of its run.
-
-    Raises
-    ------
-    InputError
-        The file is not a model, or was not saved by a run.
-    OptionError
-        An option has another value and cannot change.
-    """
+    """Return the workspace of a checkpoint, and the state of its run."""
     workspace, stored = load_model(Workspace, source, configuration)
     if "position" not in stored:
         name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"

@@ -37,24 +37,7 @@ ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
 def save_model(
     state: Mapping[str, Any], target: str | os.PathLike[str] | BinaryIO, *, run: State | None = None
 ) -> None:
-    """Write the state of a workspace, and of the run that uses it, to a file.
-
-    Parameters
-    ----------
-    state : mapping
-        The return value of `Workspace.state`.
-    target : path or binary file
-        The file; an existing file is replaced atomically.
-    run : mapping, optional
-        The state of the run, to resume it: its counters and its position.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written; an existing file is unchanged.
-    OptionError
-        `target` is neither a path nor a file.
-    """
+    """Write the state of a workspace, and of the run that uses it, to a file."""
     from importlib.metadata import version
 
     is_binary = hasattr(target, "write") and not isinstance(target, TextIOBase)
@@ -72,13 +55,7 @@ def save_model(
 
 
 def check_options(configuration: Configuration) -> None:
-    """Check that a model file can keep options, so that a long run does not fail at its end.
-
-    Raises
-    ------
-    OptionError
-        An option has bytes that are not UTF-8.
-    """
+    """Check that a model file can keep options, so that a long run does not fail at its end."""
     try:
         (text := configuration.command(kept=True)).encode()
     except UnicodeEncodeError:
@@ -86,13 +63,7 @@ def check_options(configuration: Configuration) -> None:
 
 
 def _read(source: ModelSource) -> tuple[State, str]:
-    """Return the tree of a model file, and the name of the file for messages.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is not a model, is incomplete, or is of a later version.
-    """
+    """Return the tree of a model file, and the name of the file for messages."""
     if isinstance(source, str | os.PathLike):
         tree, name = read_file(source), os.fspath(source)
     elif not isinstance(source, bytes) and not hasattr(source, "read"):
@@ -109,13 +80,7 @@ def _read(source: ModelSource) -> tuple[State, str]:
 
 
 def _check_versions(stored: Stored, name: str) -> None:
-    """Check that no section of a tree is of a later version. Release 0.1 wrote version 1 without a number.
-
-    Raises
-    ------
-    InputError
-        A section is of a later version, or the versions are damaged.
-    """
+    """Check that no section of a tree is of a later version. Release 0.1 wrote version 1 without a number."""
     try:
         versions = stored["versions"].convert(dict[str, int]) if "versions" in stored else {}
     except ValueError as error:
@@ -129,15 +94,7 @@ def _check_versions(stored: Stored, name: str) -> None:
 
 
 def _stored_options(configuration: Configuration, tree: State, *, name: str) -> Configuration:
-    """Return the options of a stored model, with those of `configuration` added; `name` is for messages.
-
-    Raises
-    ------
-    OptionError
-        An option that the model stores has another value and cannot change.
-    InputError
-        The stored options are not valid in this program.
-    """
+    """Return the options of a stored model, with those of `configuration` added; `name` is for messages."""
     try:
         stored = REGISTRY.parse_kept(tree["model"]["options"])
         if tree.get("versions", {}).get("explorer", 1) < SECTIONS["explorer"]:
@@ -149,13 +106,7 @@ def _stored_options(configuration: Configuration, tree: State, *, name: str) -> 
 
 
 def with_changed_options(stored: Configuration, configuration: Configuration, *, name: str) -> Configuration:
-    """Return the options of a model, replaced by those of `configuration` where they differ.
-
-    Raises
-    ------
-    OptionError
-        An option that the model stores has another value and cannot change; `name` is for the message.
-    """
+    """Return the options of a model, replaced by those of `configuration` where they differ."""
     supplied = {
         option.name: stored.get(option.name) for option in REGISTRY.options if option.name in stored.supplied
     }
@@ -186,24 +137,7 @@ def _flag_text(flag: str, value: object) -> str:
 def load_model(
     make: Callable[..., Workspace], source: ModelSource, configuration: Configuration
 ) -> tuple[Workspace, State]:
-    """Return the workspace of a model file, and the stored state of the run that saved it.
-
-    Parameters
-    ----------
-    make : callable
-        `Workspace`, or a function that creates one from a configuration.
-    source : path, bytes or binary file
-        The model file.
-    configuration : Configuration
-        Options in addition to those in the file.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is not a model, is incomplete, or is of a later version.
-    OptionError
-        An option that the model stores has another value and cannot change.
-    """
+    """Return the workspace of a model file, and the stored state of the run that saved it."""
     tree, name = _read(source)
     workspace = make(configuration=_stored_options(configuration, tree, name=name))
     try:

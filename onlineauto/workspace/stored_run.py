@@ -35,11 +35,6 @@ def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
 
     Outputs are paths and the number of bytes written to each. The paths are only compared: a resumed run
     truncates and continues files on its own command line, if the path is the same.
-
-    Raises
-    ------
-    ValueError
-        A stored value has another type, or is out of range.
     """
     run: dict[str, Any] = {}
     configuration, kind = workspace.configuration, workspace.kind

@@ -25,25 +25,6 @@ if TYPE_CHECKING:
 class DecisionLog:
     r"""Appends decisions and rewards to a file. Several processes may append to the same file.
 
-    Parameters
-    ----------
-    path : path
-        The file; it is created if it does not exist.
-    hash_seed : int
-        ``hash_seed`` of the model.
-    sync : bool
-        Wait for the disk after each line.
-
-    Attributes
-    ----------
-    name_columns : list of str
-        Columns whose numbers are names, each as ``namespace^column``; each decision has them.
-
-    Raises
-    ------
-    InputError
-        The file cannot be opened.
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -92,15 +73,7 @@ class DecisionLog:
         action: int,
         pmf: Sequence[float],
     ) -> None:
-        """Write a decision.
-
-        Raises
-        ------
-        InputError
-            A feature is malformed, or has a name that JSON cannot represent.
-        OutputError
-            The file cannot be written.
-        """
+        """Write a decision."""
         texts, count = self._texts, len(actions)
         shared = texts.object_of(context)[1:-1]
         objects = ",".join([texts.object_of(each) for each in actions])
@@ -115,13 +88,7 @@ class DecisionLog:
         self._write(head[:-1] + b"," + line.encode())
 
     def reward(self, event_id: str, reward: float) -> None:
-        """Write the reward of a decision.
-
-        Raises
-        ------
-        OutputError
-            The file cannot be written.
-        """
+        """Write the reward of a decision."""
         late = {"EventId": event_id, "RewardValue": reward, "EnqueuedTimeUtc": self._now()}
         self._write(_HEAD.encode(late) + b"\n")
 

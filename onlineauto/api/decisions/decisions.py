@@ -39,26 +39,7 @@ def is_id(event_id: object) -> bool:
 
 
 class Decisions:
-    """The decisions of a bandit. The caller holds a lock.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the draws.
-    limit, time_to_live, clock
-        See `Pending`.
-    default_cost : float, optional
-        The cost that is learnt for expired decisions, if any.
-    learn_at : {"reward", "wait"}
-        When a rewarded decision is learnt: at its reward, or once it has waited like those without one.
-
-    Attributes
-    ----------
-    waiting : Pending
-        The decisions that wait for their rewards.
-    default_cost, learn_at
-        As above.
-    """
+    """The decisions of a bandit. The caller holds a lock."""
 
     def __init__(
         self,
@@ -77,13 +58,7 @@ class Decisions:
         self._log: DecisionLog | None = None
 
     def log_to(self, path: str | os.PathLike[str] | None, *, hash_seed: int, sync: bool) -> None:
-        """Log decisions and rewards to a file from now on; None stops logging.
-
-        Raises
-        ------
-        InputError
-            The file cannot be opened.
-        """
+        """Log decisions and rewards to a file from now on; None stops logging."""
         self._log = None if path is None else DecisionLog(path, hash_seed=hash_seed, sync=sync)
 
     def note_identities(self, identities: Iterable[str]) -> None:
@@ -110,13 +85,6 @@ class Decisions:
             Their probabilities.
         event_id : str, optional
             The id of the decision.
-
-        Raises
-        ------
-        InputError
-            A decision with this id waits already.
-        OSError
-            The log cannot be written; then no decision is made.
         """
         weights: list[float] = pmf.tolist()
         action = draw_index(weights, self._random.random())
@@ -136,13 +104,7 @@ class Decisions:
         return Choice(action, action_id, weights[action], pmf, event_id)
 
     def log_reward(self, event_id: str, reward: float) -> None:
-        """Log the reward of a decision, if decisions are logged.
-
-        Raises
-        ------
-        OSError
-            The log cannot be written.
-        """
+        """Log the reward of a decision, if decisions are logged."""
         if self._log is not None:
             self._log.reward(event_id, reward)
 
@@ -161,13 +123,7 @@ class Decisions:
 
     @classmethod
     def restored(cls, state: dict[str, Any], *, clock: Callable[[], float]) -> Decisions:
-        """Return decisions that continue from a result of `state`.
-
-        Raises
-        ------
-        ValueError, TypeError
-            It is not a result of `state`.
-        """
+        """Return decisions that continue from a result of `state`."""
         stored = msgspec.convert(state, _Kept)
         decisions = cls(
             seed=0,

@@ -24,26 +24,14 @@ Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 
 
 def copy_context(context: Features) -> dict[str, Any]:
-    """Return a copy of a context, which the caller may change afterwards.
-
-    Raises
-    ------
-    InputError
-        It is not a mapping.
-    """
+    """Return a copy of a context, which the caller may change afterwards."""
     if type(context) is not dict and not isinstance(context, Mapping):
         raise InputError(f"event: the context is a mapping of features, not {type(context).__name__}")
     return context.copy() if type(context) is dict else dict(context)
 
 
 def list_features(actions: Any, *, where: str = "event") -> list[Features]:
-    """Return the features of the actions as a new list.
-
-    Raises
-    ------
-    InputError
-        They are neither a list nor a mapping.
-    """
+    """Return the features of the actions as a new list."""
     if type(actions) is list:  # a fast test for the usual case
         return actions[:]
     if isinstance(actions, str | bytes) or not isinstance(actions, Iterable):
@@ -54,13 +42,7 @@ def list_features(actions: Any, *, where: str = "event") -> list[Features]:
 
 
 def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int:
-    """Return the index of an action, passed as an id if the actions have ids, else as an index.
-
-    Raises
-    ------
-    InputError
-        The action does not exist.
-    """
+    """Return the index of an action, passed as an id if the actions have ids, else as an index."""
     if isinstance(actions, Mapping):
         if action not in actions:
             raise InputError(
@@ -85,11 +67,6 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
 
     >>> cost_of(1, None), cost_of(None, 0.5)
     (-1.0, 0.5)
-
-    Raises
-    ------
-    InputError
-        Both or neither are passed, or the number is not finite or too large for a float32.
     """
     if cost is None and type(reward) is float and -_MOST <= reward <= _MOST:  # the usual case
         return -reward
@@ -109,11 +86,6 @@ def logged_event(event: object, number: int) -> tuple[Mapping[str, Any], str]:
 
     It may have ``reward`` in place of ``cost``, ``action`` in place of ``chosen``, and actions by id. If the
     cost or reward, the action or the probability is missing, the event has no label.
-
-    Raises
-    ------
-    InputError
-        It is not such a mapping; `number` is its number in the message.
     """
     where = f"event {number}"
     if not isinstance(event, Mapping):

@@ -62,39 +62,6 @@ class FromLogs(AutoModel):
     ) -> Self:
         r"""Learn from logged events, and return self.
 
-        Parameters
-        ----------
-        source : path, iterable, Block, frame, dataset, bytes or binary file
-            A path or a file is VW text, JSON, dsjson or blocks, optionally compressed with gzip or zstd; the
-            format is recognised by its first bytes. A dataset is a `pyarrow.dataset.Dataset`, a
-            `pyarrow.RecordBatchReader`, or a path of Parquet: a file, a folder, a pattern or an address. An
-            iterable has mappings with ``context``, ``actions``, ``chosen``, ``probability`` and ``reward`` or
-            ``cost``, as for `onlineauto.interop.from_dicts`; texts of one event each; blocks; or
-            `pathlib.Path` objects.
-        context, actions, event, choices, probability, weight
-            Columns of a frame or of a dataset, as for `onlineauto.interop.from_frame`; by default the context
-            is all other columns.
-        reward, cost : str, optional
-            The column of the rewards or of the costs of a frame or of a dataset.
-        columns : path or mapping, optional
-            The meaning of a dataset's columns, as in the file of ``--columns``. By default, if no column is
-            named, the meaning is inferred.
-        y, sample_weight
-            Rejected with advice: a bandit learns decisions and their rewards, not labels.
-        progress : bool, optional
-            Show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
-
-        Raises
-        ------
-        InputError
-            The source cannot be read, or nothing in it could be learnt; the message names its likely format.
-
-        Warns
-        -----
-        UserWarning
-            Some lines were malformed and left out, or some events lack the reward, the action or its
-            probability, so that they were predicted and not learnt.
-
         Examples
         --------
         >>> from onlineauto import AutoML
@@ -151,31 +118,6 @@ class FromLogs(AutoModel):
         progress: bool | None = None,
     ) -> Self:
         """Learn from logged decisions and their later rewards, and return self.
-
-        Parameters
-        ----------
-        log : path
-            Decisions, logged with ``decision_log``.
-        rewards : mapping of event id to reward, or path, optional
-            A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, in which such
-            lines follow the decisions.
-        default_reward : float, optional
-            The reward of decisions without one, by default that of this model. If there is no default, they
-            are not learnt.
-        progress : bool, optional
-            As for `fit`.
-
-        Raises
-        ------
-        InputError
-            The log cannot be read, or none of its decisions has a reward. A line that cannot be learnt is no
-            error: it is counted and located, and the lines after it are learnt.
-
-        Warns
-        -----
-        UserWarning
-            Some rewards belong to no decision of the log, most decisions have no reward and there is no
-            `default_reward`, or some lines were malformed.
 
         Examples
         --------

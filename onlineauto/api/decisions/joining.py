@@ -57,30 +57,6 @@ class Joined:
     reader reports with their positions. Each reward is joined once, to the first decision with its id. A line
     that cannot be joined, or a reward that cannot be learnt, is recorded as a problem.
 
-    Parameters
-    ----------
-    log : path
-        The decisions, as logged by `AutoML`; gzip and zstd are recognised.
-    rewards : mapping of event id to reward, or path, optional
-        A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, in which such lines
-        follow the decisions.
-    default_reward : float, optional
-        The reward of all other decisions. By default they get no label.
-
-    Attributes
-    ----------
-    unmatched : int
-        Number of rewards without a decision, once all lines are read.
-    unrewarded : int
-        Number of decisions without a reward, once all lines are read.
-    problems : Diagnostics
-        Lines that cannot be joined, and rewards that cannot be learnt.
-
-    Raises
-    ------
-    InputError
-        The log cannot be read, or a reward in a mapping is not a finite number.
-
     Examples
     --------
     >>> from pathlib import Path

@@ -34,13 +34,7 @@ class PendingDecision(msgspec.Struct, frozen=True, eq=False):
 
 
 def check_limits(limit: object, time_to_live: object) -> None:
-    """Reject an invalid number of decisions, or an invalid time for which they wait.
-
-    Raises
-    ------
-    OptionError
-        One of the two is not a number, or is too small.
-    """
+    """Reject an invalid number of decisions, or an invalid time for which they wait."""
     if isinstance(limit, bool) or not isinstance(limit, Integral) or not 1 <= int(limit) < 2**63:
         raise OptionError(
             f"max_pending cannot be {short_repr(limit)}; it takes a whole number of decisions, at least 1"
@@ -54,22 +48,6 @@ def check_limits(limit: object, time_to_live: object) -> None:
 
 class Pending:
     """The decisions that wait, oldest first. The caller holds a lock.
-
-    Parameters
-    ----------
-    limit : int
-        Maximum number of waiting decisions; beyond it, the oldest expires.
-    time_to_live : float
-        Seconds after which a decision expires.
-    clock : callable
-        Returns the time in seconds; it must not run back.
-
-    Attributes
-    ----------
-    clock : callable
-        Returns the time; with another clock, decisions wait for as many more seconds.
-    expired : int
-        Number of decisions that have expired without a reward.
 
     Examples
     --------
@@ -145,13 +123,7 @@ class Pending:
         return iter(self._waiting)
 
     def add(self, event_id: str, event: EncodedEvent, action: int, probability: float) -> None:
-        """Add a decision to the waiting ones.
-
-        Raises
-        ------
-        InputError
-            A decision with this id waits already.
-        """
+        """Add a decision to the waiting ones."""
         waiting = self._waiting
         if event_id in waiting:
             raise InputError(f"event {event_id!r} waits for its reward already: each needs its own id")
@@ -161,13 +133,7 @@ class Pending:
             del self._ended[event_id]
 
     def find(self, event_id: str) -> PendingDecision:
-        """Return a waiting decision.
-
-        Raises
-        ------
-        InputError
-            No decision with this id waits; the message has the reason.
-        """
+        """Return a waiting decision."""
         self._now = now = self._clock()
         decision = self._waiting.get(event_id)
         if decision is None or decision.deadline <= now or decision.cost is not None:

@@ -24,53 +24,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """The components available to configs.
+    """The components available to configs."""
 
-    Attributes
-    ----------
-    namespaces : tuple of bytes
-        Namespaces seen so far, in ascending order.
-    interaction_type : {"quadratic", "cubic", "both"}
-        The value of ``--interaction_type``.
-    new : frozenset of bytes
-        The namespaces first seen late, if the oracle is called because of them; else empty. Proposals without
-        any of them are already under consideration, so the methods below leave them out.
-    of_actions : frozenset of bytes
-        Namespaces seen on lines of actions; empty if events have no such lines.
-    gains : mapping of Interaction to float
-        The gain of each screened interaction. If the champion lacks it, this is the part of the champion's
-        squared residuals that it explains. If the champion has it, this is the part that it adds.
-    sizes : mapping of bytes to float
-        Mean number of an action's features, by namespace.
-    n_actions : float
-        Mean number of an event's actions.
-    mature : bool
-        True if the champion has been champion for at least the length of a first lease.
-    searched : frozenset of str
-        Names of what is searched: ``interactions`` and hyperparameters, like in ``--search``.
-    tunable : mapping of str to Tunable
-        The search space of each hyperparameter, in the order in which they are tried.
-    defaults : mapping of str to float or str
-        Values of hyperparameters on the command line.
-    slot_namespaces : tuple of bytes
-        Namespaces that no config leaves out, see `onlineauto.automl.search.SearchRules`.
-    grows : bool
-        True if challengers can have interactions that the first champion lacks.
-    """
-
-    namespaces: tuple[bytes, ...]
-    interaction_type: str
+    namespaces: tuple[bytes, ...]  # Namespaces seen so far, in ascending order.
+    interaction_type: str  # The value of ``--interaction_type``.
+    # The namespaces first seen late, if the oracle is called because of them; else empty. Proposals without
+    # any of them are already under consideration, so the methods below leave them out.
     new: frozenset[bytes] = frozenset()
+    # Namespaces seen on lines of actions; empty if events have no such lines.
     of_actions: frozenset[bytes] = frozenset()
+    # The gain of each screened interaction. If the champion lacks it, this is the part of the champion's
+    # squared residuals that it explains. If the champion has it, this is the part that it adds.
     gains: Mapping[Interaction, float] = field(default_factory=dict)
+    # Mean number of an action's features, by namespace.
     sizes: Mapping[bytes, float] = field(default_factory=dict)
-    n_actions: float = 1.0
-    mature: bool = False
+    n_actions: float = 1.0  # Mean number of an event's actions.
+    mature: bool = False  # True if the champion has been champion for at least the length of a first lease.
+    # Names of what is searched: ``interactions`` and hyperparameters, like in ``--search``.
     searched: frozenset[str] = frozenset({"interactions"})
+    # The search space of each hyperparameter, in the order in which they are tried.
     tunable: Mapping[str, Tunable] = field(default_factory=dict)
+    # Values of hyperparameters on the command line.
     defaults: Mapping[str, float | str] = field(default_factory=dict)
+    # Namespaces that no config leaves out, see `onlineauto.automl.search.SearchRules`.
     slot_namespaces: tuple[bytes, ...] = ()
-    grows: bool = True
+    grows: bool = True  # True if challengers can have interactions that the first champion lacks.
 
     def interactions(self, *orders: int) -> tuple[Interaction, ...]:
         """Return all interactions of `orders`, by default of `interaction_type`; by length, then by name."""

@@ -89,13 +89,7 @@ def _valid_values(key: str, value: Any) -> str:
 
 
 class JobFile:
-    """A file with the table ``cluster`` and the tables ``jobs``.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    """
+    """A file with the table ``cluster`` and the tables ``jobs``."""
 
     def __init__(self, path: str) -> None:
         self._path = path

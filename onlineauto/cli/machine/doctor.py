@@ -39,19 +39,11 @@ _EVENTS: Final = "".join(
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """A line of the report.
+    """A line of the report."""
 
-    Attributes
-    ----------
-    name, text : str
-        The subject of the check, and its result.
-    problem : str
-        The problem and its remedy; "" if there is none.
-    """
-
-    name: str
+    name: str  # The subject of the check, and its result.
     text: str
-    problem: str = ""
+    problem: str = ""  # The problem and its remedy; "" if there is none.
 
 
 def run(argv: Sequence[str]) -> int:

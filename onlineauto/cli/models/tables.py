@@ -12,21 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of texts.
+    """A table of texts."""
 
-    Attributes
-    ----------
-    title : str
-        Title of the table.
-    columns : tuple of str
-        Titles of the columns.
-    rows : list of tuple of str
-        The texts, one for each column.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    title: str  # Title of the table.
+    columns: tuple[str, ...]  # Titles of the columns.
+    rows: list[tuple[str, ...]]  # The texts, one for each column.
 
 
 def tables_of(inspection: Mapping[str, Any]) -> Iterator[Table]:

@@ -49,21 +49,13 @@ _MOST_RECORDS: Final = 200_000
 
 @dataclass(slots=True, kw_only=True)
 class _KnownStudy:
-    """The results of reading a study.
+    """The results of reading a study."""
 
-    Attributes
-    ----------
-    watch : StudyWatch, optional
-        The open study; None if it is not in memory.
-    summary, summary_version : dict, int
-        Its row of the list, and the number of records that the row is of.
-    text, text_version, next_text : bytes, int, float
-        Its description, the number of records that this is of, and the earliest time of the next one.
-    """
-
-    watch: StudyWatch | None = None
+    watch: StudyWatch | None = None  # The open study; None if it is not in memory.
+    # Its row of the list, and the number of records that the row is of.
     summary: dict[str, Any] = field(default_factory=dict)
     summary_version: int = 0
+    # Its description, the number of records that this is of, and the earliest time of the next one.
     text: bytes = b""
     text_version: int = 0
     next_text: float = 0.0
@@ -74,13 +66,7 @@ class _KnownStudy:
 
 
 class StudyHandlers:
-    """Answers requests about the studies of a store.
-
-    Parameters
-    ----------
-    url : str
-        The URL of the store.
-    """
+    """Answers requests about the studies of a store."""
 
     def __init__(self, url: str) -> None:
         self._url, self._lock = url, Lock()
@@ -192,17 +178,7 @@ class StudyHandlers:
 
 
 def study_app(handlers: StudyHandlers, tokens: Tokens, *, hosts: Collection[str] = OWN_HOSTS) -> Router:
-    """Return the application of a store.
-
-    Parameters
-    ----------
-    handlers : StudyHandlers
-        Its handlers.
-    tokens : Tokens
-        A token with the scope ``read`` may see studies.
-    hosts : collection of str
-        Accepted host names while there are no tokens.
-    """
+    """Return the application of a store."""
     guard = RequestGuard(tokens, lambda *_: None, hosts=hosts)
     batch, connections = RequestBatch(nullcontext), Connections()
     endpoints = {
@@ -227,21 +203,7 @@ def study_app(handlers: StudyHandlers, tokens: Tokens, *, hosts: Collection[str]
 def serve_studies(
     url: str, *, host: str, port: int, tokens: str | None, announce: Callable[[str], object]
 ) -> None:
-    """Serve the page of a store until a signal arrives.
-
-    Parameters
-    ----------
-    url : str
-        The URL of the store.
-    host : str
-        The address to listen to.
-    port : int
-        The port; 0 for any free one.
-    tokens : str or None
-        File of tokens; None for no tokens.
-    announce : callable
-        Receives the address of the page once it is served.
-    """
+    """Serve the page of a store until a signal arrives."""
     if tokens is not None and not Path(tokens).is_file():
         raise OptionError(f"--tokens {tokens}: there is no such file")
     known = Tokens(tokens)

@@ -41,13 +41,7 @@ _OF_A_NEW_STUDY: Final = (
 
 
 class TunedStream:
-    """A study of flags on a stream.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        All options.
-    """
+    """A study of flags on a stream."""
 
     def __init__(self, configuration: Configuration) -> None:
         _refuse(
@@ -106,13 +100,7 @@ class TunedStream:
 
 
 class TunedFunction:
-    """A study of the config of a function.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        All options.
-    """
+    """A study of the config of a function."""
 
     def __init__(self, configuration: Configuration) -> None:
         _refuse(configuration, StreamOptions, "a stream: add -d FILE")

@@ -107,23 +107,15 @@ class TimedApplication(GpuApplication):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
-    """Measured times of a training step of one application on one kind of GPU.
+    """Measured times of a training step of one application on one kind of GPU."""
 
-    Attributes
-    ----------
-    placements : mapping
-        For each placement float64[n, 3]: batch size per GPU, step time, and the part of it that
-        synchronizes; sorted by batch size.
-    others : float64[m, 5]
-        Number of nodes, number of GPUs and the same three columns, for placements that are not in
-        `placements`.
-    least, most : int
-        Limits of the batch size per GPU.
-    """
-
+    # For each placement float64[n, 3]: batch size per GPU, step time, and the part of it that synchronizes;
+    # sorted by batch size.
     placements: Mapping[Placement, Floats]
+    # float64[m, 5]: number of nodes, number of GPUs and the same three columns, for placements that are not
+    # in `placements`.
     others: Floats
-    least: int
+    least: int  # Limits of the batch size per GPU.
     most: int
 
     def most_per_gpu(self, placement: Placement) -> int:

@@ -24,13 +24,6 @@ def expected_budget(settings: StudySettings, *, rounds: int | None = None) -> in
     >>> from onlineauto.tune import Float, Study
     >>> expected_budget(Study({"x": Float(0, 1)}, "fifo", max_resource=9, max_trials=5).settings)
     45
-
-    Parameters
-    ----------
-    settings : StudySettings
-        The settings of the study.
-    rounds : int, optional
-        Number of rounds of the scheduler; None to continue until it ends.
     """
     scheduler = settings.scheduler[2]()
     # A searcher that learns would be slow, and the number of configs depends only on the space.

@@ -68,13 +68,7 @@ class ClusterJob(Protocol):
 
 
 def check_demand(demand: Demand) -> Demand:
-    """Return a demand, with amounts as floats and counts as ints.
-
-    Raises
-    ------
-    OptionError
-        An amount is negative or not a number, a worker takes nothing, or the maximum of workers is 0.
-    """
+    """Return a demand, with amounts as floats and counts as ints."""
     try:
         demands = ("worker", demand.worker), ("server", demand.server)
         most = ("most_workers", demand.most_workers, 1), ("most_servers", demand.most_servers, 0)
@@ -102,17 +96,7 @@ def check_demand(demand: Demand) -> Demand:
 
 
 def check_progress(answer: Any) -> tuple[float, float]:
-    """Return the answer of `ClusterJob.progress` as floats.
-
-    Raises
-    ------
-    OnlineautoError
-        The answer is not two numbers from 0 to 1e100.
-
-    >>> from fractions import Fraction
-    >>> check_progress([Fraction(1, 2), 3])
-    (0.5, 3.0)
-    """
+    """Return the answer of `ClusterJob.progress` as floats."""
     with suppress(TypeError, ValueError):
         done, total = map(_number, answer)
         if done is not None and total is not None:
@@ -121,13 +105,7 @@ def check_progress(answer: Any) -> tuple[float, float]:
 
 
 def check_resources_in_use(answer: Any) -> tuple[int, int]:
-    """Return the answer of `ClusterJob.resources_in_use` as ints.
-
-    Raises
-    ------
-    OnlineautoError
-        The answer is not two whole numbers of at least 0.
-    """
+    """Return the answer of `ClusterJob.resources_in_use` as ints."""
     with suppress(TypeError, ValueError):
         workers, servers = map(_number, answer)
         if workers is not None and servers is not None and workers % 1 == servers % 1 == 0:
@@ -147,13 +125,7 @@ def _number(value: Any) -> float | None:
 
 
 def _count(name: str, value: Any, least: int) -> int:
-    """Return a value as a whole number from `least` to 1,000,000.
-
-    Raises
-    ------
-    OptionError
-        The value is not such a number.
-    """
+    """Return a value as a whole number from `least` to 1,000,000."""
     number = _number(value)
     if number is None or number % 1 or not least <= number <= _MOST_NODES:
         raise OptionError(f"{name} = {value!r}: give a whole number from {least} to {_MOST_NODES:,}")
@@ -170,12 +142,6 @@ def _text(answer: Any) -> str:
 
 
 def check_stopped(thread: Thread | None) -> None:
-    """Check that the thread of a stopped job has ended, before the job continues.
-
-    Raises
-    ------
-    OnlineautoError
-        The thread is still alive.
-    """
+    """Check that the thread of a stopped job has ended, before the job continues."""
     if thread is not None and thread.is_alive():
         raise OnlineautoError("the job was stopped, but its last step has not ended yet: try again later")

@@ -24,15 +24,6 @@ class Critic:
     """Estimates the value of partial allocations: the expected progress of each job in this slot.
 
     The reward of a slot is a sum over jobs, and so is the value; each job trains its own part of the value.
-
-    Parameters
-    ----------
-    kinds : int
-        Number of known kinds of jobs.
-    settings : Improving
-        Settings of the training.
-    draw : numpy.random.Generator
-        Generator of initial weights.
     """
 
     def __init__(self, kinds: int, settings: Improving, draw: np.random.Generator) -> None:

@@ -16,18 +16,11 @@ OF_CLUSTER: Final = 6
 
 
 class NetworkInputs(NamedTuple):
-    """The input of a network.
+    """The input of a network."""
 
-    Attributes
-    ----------
-    jobs : float64[B, J, kinds + OF_JOB]
-    cluster : float64[B, OF_CLUSTER]
-    valid : bool[B, J]
-    """
-
-    jobs: Floats
-    cluster: Floats
-    valid: Bools
+    jobs: Floats  # float64[B, J, kinds + OF_JOB]:
+    cluster: Floats  # float64[B, OF_CLUSTER]:
+    valid: Bools  # bool[B, J]:
 
 
 def features(situation: Situation, kinds: tuple[str, ...], scales: Floats) -> NetworkInputs:

@@ -13,40 +13,20 @@ if TYPE_CHECKING:
 
 
 class Sample(NamedTuple):
-    """Hold n decisions.
+    """Hold n decisions."""
 
-    Attributes
-    ----------
-    jobs, cluster, valid, choices, actions : array[n, ...]
-        The input of the network, the possible actions, and the chosen action.
-    logs : float32[n]
-        Logarithm of the probability of the action.
-    gain : float32[n]
-        Target value minus estimated value.
-    targets : float32[n, J]
-        Target value of each job.
-    """
-
-    jobs: NDArray[np.float32]
+    jobs: NDArray[np.float32]  # The input of the network, the possible actions, and the chosen action.
     cluster: NDArray[np.float32]
     valid: Bools
     choices: Bools
     actions: Ints
-    logs: NDArray[np.float32]
-    gain: NDArray[np.float32]
-    targets: NDArray[np.float32]
+    logs: NDArray[np.float32]  # float32[n]: logarithm of the probability of the action.
+    gain: NDArray[np.float32]  # float32[n]: target value minus estimated value.
+    targets: NDArray[np.float32]  # float32[n, J]: target value of each job.
 
 
 class Replay:
-    """A buffer of the last decisions.
-
-    Parameters
-    ----------
-    most : int
-        Maximum number of decisions; the last added sample is always retained.
-    draw : numpy.random.Generator
-        Generator of batches.
-    """
+    """A buffer of the last decisions."""
 
     def __init__(self, most: int, draw: np.random.Generator) -> None:
         self._most, self._draw = most, draw

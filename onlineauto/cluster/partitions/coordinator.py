@@ -59,26 +59,7 @@ class Schedule(NamedTuple):
 
 
 class Coordinator:
-    """Holds the model of a partitioned stream.
-
-    Parameters
-    ----------
-    workspace : Workspace
-        The model.
-    partitions : int
-        Number of chunks of a round.
-    schedule : Schedule
-        The lengths of rounds.
-
-    Attributes
-    ----------
-    version : int
-        Number of the last base.
-    change : ChangeTest
-        Detects changes of the stream, after which the lengths of rounds begin again.
-    look_ahead : callable
-        Called by pools while workers learn.
-    """
+    """Holds the model of a partitioned stream."""
 
     def __init__(self, workspace: Workspace, partitions: int, schedule: Schedule | None = None) -> None:
         self.workspace, self.partitions, self.version = workspace, partitions, _LOADED

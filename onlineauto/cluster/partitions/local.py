@@ -145,20 +145,7 @@ class _Process:
 
 
 class ProcessPool(OutsidePool):
-    """Worker processes on this machine.
-
-    Parameters
-    ----------
-    n : int
-        Number of processes; it may be changed between rounds by `resize`.
-    command : str
-        The options of the model, as on a command line.
-
-    Raises
-    ------
-    OptionError
-        The system cannot wait for pipes.
-    """
+    """Worker processes on this machine."""
 
     def __init__(self, n: int, command: str) -> None:
         if os.name == "nt":

@@ -54,17 +54,7 @@ _RECENT = 256.0
 
 
 def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]) -> None:
-    """Merge ends of chunks into the base, which the workspace holds.
-
-    Parameters
-    ----------
-    workspace : Workspace
-        Holds the base, and receives the merged state.
-    ends : sequence of End
-        The ends, in the order of the stream.
-    learnt : sequence of int
-        Number of events of each chunk.
-    """
+    """Merge ends of chunks into the base, which the workspace holds."""
     base = dense_arrays(workspace)
     dense = _merge_dense(base, [end.state.dense for end in ends], floor=_floor(workspace))
     tables = tables_of(workspace)

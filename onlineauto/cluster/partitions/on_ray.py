@@ -33,13 +33,7 @@ _LONG: Final = 30.0
 
 
 class WorkerActor:
-    """A worker in an actor.
-
-    Parameters
-    ----------
-    command : str
-        The options of the model, as on a command line.
-    """
+    """A worker in an actor."""
 
     def __init__(self, command: str) -> None:
         self._server = Server(command)
@@ -62,20 +56,7 @@ class _Actor:
 
 
 class RayPool(OutsidePool):
-    """Actors of a Ray cluster that learn the chunks of rounds.
-
-    Parameters
-    ----------
-    n : int
-        Number of actors; it may be changed between rounds by `resize`.
-    command : str
-        The options of the model, as on a command line.
-    address : str, optional
-        Address of the cluster, as for `ray.init`. None for the cluster to which this process is connected,
-        that of RAY_ADDRESS, or that of this machine; if there is none, a cluster is started here.
-    needs : mapping, optional
-        Resources that an actor reserves; 1 CPU by default.
-    """
+    """Actors of a Ray cluster that learn the chunks of rounds."""
 
     def __init__(
         self,

@@ -25,17 +25,7 @@ Rounds are as long as in earlier versions, so that a file of rounds means the sa
 
 
 class Rounds:
-    """Workers that learn blocks of a workspace in rounds.
-
-    Parameters
-    ----------
-    workers : int
-        Number of worker processes; 1 learns all partitions in this process, with the same result.
-    plans : bool
-        Whether a service plans further parts for the workers, or learns only those that it has planned.
-    schedule : Schedule, optional
-        The lengths of rounds.
-    """
+    """Workers that learn blocks of a workspace in rounds."""
 
     def __init__(self, workers: int, *, plans: bool = True, schedule: Schedule | None = None) -> None:
         self.plans, self._workers = plans, min(workers, PARTITIONS)

@@ -26,13 +26,7 @@ Sent = TypeVar("Sent")
 
 
 class Server:
-    """A worker that answers messages.
-
-    Parameters
-    ----------
-    command : str
-        The options of the model, as on a command line.
-    """
+    """A worker that answers messages."""
 
     def __init__(self, command: str) -> None:
         self._worker, self._namespaces = Worker(REGISTRY.parse(command)), Namespaces()
@@ -55,15 +49,7 @@ class Server:
 
 
 class Bases(Generic[Sent]):
-    """The messages with the next base of a coordinator: for workers with the last one, and for others.
-
-    Parameters
-    ----------
-    coordinator : Coordinator
-        The coordinator.
-    send : callable
-        Sends a tree under a name, and returns what a worker needs to receive it.
-    """
+    """The messages with the next base of a coordinator: for workers with the last one, and for others."""
 
     def __init__(self, coordinator: Coordinator, send: Callable[[str, Any], Sent]) -> None:
         self._coordinator, self._send = coordinator, send

@@ -201,13 +201,7 @@ def put_rows(table: TableArrays, part: Table) -> None:
 
 
 class TrackedTables:
-    """The tables of a workspace, with copies of them as they were at the base.
-
-    Parameters
-    ----------
-    workspace : Workspace
-        The workspace, whose tables change.
-    """
+    """The tables of a workspace, with copies of them as they were at the base."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

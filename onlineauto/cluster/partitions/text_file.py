@@ -80,24 +80,7 @@ class Stretch(NamedTuple):
 
 
 class TextFile:
-    """A file of plain text, read from a position that can move back.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    configuration : Configuration
-        The options for reading.
-    problems : Diagnostics
-        Receives the problems of the events that are parsed here.
-
-    Attributes
-    ----------
-    file : FileIO
-        The open file; blocks are read from it even if the path names another file now.
-    namespaces : Namespaces
-        Names of the events that were parsed here.
-    """
+    """A file of plain text, read from a position that can move back."""
 
     def __init__(self, path: str, configuration: Configuration, problems: Diagnostics) -> None:
         self.file, self._state = _opened(path)

@@ -72,13 +72,7 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 
 class Worker:
-    """Learns chunks, each from a base.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The options of the model.
-    """
+    """Learns chunks, each from a base."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._begin(configuration)

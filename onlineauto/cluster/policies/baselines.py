@@ -115,13 +115,7 @@ def _relative(numbers: Floats, situation: Situation) -> Floats:
 
 
 def _check_bundles(asked: int) -> int:
-    """Return the number of bundles that a job asks for.
-
-    Raises
-    ------
-    OptionError
-        The number is not positive.
-    """
+    """Return the number of bundles that a job asks for."""
     if asked < 1:
         raise OptionError(f"asked = {asked}: a job needs at least one bundle")
     return asked

@@ -47,11 +47,6 @@ def best_choices(score: Floats, choices: Bools) -> Ints:
     """Return the choice with the highest score in each cluster.
 
     If all scores are minus infinity, the choice is "nothing more", or the first choice if a job must begin.
-
-    Raises
-    ------
-    OptionError
-        The score of a choice is NaN.
     """
     allowed = np.where(choices, score, -np.inf)
     if np.isnan(allowed).any():

@@ -199,13 +199,7 @@ def _time(coefficients: Floats, workers: Ints | Floats, servers: Ints | Floats) 
 
 
 class Modelled(ClusterPolicy):
-    """Base class of policies that use speeds.
-
-    Parameters
-    ----------
-    speeds : Speeds, optional
-        The speeds of jobs; by default they are learned from the history.
-    """
+    """Base class of policies that use speeds."""
 
     def __init__(self, speeds: Speeds | None = None) -> None:
         self.speeds = Speeds() if speeds is None else speeds

@@ -24,28 +24,17 @@ _NORMAL: Final = 1.96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The comparison of one policy with a reference policy.
+    """The comparison of one policy with a reference policy."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the policy.
-    ratio, low, high : float
-        Mean over traces of the ratio of mean completion times, policy / reference, with its 95 % interval. A
-        ratio below 1 is faster.
-    mean, late : float
-        Mean and 95 % quantile of the completion times of jobs, in slots.
-    finished : float
-        The part of all jobs that ended; less than 1 if jobs starve.
-    """
-
-    name: str
+    name: str  # Name of the policy.
+    # Mean over traces of the ratio of mean completion times, policy / reference, with its 95 % interval. A
+    # ratio below 1 is faster.
     ratio: float
     low: float
     high: float
-    mean: float
+    mean: float  # Mean and 95 % quantile of the completion times of jobs, in slots.
     late: float
-    finished: float
+    finished: float  # The part of all jobs that ended; less than 1 if jobs starve.
 
 
 def mean_ratio(times: Floats, others: Floats) -> tuple[float, float, float]:

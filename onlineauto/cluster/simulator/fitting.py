@@ -166,11 +166,6 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
 
     Endless streams are not jobs of the workload: their average resources are subtracted from the capacity.
     Kinds without any progress are omitted.
-
-    Raises
-    ------
-    InputError
-        If too few jobs of the history worked, or a kind takes more than the cluster has.
     """
     speeds = Speeds()
     ended = [each for each in history.records if not each.endless]

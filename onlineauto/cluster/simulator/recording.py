@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 def record(policy: ClusterPolicy, traces: Traces, *, learns: bool = False) -> History:
     """Run the first trace under a policy, and return its history.
 
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    traces : Traces
-        The traces, of which only the first is run.
-    learns : bool
-        True to let the policy observe each slot, like on a real cluster.
-
     Examples
     --------
     >>> from onlineauto.cluster import Fair

@@ -26,46 +26,26 @@ _LARGE: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulatedSlot:
-    """The results of one slot of B clusters.
+    """The results of one slot of B clusters."""
 
-    Attributes
-    ----------
-    progress : float64[B, J]
-        Units of work of the job of each row in this slot.
-    total : float64[B, J]
-        Total units of work of the job.
-    used : float64[B, J]
-        The part of the slot before the end of the job; 1 if the job did not end.
-    waiting : float64[B]
-        Mean number of jobs in the cluster during the slot, with or without a row.
-    """
-
-    progress: Floats
-    total: Floats
-    used: Floats
-    waiting: Floats
+    progress: Floats  # float64[B, J]: units of work of the job of each row in this slot.
+    total: Floats  # float64[B, J]: total units of work of the job.
+    used: Floats  # float64[B, J]: the part of the slot before the end of the job; 1 if the job did not end.
+    waiting: Floats  # float64[B]: mean number of jobs in the cluster during the slot, with or without a row.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ran:
-    """The results of traces under a policy.
+    """The results of traces under a policy."""
 
-    Attributes
-    ----------
-    times : float64[B, N]
-        Slots from the arrival of each job to its end, or to the end of the run. NaN if there is no job.
-    finished : bool[B, N]
-        Jobs that ended.
-    waiting : float64[B]
-        Number of jobs in the cluster, summed over time: by Little's law the same as the sum of the times.
-    slots : int64[B]
-        Number of slots with any job.
-    """
-
+    # float64[B, N]: slots from the arrival of each job to its end, or to the end of the run. NaN if there is
+    # no job.
     times: Floats
-    finished: Bools
+    finished: Bools  # bool[B, N]: jobs that ended.
+    # float64[B]: number of jobs in the cluster, summed over time: by Little's law the same as the sum of the
+    # times.
     waiting: Floats
-    slots: Ints
+    slots: Ints  # int64[B]: number of slots with any job.
 
     @property
     def mean(self) -> Floats:
@@ -78,11 +58,6 @@ class Simulation:
 
     Jobs arrive at the beginning of a slot and end at any time in a slot; the resources of an ended job are
     free in the next slot. The first J unfinished jobs have rows.
-
-    Parameters
-    ----------
-    traces : Traces
-        The jobs.
 
     Examples
     --------

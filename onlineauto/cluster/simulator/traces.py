@@ -19,26 +19,14 @@ _REPEATS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Traces:
-    """The jobs of B simulated clusters, N in each, in the order of arrival.
+    """The jobs of B simulated clusters, N in each, in the order of arrival."""
 
-    Attributes
-    ----------
-    workload : Workload
-        The workload of all clusters.
-    arrival : int64[B, N]
-        The slot at whose beginning a job arrives.
-    kind : int64[B, N]
-        The index of its kind in the workload.
-    work : float64[B, N]
-        Its units of work; 0 marks a missing job of a cluster with fewer than N jobs.
-    noise : float64[B, S, N]
-        Factor of the speed of a job in slots s, s + S, …; it is the same under each policy.
-    """
-
-    workload: Workload
-    arrival: Ints
-    kind: Ints
+    workload: Workload  # The workload of all clusters.
+    arrival: Ints  # int64[B, N]: the slot at whose beginning a job arrives.
+    kind: Ints  # int64[B, N]: the index of its kind in the workload.
+    # float64[B, N]: its units of work; 0 marks a missing job of a cluster with fewer than N jobs.
     work: Floats
+    # float64[B, S, N]: factor of the speed of a job in slots s, s + S, …; it is the same under each policy.
     noise: Floats
 
     def __len__(self) -> int:

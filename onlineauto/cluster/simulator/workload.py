@@ -18,28 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
-    """A kind of job: its speed, its work and its demands.
+    """A kind of job: its speed, its work and its demands."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the kind; jobs of a history have the same name in the field `kind`.
-    coefficients : tuple of float
-        Coefficients of the time that a unit of work takes; see `onlineauto.cluster.policies.speeds.terms`.
-    work : float
-        Mean number of units of work of a job.
-    worker, server : mapping
-        The demand of one worker and of one server by resource; `server` is empty for a kind without servers.
-    most_workers, most_servers : int
-        The maximum numbers that a job can use.
-    """
-
-    name: str
+    name: str  # Name of the kind; jobs of a history have the same name in the field `kind`.
+    # Coefficients of the time that a unit of work takes; see `onlineauto.cluster.policies.speeds.terms`.
     coefficients: tuple[float, ...]
-    work: float
+    work: float  # Mean number of units of work of a job.
+    # The demand of one worker and of one server by resource; `server` is empty for a kind without servers.
     worker: Mapping[str, float]
     server: Mapping[str, float] = field(default_factory=dict)
-    most_workers: int = 16
+    most_workers: int = 16  # The maximum numbers that a job can use.
     most_servers: int = 16
 
 

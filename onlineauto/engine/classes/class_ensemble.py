@@ -55,22 +55,7 @@ class _OneEvent(NamedTuple):
 
 
 class ClassEnsemble:
-    """An ensemble that predicts and learns the classes of events; see `class_kernels`.
-
-    Parameters
-    ----------
-    hash_bits : int
-        The weights of the logistic regressions are a table of 2^hash_bits rows.
-    searched : bool
-        True if a search predicts the classes, too: predictions begin with those of the search.
-    trees : bool
-        True if trees are among the members.
-
-    Attributes
-    ----------
-    n_classes : int
-        Number of classes so far.
-    """
+    """An ensemble that predicts and learns the classes of events; see `class_kernels`."""
 
     def __init__(self, *, hash_bits: int, searched: bool, trees: bool = True) -> None:
         self.n_classes = 0

@@ -70,49 +70,29 @@ class ClassTally(IntEnum):
 
 
 class Classes(NamedTuple):
-    """All that is learnt; K is the capacity for classes.
+    """All that is learnt; K is the capacity for classes."""
 
-    Attributes
-    ----------
-    key, input : uint64[SLOTS], int64[SLOTS]
-        The table of features: hash + 1, 0 if empty; and the input of the feature. Input 0 is the constant.
-    number : int64[INPUTS]
-        The index of the number that an input is, -1 for words.
-    tally : int64[3]
-        See `ClassTally`.
-    moments : float64[3, NUMBERS]
-        Count, mean and sum of squared deviations of each number.
-    linear, waves : float64[INPUTS, K], float64[WAVES, K]
-        Weights of the regressions.
-    spread, wave_spread : float64[INPUTS, INPUTS], float64[WAVES, WAVES]
-        Their covariances.
-    logits : float32[n_rows, 2, K]
-        Weights of the logistic regressions, and their sums of squared gradients, by hash.
-    share : float64[K]
-        The weight of the learnt events of each class.
-    mix, fisher : float64[n_scores], float64[n_scores, n_scores]
-        Weights of the scores and their information.
-    bias : float64[2, K]
-        The level of each class, and its information.
-    trees : Trees
-        Boosted trees.
-    """
-
+    # uint64[SLOTS], int64[SLOTS]: the table of features: hash + 1, 0 if empty; and the input of the feature.
+    # Input 0 is the constant.
     key: NDArray[np.uint64]
     input: NDArray[np.int64]
-    number: NDArray[np.int64]
-    tally: NDArray[np.int64]
+    number: NDArray[np.int64]  # int64[INPUTS]: the index of the number that an input is, -1 for words.
+    tally: NDArray[np.int64]  # int64[3]: see `ClassTally`.
+    # float64[3, NUMBERS]: count, mean and sum of squared deviations of each number.
     moments: NDArray[np.float64]
-    linear: NDArray[np.float64]
+    linear: NDArray[np.float64]  # float64[INPUTS, K], float64[WAVES, K]: weights of the regressions.
     waves: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    spread: NDArray[np.float64]  # float64[INPUTS, INPUTS], float64[WAVES, WAVES]: their covariances.
     wave_spread: NDArray[np.float64]
+    # float32[n_rows, 2, K]: weights of the logistic regressions, and their sums of squared gradients, by
+    # hash.
     logits: NDArray[np.float32]
-    share: NDArray[np.float64]
+    share: NDArray[np.float64]  # float64[K]: the weight of the learnt events of each class.
+    # float64[n_scores], float64[n_scores, n_scores]: weights of the scores and their information.
     mix: NDArray[np.float64]
     fisher: NDArray[np.float64]
-    bias: NDArray[np.float64]
-    trees: Trees
+    bias: NDArray[np.float64]  # float64[2, K]: the level of each class, and its information.
+    trees: Trees  # Boosted trees.
 
 
 class ClassScratch(NamedTuple):

@@ -415,11 +415,6 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
 
     An ensemble that cannot learn restores only what predictions need. A member without a readable section
     begins from scratch, with weight 0.
-
-    Warns
-    -----
-    UserWarning
-        Sections of members are of a version that this program does not know.
     """
     stored = _of_this_version(stored)
     names = stored["scores"].convert(list[str])

@@ -67,21 +67,7 @@ def merge_ensembles(
     floor: bool,
     ordered: bool = False,
 ) -> Ensemble:
-    """Return approximately the ensemble that a single learner of all events would have.
-
-    Parameters
-    ----------
-    base : Ensemble
-        The ensemble from which all continued. `base` and `ends` are not changed.
-    ends : sequence of Ensemble
-        The ensembles after their events.
-    learnt : sequence of int
-        Number of events that each has learnt since the base.
-    floor : bool
-        Whether the tests know or learn the smallest propensity.
-    ordered : bool
-        Whether the ensembles have learnt consecutive parts of one stream, in this order.
-    """
+    """Return approximately the ensemble that a single learner of all events would have."""
     _check(base, ends)
     inputs, all_branches = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
     base_branch, *branches = [each._replace(ordered=ordered) for each in all_branches]

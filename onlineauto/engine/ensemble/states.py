@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 class MemberStates(SealedRecords):
-    """The states of members; kernels receive their addresses.
-
-    Attributes
-    ----------
-    members : tuple of Member
-        The member of each state.
-    """
+    """The states of members; kernels receive their addresses."""
 
     __slots__ = ("members",)
 

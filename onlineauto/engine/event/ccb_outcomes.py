@@ -23,14 +23,9 @@ class EventOutcomes(Outcomes):
 
     An event is labelled if any of its slots is. Its loss is the loss of its first slot, or the sum over all
     its slots.
-
-    Attributes
-    ----------
-    by_slot : Outcomes
-        Outcomes of the slots.
     """
 
-    by_slot: Outcomes
+    by_slot: Outcomes  # Outcomes of the slots.
 
     def short_repr(self, event: int) -> tuple[str, str]:
         """Return label and prediction for the progress table.
@@ -58,17 +53,7 @@ class EventOutcomes(Outcomes):
 
 
 def of_events(outcomes: Outcomes, slots: Slots, *, all_slots: bool) -> EventOutcomes:
-    """Return the outcomes of events, summed over the outcomes of their slots.
-
-    Parameters
-    ----------
-    outcomes : Outcomes
-        Outcomes of the slots.
-    slots : Slots
-        The events that the slots belong to.
-    all_slots : bool
-        If true, the loss of an event is the sum over all its slots; else the loss of the first slot.
-    """
+    """Return the outcomes of events, summed over the outcomes of their slots."""
     n = len(slots.start) - 1
     rows = np.zeros(n, ROW)
     rows["known_action"], rows["known_cost"] = -1, UNLABELLED

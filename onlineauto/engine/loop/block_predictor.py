@@ -55,19 +55,7 @@ def no_screen() -> Screen:
 
 
 class BlockPredictor:
-    """Predicts blocks with separate working memory; only one thread at a time may use it.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The options.
-    layout : Layout
-        The layout of the model.
-    semantics : Semantics
-        Selects the loop.
-    live_configs : int
-        Maximum number of live configs.
-    """
+    """Predicts blocks with separate working memory; only one thread at a time may use it."""
 
     def __init__(
         self, configuration: Configuration, layout: StreamLayout, *, semantics: Semantics, live_configs: int

@@ -101,26 +101,7 @@ class Decides(Protocol):
 
 
 class BlockRunner:
-    """Runs the loop over the blocks of a stream.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The options.
-    layout : Layout
-        Maps namespaces to groups of features.
-    learner : Learner
-        The rule and the weights.
-    searching : Decides
-        Decides whenever the loop stops.
-    semantics : Semantics
-        Selects the loop, and what predictions change.
-
-    Attributes
-    ----------
-    slot_finder : SlotFinder
-        Finds CCB slots.
-    """
+    """Runs the loop over the blocks of a stream."""
 
     def __init__(
         self,
@@ -164,13 +145,7 @@ class BlockRunner:
         return self.slot_finder.state()
 
     def restore(self, stored: Stored) -> None:
-        """Restore a state that was stored with the same options.
-
-        Raises
-        ------
-        ValueError
-            The state was stored with other options.
-        """
+        """Restore a state that was stored with the same options."""
         self.slot_finder.restore(stored)
 
     def predicting(self) -> Predicting:
@@ -219,11 +194,6 @@ class BlockRunner:
 
         Returns None, and learns nothing, if the event is unusual or does not fit the bound arrays. A wide
         event is counted and located.
-
-        Raises
-        ------
-        ParseError
-            The event is wide, and wide events stop a stream.
         """
         one, model, searching = self._one, self.predicting(), self._searching
         bound = one is not None and one.model is model and one.records is reader.records

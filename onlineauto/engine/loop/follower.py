@@ -92,11 +92,6 @@ def is_worth_following(parts: Parts, mode: int) -> bool:
 class Follower:
     """Runs the live configs on the caller's thread, and the ensemble behind them on another.
 
-    Parameters
-    ----------
-    memory : WorkingMemory
-        The caller's; the ensemble gets working arrays of the same sizes.
-
     Attributes
     ----------
     cursor : int64[4]

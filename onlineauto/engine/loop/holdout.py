@@ -24,18 +24,6 @@ class Holdout(Counters):
     With several passes one event in ``--holdout_period`` is held out. ``--holdout_after`` holds out all
     events after that number instead, and ``--holdout_off`` holds out none.
     after that number are. ``--holdout_off`` holds out none.
-
-    Parameters
-    ----------
-    options : RunOptions
-        Passes and holdout flags.
-
-    Attributes
-    ----------
-    active : bool
-        True if events are held out.
-
-    Source: VW ``is_test_only`` and ``summarize_holdout_set``.
     """
 
     counted = ("_count", "_loss", "_weight", "_best", "_no_win")

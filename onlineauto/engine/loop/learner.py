@@ -49,15 +49,6 @@ _COUNTS = ("counts", "tally")
 class Learner:
     """The weights of all live configs, and the constants by which they predict and learn.
 
-    Parameters
-    ----------
-    configuration : Configuration
-        The options.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
-        The kind of the events (`Workspace.kind`).
-    semantics : Semantics
-        Lays out the table, and selects deviations that follow Vowpal Wabbit.
-
     Attributes
     ----------
     shape : TableShape

@@ -44,21 +44,6 @@ _NO_DATA = np.empty(0, np.uint8)
 class OneEvent:
     """The loop, bound to a model and to the records of a reader.
 
-    Parameters
-    ----------
-    loop : callable
-        The loop over events.
-    context : Sealed[Context]
-        The arrays and constants of the loop.
-    model : Predicting
-        The model from which the context was made.
-    layout : Layout
-        The layout of the context, with a group key for every namespace of the reader.
-    reader : ReadsOne
-        Writes an event into its records.
-    mode : int
-        `LEARN` or `PREDICT`.
-
     Attributes
     ----------
     model, records : Predicting, Reader

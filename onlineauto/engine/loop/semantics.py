@@ -39,75 +39,47 @@ class Semantics:
     """The choices in which native mode and Vowpal Wabbit differ.
 
     The defaults are native mode. Code that uses the engine reads one of these choices, never the mode itself.
-
-    Attributes
-    ----------
-    place : str
-        Name of the variable that contains this object, as ``module:variable``.
-    flags : mapping of str to object
-        Options that make a workspace of these semantics.
-    quirks : Quirks
-        Oddities that the kernels of an event follow.
-    run_events : callable
-        The loop over the events of a block.
-    table : MakesTable
-        Lays out the weights of the live configs.
-    guarded : bool
-        Numbers that are not finite never enter weights and sums.
-    exploring : ExploringQuirks
-        Oddities that explorers follow.
-    fills_in_probabilities : bool
-        ``--missing_probability uniform`` gives a label without a probability the one of a uniform choice.
-    bounds_by_rates : bool
-        Plausible costs use adapted rates even in a model that only predicts. VW computes them there as if no
-        rate were adapted, and stores no rates in a predict-only model.
-    penalises_on_load : bool
-        A model loaded for prediction applies its penalties to the weights at once, which rounds the weights.
-    notices_predicted : bool
-        Events that are only predicted change the model. The search counts their namespaces, and after an
-        event of several slots, slots have an index feature.
-    leaves_out_widest : bool
-        An event whose interactions make more crossed features than ``--max_crossed`` loses the widest
-        interactions. Otherwise the run ends at an event that does not fit into memory.
-    holds_out_by_line : bool
-        Single lines are held out by their line number in the file, empty lines included, and
-        ``--holdout_after`` counts events of several lines from 0.
-    search_draws_with_explorer : bool
-        The oracles that draw use the same random generator as the explorer.
-    replaced_options : tuple of str
-        Options in a model file that VW allows to change on load. Native oracles cannot use the configs of
-        another oracle, so native mode has no such options.
-    reports_as_vw : bool
-        Readable model, audit, summary and metrics have exactly VW's texts and counts.
-    predicts_as_vw : bool
-        Every model predicts like VW with the same weights and options. Native models of some explorers do
-        not.
-    spins_off_weights : bool
-        A predict-only model is VW's: it has no search, the champion's interactions as fixed options, and only
-        weights, from which it can continue to learn.
-    merges_as_vw : bool
-        Merging drops what VW drops: costs and events of the explorer, the extent of penalties, and the fact
-        that slots have an index feature. It counts labels like VW's run.
     """
 
+    # Name of the variable that contains this object, as ``module:variable``.
     place: str = "onlineauto.engine.loop.semantics:NATIVE"
+    # Options that make a workspace of these semantics.
     flags: Mapping[str, Any] = field(default_factory=dict)
-    quirks: Quirks = NO_QUIRKS
-    run_events: Loop = run_events
-    table: MakesTable = lanes_side_by_side
-    guarded: bool = True
-    exploring: ExploringQuirks = NO_EXPLORING_QUIRKS
+    quirks: Quirks = NO_QUIRKS  # Oddities that the kernels of an event follow.
+    run_events: Loop = run_events  # The loop over the events of a block.
+    table: MakesTable = lanes_side_by_side  # Lays out the weights of the live configs.
+    guarded: bool = True  # Numbers that are not finite never enter weights and sums.
+    exploring: ExploringQuirks = NO_EXPLORING_QUIRKS  # Oddities that explorers follow.
+    # ``--missing_probability uniform`` gives a label without a probability the one of a uniform choice.
     fills_in_probabilities: bool = True
+    # Plausible costs use adapted rates even in a model that only predicts. VW computes them there as if no
+    # rate were adapted, and stores no rates in a predict-only model.
     bounds_by_rates: bool = True
+    # A model loaded for prediction applies its penalties to the weights at once, which rounds the weights.
     penalises_on_load: bool = False
+    # Events that are only predicted change the model. The search counts their namespaces, and after an event
+    # of several slots, slots have an index feature.
     notices_predicted: bool = False
+    # An event whose interactions make more crossed features than ``--max_crossed`` loses the widest
+    # interactions. Otherwise the run ends at an event that does not fit into memory.
     leaves_out_widest: bool = True
+    # Single lines are held out by their line number in the file, empty lines included, and
+    # ``--holdout_after`` counts events of several lines from 0.
     holds_out_by_line: bool = False
+    # The oracles that draw use the same random generator as the explorer.
     search_draws_with_explorer: bool = False
+    # Options in a model file that VW allows to change on load. Native oracles cannot use the configs of
+    # another oracle, so native mode has no such options.
     replaced_options: tuple[str, ...] = ()
+    # Readable model, audit, summary and metrics have exactly VW's texts and counts.
     reports_as_vw: bool = False
+    # Every model predicts like VW with the same weights and options. Native models of some explorers do not.
     predicts_as_vw: bool = False
+    # A predict-only model is VW's: it has no search, the champion's interactions as fixed options, and only
+    # weights, from which it can continue to learn.
     spins_off_weights: bool = False
+    # Merging drops what VW drops: costs and events of the explorer, the extent of penalties, and the fact
+    # that slots have an index feature. It counts labels like VW's run.
     merges_as_vw: bool = False
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:

@@ -60,26 +60,7 @@ class Predicting(NamedTuple):
 
 
 class WorkingMemory:
-    """Scratch and buffers, which grow when blocks need it; only one thread at a time may use them.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The options.
-    layout : Layout
-        Maps namespaces to groups of features.
-    live_configs : int
-        Maximum number of live configs.
-    semantics : Semantics
-        Decides how wide events are processed.
-    decides : bool
-        The loop may learn, or stop for a decision of the search. Predictions outside the stream never do.
-
-    Attributes
-    ----------
-    limit : Limit
-        The maximum number of crossed features of an event.
-    """
+    """Scratch and buffers, which grow when blocks need it; only one thread at a time may use them."""
 
     def __init__(
         self,

@@ -47,17 +47,6 @@ def header(
 ) -> Iterator[str]:
     """Yield the lines above the table and its two lines of titles, without newlines.
 
-    Parameters
-    ----------
-    configuration : Configuration
-        The options of the run.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
-        The kind of events (`Workspace.kind`).
-    learnt_weight : float, optional
-        Weight of the events that the loaded model has learnt.
-    cache : str
-        The line about the cache.
-
     Examples
     --------
     >>> from onlineauto.workspace.options import REGISTRY

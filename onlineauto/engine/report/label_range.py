@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 class LabelRange:
-    """Counts labels outside the range of the logistic loss, and detects labels of 0 and 1.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The loss, and the range of its labels.
-    """
+    """Counts labels outside the range of the logistic loss, and detects labels of 0 and 1."""
 
     def __init__(self, configuration: Configuration) -> None:
         options = configuration[LossOptions]

@@ -50,19 +50,7 @@ if TYPE_CHECKING:
 
 
 class Metrics(Counters):
-    """Counts the metrics of ``--extra_metrics``.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The options of the run.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
-        The kind of events (`Workspace.kind`).
-    semantics : Semantics
-        Decides whether calls and labels are counted like in VW.
-    searching : Searching, optional
-        The search of ``--automl``.
-    """
+    """Counts the metrics of ``--extra_metrics``."""
 
     counted = ("_learn_calls", "_predict_calls", "_shared")
 

@@ -73,40 +73,6 @@ class ProgressTable(Counters):
 
     Call `update` with the outcomes of each block, in order, and `end_pass` after the last block of each pass.
 
-    Parameters
-    ----------
-    configuration : Configuration
-        Decides when rows are printed, whether events are held out, and which labels widen the range of
-        predictions.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
-        The kind of events (`Workspace.kind`).
-
-    Attributes
-    ----------
-    example_number, total_features : int
-        Number of events that were not held out, and of their features.
-    weighted_labelled, weighted_unlabelled : float
-        Weight of the labelled and of the unlabelled events that were not held out.
-    weighted_labels : float
-        Sum of their labels times their weights; only for single lines.
-    sum_loss : float
-        Loss of the events that were not held out.
-    holdout : bool
-        True if events are held out.
-    holdout_weight, holdout_loss : float
-        Weight and loss of the labelled events that were held out.
-    best_loss, best_pass : float, int
-        Smallest average held-out loss of a pass, `FLOAT_MAX` before the first, and the number of that pass,
-        from 1.
-    current_pass : int
-        Number of passes that have ended.
-    first_label, second_label : float
-        The first two different labels of single lines, `FLOAT_MAX` if there is none.
-    more_labels : bool
-        True if there was a third label.
-    min_label, max_label : float
-        Range of the predictions.
-
     Examples
     --------
     >>> from onlineauto.workspace.options import REGISTRY
@@ -165,15 +131,7 @@ class ProgressTable(Counters):
         return self.weighted_labelled + self.weighted_unlabelled
 
     def update(self, outcomes: Outcomes, *, emit: Callable[[str], object] | None = None) -> None:
-        """Count the outcomes of a block.
-
-        Parameters
-        ----------
-        outcomes : Outcomes
-            Outcomes of the events that follow those counted before.
-        emit : callable, optional
-            Called with each due row of the table, without a newline. By default no row is made.
-        """
+        """Count the outcomes of a block."""
         with np.errstate(all="ignore"):
             begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
             if len(begins):
@@ -206,14 +164,7 @@ class ProgressTable(Counters):
         return replace(outcomes, rows=rows)
 
     def end_pass(self) -> float:
-        """Close a pass and return the average loss of its held-out events.
-
-        Returns
-        -------
-        float
-            A float32, `FLOAT_MAX` / 2 if no labelled event was held out. The smallest value so far becomes
-            `best_loss`, and its pass `best_pass`.
-        """
+        """Close a pass and return the average loss of its held-out events."""
         self.current_pass += 1
         loss = float(np.float32(FLOAT_MAX * 0.5))
         if self._pass_held_weight > 0:

@@ -26,15 +26,7 @@ _PREDICTS = {"champion": "the champion", "mix": "a mix of all live configs", "en
 
 
 def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
-    """Return the counts and bounds of every live config, with VW's keys (``test_county`` is one of them).
-
-    Parameters
-    ----------
-    searching : Searching
-        The search.
-    verbose : bool
-        If true, add interactions and elements.
-    """
+    """Return the counts and bounds of every live config, with VW's keys (``test_county`` is one of them)."""
     report: dict[str, Any] = {
         "current_champ": 0,
         "test_county": searching.n_learnt,

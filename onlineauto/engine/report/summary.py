@@ -22,18 +22,10 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
 class BestConstant(NamedTuple):
-    """A constant prediction.
+    """A constant prediction."""
 
-    Attributes
-    ----------
-    value : float
-        The prediction, a float32.
-    loss : float or None
-        Its average loss, a float32; None if there are more than two different labels.
-    """
-
-    value: float
-    loss: float | None
+    value: float  # The prediction, a float32.
+    loss: float | None  # Its average loss, a float32; None if there are more than two different labels.
 
 
 class _Side(NamedTuple):
@@ -98,12 +90,6 @@ def best_constant(progress: ProgressTable, options: LossOptions) -> BestConstant
 
     Like in VW, the weights of two labels are computed from the sums. With more than two labels there is a
     result for squared loss only. A single label counts as two: itself and 0.
-
-    Returns
-    -------
-    BestConstant or None
-        None if VW prints none: without a label, with no label but 0, or with a loss other than squared,
-        classic, hinge, logistic and quantile.
     """
     if progress.first_label == FLOAT_MAX:
         return None

@@ -60,15 +60,7 @@ def control_of_search(searching: Searching, layout: StreamLayout) -> Control:
 
 
 class Deferred:
-    """Follows a coordinator's choices with the search of a worker, and collects what it finds.
-
-    Parameters
-    ----------
-    searching : Searching
-        The worker's search; it decides nothing from now on.
-    layout : StreamLayout
-        The worker's layout.
-    """
+    """Follows a coordinator's choices with the search of a worker, and collects what it finds."""
 
     def __init__(self, searching: Searching, layout: StreamLayout) -> None:
         self._searching, self._layout = searching, layout

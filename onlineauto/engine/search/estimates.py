@@ -26,17 +26,6 @@ class Estimates:
     The reward is the negated cost (the cost with ``--reward_as_cost``); on single lines it is the negated
     loss. The probability that the bounds are ever wrong is at most the significance level. The bounds lie in
     the range of the rewards seen. With ``--estimator robust`` they are VW's, in [0, 1].
-
-    Parameters
-    ----------
-    live_configs : LiveConfigs
-        The live configs and their estimators.
-    screening : Screening
-        Measures the gains of interactions.
-    alpha : float
-        Significance level.
-
-    Source: `onlineauto.estimators.interval_kernels`; VW ``confidence_sequence_robust``.
     """
 
     def __init__(self, live_configs: LiveConfigs, screening: Screening, *, alpha: float) -> None:

@@ -47,44 +47,22 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Promotion(NamedTuple):
-    """A change of champion.
+    """A change of champion."""
 
-    Attributes
-    ----------
-    events : int
-        Number of completed events.
-    before, after : tuple of Interaction
-        Interactions of the old and of the new champion.
-    bounds : Bounds
-        Bounds on the rewards of both.
-    level : float or None
-        Error probability of the paired test, None if the bounds decided.
-    by : {"reward", "loss"}
-        The test that proved the new champion better.
-    before_settings, after_settings : Settings
-        Hyperparameters of both that differ from the command line.
-    """
-
-    events: int
-    before: tuple[Interaction, ...]
+    events: int  # Number of completed events.
+    before: tuple[Interaction, ...]  # Interactions of the old and of the new champion.
     after: tuple[Interaction, ...]
-    bounds: Bounds
-    level: float | None = None
-    by: str = "reward"
-    before_settings: Settings = ()
+    bounds: Bounds  # Bounds on the rewards of both.
+    level: float | None = None  # Error probability of the paired test, None if the bounds decided.
+    by: str = "reward"  # The test that proved the new champion better.
+    before_settings: Settings = ()  # Hyperparameters of both that differ from the command line.
     after_settings: Settings = ()
 
 
 class JournalHead(msgspec.Struct, frozen=True, tag="search", tag_field="decision"):
-    """The first line of a journal.
+    """The first line of a journal."""
 
-    Attributes
-    ----------
-    command : str
-        Options that a model stores, in the form of a command line.
-    """
-
-    command: str
+    command: str  # Options that a model stores, in the form of a command line.
 
 
 class _Widen(msgspec.Struct, frozen=True, tag="widen", tag_field="decision"):
@@ -258,17 +236,7 @@ def decision_of(entry: Entry) -> Decision:
 
 
 class Journal:
-    """Writes a journal, and flushes each line.
-
-    Parameters
-    ----------
-    sink : Sink
-        Receives the lines.
-    command : str
-        Options of the run, in the form of a command line.
-    began : bool
-        True if the sink already has the first line.
-    """
+    """Writes a journal, and flushes each line."""
 
     def __init__(self, sink: Sink, *, command: str, began: bool = False) -> None:
         self._sink = sink
@@ -295,20 +263,7 @@ def read_journal(
     same_options: Callable[[str], bool] | None = None,
     on_damage: Callable[[str], None] | None = None,
 ) -> Iterator[Entry | End]:
-    """Yield the lines of a journal after the first one, in order, without an incomplete last line.
-
-    Parameters
-    ----------
-    source : binary file
-        The journal.
-    name : str
-        Name of the journal in messages.
-    same_options : callable, optional
-        Returns whether the options of the first line are the expected ones.
-    on_damage : callable, optional
-        Called with a message about each line that cannot be read, which is skipped then, and about an
-        incomplete last line. By default a line that cannot be read is an error.
-    """
+    """Yield the lines of a journal after the first one, in order, without an incomplete last line."""
     began, events = False, 0
     for number, line in enumerate(source, 1):
         if not line.endswith(b"\n"):

@@ -72,42 +72,6 @@ class LiveConfigs:
     """The live configs, each with estimators and lanes of weights. Number 0 is the champion.
 
     A method's argument `live` is the index of a live config.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The number of live configs, the significance level of the tests, and the options of members.
-    layout : Layout
-        Receives the interactions of the live configs.
-    learner : Learner
-        The learner of the live configs. Each live config has all models of ``--epsilon_decay``; a reset of a
-        model resets it in all live configs. If events are single lines, the losses of all configs can be
-        compared.
-    control : Control
-        The choices in which native mode and VW differ.
-    first : Config
-        The first champion.
-    hyperparameters : Hyperparameters
-        Writes the settings of a config into the record that the update rule reads.
-    predicts_with : {"champion", "mix", "ensemble"}
-        The predictor.
-    members : sequence of Member
-        The members of the ensemble.
-    interactions : callable
-        Returns the interactions of a config, given the namespaces seen so far.
-
-    Attributes
-    ----------
-    configs : list of Config
-        The live configs.
-    indices : list of int
-        Index of each live config among the candidates.
-    namespaces : list of bytes
-        Namespaces seen so far, in ascending order.
-    arrays : Live
-        The arrays that the loop reads and changes.
-    waiting : dict of Config to WaitingConfig
-        Configs that are no longer live, with their weights and evidence.
     """
 
     def __init__(

@@ -27,20 +27,7 @@ _MEMORY = 0.95
 
 
 class Screening:
-    """Screens interactions of the events of a stream.
-
-    Parameters
-    ----------
-    layout : Layout
-        Numbers the namespaces.
-    cells : int
-        Size of the table that all models of residuals share, a power of two.
-
-    Attributes
-    ----------
-    screen : Screen
-        The arrays that the loop reads and changes.
-    """
+    """Screens interactions of the events of a stream."""
 
     def __init__(self, layout: StreamLayout, *, cells: int) -> None:
         self._layout, self._cells = layout, cells

@@ -80,43 +80,7 @@ _SCREEN_CELLS = 1 << 18
 
 
 class Searching:
-    """A running search on a stream.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The options. Without ``--automl`` there is a single champion.
-    layout : Layout
-        Receives the interactions of the live configs. If events have slots, these include all interactions
-        and namespaces crossed with the slot's index feature.
-    learner : Learner
-        The learner of the live configs.
-
-    Attributes
-    ----------
-    options : AutomlOptions
-        The options of the search.
-    search : Search
-        The state of the search, an immutable value.
-    live_configs : LiveConfigs
-        The live configs.
-    screening : Screening
-        Estimated gains of interactions.
-    estimates : Estimates
-        Bounds on the rewards of the live configs.
-    n_events : int
-        Number of completed events.
-    n_switches : int
-        Number of changes of champion.
-    n_alarms : int
-        Number of detected drifts.
-    changes : deque of Change
-        The latest changes of champion.
-    observers : Observers
-        Called with each decision, in the form of the journal, before it is applied.
-    deferred : Deferred or None
-        Receives the signals of the loop in place of the search, which then decides nothing.
-    """
+    """A running search on a stream."""
 
     def __init__(self, configuration: Configuration, layout: StreamLayout, learner: Learner) -> None:
         options, control = configuration[AutomlOptions], control_of(configuration)

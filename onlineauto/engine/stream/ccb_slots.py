@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 class SlotFinder:
-    """Finds slots; see `onlineauto.features.slots`.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        Decides whether slots ever have an index feature.
-    """
+    """Finds slots; see `onlineauto.features.slots`."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._hash_seed = configuration[FeatureOptions].hash_seed

@@ -17,26 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The choices in reading a source in which native and exact mode differ.
+    """The choices in reading a source in which native and exact mode differ."""
 
-    Attributes
-    ----------
-    rules : mapping of str to bool
-        Recorded in files of blocks; blocks of another dialect are rejected.
-    layout : type of Layout
-        Maps namespaces to groups of features.
-    text : type of TextReader
-        The reader of text.
-    quirks : ReadingQuirks
-        Oddities of the reader of JSON.
-    counts_lines : bool
-        True if ``--examples`` counts the lines of a text, including empty ones, and not events.
-    """
-
-    rules: Mapping[str, bool]
-    layout: type[StreamLayout]
-    text: type[TextReader]
-    quirks: ReadingQuirks
+    rules: Mapping[str, bool]  # Recorded in files of blocks; blocks of another dialect are rejected.
+    layout: type[StreamLayout]  # Maps namespaces to groups of features.
+    text: type[TextReader]  # The reader of text.
+    quirks: ReadingQuirks  # Oddities of the reader of JSON.
+    # True if ``--examples`` counts the lines of a text, including empty ones, and not events.
     counts_lines: bool
 
 

@@ -65,13 +65,7 @@ class EventReaders(NamedTuple):
     has_vw_names: bool = False
 
     def reader_of(self, event: OneEventLike) -> ReadsOne:
-        """Return the reader for an event.
-
-        Raises
-        ------
-        InputError
-            The event is a mapping, and the model has names of Vowpal Wabbit.
-        """
+        """Return the reader for an event."""
         if isinstance(event, _TEXTS):
             return self.text
         if self.has_vw_names:

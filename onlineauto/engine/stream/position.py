@@ -14,23 +14,13 @@ if TYPE_CHECKING:
 
 
 class Position(NamedTuple):
-    """The state that a run needs, besides the model, to continue over the same input.
+    """The state that a run needs, besides the model, to continue over the same input."""
 
-    Attributes
-    ----------
-    passes : int
-        Number of completed passes.
-    events : int
-        Number of events completed in the current pass, including held-out ones.
-    held_out : mapping of str to number, or None
-        Counts of the held-out events, if any; see `onlineauto.engine.loop.holdout.Holdout`.
-    at : mapping, optional
-        The position in a source that defines positions, such as the file and the row of a dataset.
-    """
-
-    passes: int = 0
-    events: int = 0
+    passes: int = 0  # Number of completed passes.
+    events: int = 0  # Number of events completed in the current pass, including held-out ones.
+    # Counts of the held-out events, if any; see `onlineauto.engine.loop.holdout.Holdout`.
     held_out: Mapping[str, Count] | None = None
+    # The position in a source that defines positions, such as the file and the row of a dataset.
     at: Mapping[str, Any] | None = None
 
     def where(self) -> Mapping[str, Any]:

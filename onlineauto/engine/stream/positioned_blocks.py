@@ -26,21 +26,6 @@ class PositionedBlocks:
 
     A position in a file of text, JSON or blocks, or in an iterable, is the number of events before it. The
     events before the position are read again. A source that is an `EventSource` itself has its own positions.
-
-    Parameters
-    ----------
-    source : Sources
-    configuration : Configuration
-        The options for reading the blocks.
-    read : BlockSource
-        Reads the blocks of the source.
-
-    Attributes
-    ----------
-    name : str
-        Name of the source in messages.
-    events_before : int
-        Number of events before the position.
     """
 
     def __init__(self, source: Sources, configuration: Configuration, read: BlockSource) -> None:

@@ -72,17 +72,7 @@ def _is_pipe(path: str | os.PathLike[str]) -> bool:
 
 
 def read_blocks(source: Sources, configuration: Configuration, problems: Diagnostics) -> Iterator[Block]:
-    """Yield the blocks of a source, or of all items of an iterable, up to ``--examples`` events.
-
-    Parameters
-    ----------
-    source : Sources
-        The source or the items.
-    configuration : Configuration
-        The options.
-    problems : Diagnostics
-        Counts and stores problems with lines.
-    """
+    """Yield the blocks of a source, or of all items of an iterable, up to ``--examples`` events."""
     source = with_datasets(source, configuration)
     remaining = configuration[InputOptions].examples
     if isinstance(source, EventSource) and remaining >= 0:

@@ -67,13 +67,6 @@ def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
     """Return the first event of several lines whose costs contradict each other, and a message.
 
     Events of other kinds are valid: those with slots are checked when they are read.
-
-    Returns
-    -------
-    event : int
-        Index of the event, or the number of events if all are valid.
-    message : str
-        The problem in VW's words; empty if all events are valid.
     """
     if len(block.costs) <= 1 or kind not in ("cb_adf", "cb_explore_adf"):
         return len(block), ""

@@ -71,24 +71,7 @@ class _Names(TypedDict, total=False):
 
 
 class BlockReader:
-    """Iterator over the blocks of a file; can be iterated once.
-
-    Parameters
-    ----------
-    source : path, bytes, binary file, None or ByteSource
-        As for `TextReader`; an uncompressed file is mapped into memory, frame by frame.
-    diagnostics : Diagnostics, optional
-        Part of the interface of readers; no problem is added, since single events cannot be malformed.
-    name : str, optional
-        Name of the source in messages.
-
-    Attributes
-    ----------
-    rules : dict
-        The options by which the events were read when the file was made.
-    namespaces : Namespaces
-        Names seen so far, shared by all blocks.
-    """
+    """Iterator over the blocks of a file; can be iterated once."""
 
     def __init__(
         self,

@@ -54,24 +54,7 @@ def write_blocks(
     rules: Mapping[str, object],
     frame_bytes: int = _FRAME_BYTES,
 ) -> int:
-    """Write blocks to a file atomically; return the number of events.
-
-    Parameters
-    ----------
-    path : path
-        The file to write; an existing one is replaced.
-    blocks : iterable of Block
-        The blocks in order; they may belong to several streams.
-    rules : mapping of str to str, int or bool
-        The options by which the events were read; a run that reads the file must have the same options.
-    frame_bytes : int
-        Minimum size of a frame: smaller blocks, such as those of a pipe, are joined.
-
-    Returns
-    -------
-    int
-        Number of events that were written.
-    """
+    """Write blocks to a file atomically; return the number of events."""
     with block_writer(path, rules=rules, frame_bytes=frame_bytes) as writer:
         for block in blocks:
             writer.write(block)

@@ -48,33 +48,19 @@ Groups = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetColumns:
-    """The meaning of the columns of a dataset. A field of a struct is named ``column.field``.
+    """The meaning of the columns of a dataset. A field of a struct is named ``column.field``."""
 
-    Attributes
-    ----------
-    rows : {"labels", "events", "actions", "lists"}
-        Meaning of a row; see the top of this module.
-    context : mapping of namespace to columns
-        Features of the context, or of an event with a label.
-    actions : mapping of namespace to columns
-        Features of an action: columns, or fields of the structs in `list`.
-    label, action, event, list, chosen, cost, reward, probability, weight, tag : str, optional
-        Columns. `reward` is a negative cost. The text in `tag` is written next to predictions.
-    choices : tuple of str, or mapping of str to features, optional
-        All actions in order; by default all values of `action` in the dataset, sorted. A mapping has the
-        features of each action, like `choices` of `onlineauto.interop.from_frame`.
-    categories : tuple of str
-        Columns whose numbers are names, such as ids: 7 is the feature ``column=7``.
-    left_out : tuple of str
-        Columns that the inference did not use, each with the reason.
-    """
-
-    rows: str
-    context: Groups = field(default_factory=dict)
+    rows: str  # Meaning of a row; see the top of this module.
+    context: Groups = field(default_factory=dict)  # Features of the context, or of an event with a label.
+    # Features of an action: columns, or fields of the structs in `list`.
     actions: Groups = field(default_factory=dict)
+    # Columns. `reward` is a negative cost. The text in `tag` is written next to predictions.
     label: str | None = None
     action: str | None = None
+    # All actions in order; by default all values of `action` in the dataset, sorted. A mapping has the
+    # features of each action, like `choices` of `onlineauto.interop.from_frame`.
     choices: tuple[str, ...] | Mapping[str, Mapping[str, Any]] | None = None
+    # Columns whose numbers are names, such as ids: 7 is the feature ``column=7``.
     categories: tuple[str, ...] = ()
     event: str | None = None
     list: str | None = None
@@ -84,7 +70,7 @@ class DatasetColumns:
     probability: str | None = None
     weight: str | None = None
     tag: str | None = None
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # Columns that the inference did not use, each with the reason.
 
     def __post_init__(self) -> None:
         """Check that the columns are complete and consistent."""

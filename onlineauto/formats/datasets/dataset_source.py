@@ -49,21 +49,6 @@ class DatasetSource:
 
     A position has the file, the row in the file, and the number of events before it. Reading resumes at the
     row group of the position.
-
-    Parameters
-    ----------
-    source : path, sequence of paths, pyarrow.dataset.Dataset or pyarrow.RecordBatchReader
-        A path is a file, a folder, a pattern such as ``logs/*.parquet``, or an address such as
-        ``s3://bucket/logs``.
-    columns : path, mapping or DatasetColumns, optional
-        Meaning of the columns; inferred by default.
-
-    Attributes
-    ----------
-    name : str
-        Name in messages.
-    events_before : int
-        Number of events before the position at which it begins to be read.
     """
 
     def __init__(

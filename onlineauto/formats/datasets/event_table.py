@@ -21,43 +21,25 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class EventTable:
-    """The events of consecutive rows of a file.
+    """The events of consecutive rows of a file."""
 
-    Attributes
-    ----------
-    row : int64[n_events]
-        First row of each event, counted from 0 in the file.
-    end : int
-        Row after the last one.
-    good : bool[n_events]
-        False for events to leave out.
-    context : sequence of ColumnFeatures
-        Features of the context; those of event `i` are in row ``context_row[i]``.
-    context_row : int64[n_events]
-    elements : sequence of ColumnFeatures or Repeated
-        Features of the actions.
-    element_start : int64[n_events + 1], optional
-        First action of each event; None for events with a label.
-    chosen : int64[n_events], optional
-        Index of the chosen action among those of the event.
-    label, cost, probability, weight : float32[n_events], optional
-        `UNLABELLED` where there is none.
-    tags : tuple of (uint8[:], int64[n_events], int64[n_events]), optional
-        Bytes of the tags, and the first byte and the end of each event's tag.
-    """
-
-    row: NDArray[np.int64]
-    end: int
-    good: NDArray[np.bool_]
+    row: NDArray[np.int64]  # int64[n_events]: first row of each event, counted from 0 in the file.
+    end: int  # Row after the last one.
+    good: NDArray[np.bool_]  # bool[n_events]: false for events to leave out.
+    # Features of the context; those of event `i` are in row ``context_row[i]``.
     context: Sequence[ColumnFeatures]
-    context_row: NDArray[np.int64]
-    elements: Sequence[ColumnFeatures | Repeated] = ()
+    context_row: NDArray[np.int64]  # int64[n_events]:
+    elements: Sequence[ColumnFeatures | Repeated] = ()  # Features of the actions.
+    # int64[n_events + 1], optional: first action of each event; None for events with a label.
     element_start: NDArray[np.int64] | None = None
+    # int64[n_events], optional: index of the chosen action among those of the event.
     chosen: NDArray[np.int64] | None = None
-    label: NDArray[np.float32] | None = None
+    label: NDArray[np.float32] | None = None  # float32[n_events], optional: `UNLABELLED` where there is none.
     cost: NDArray[np.float32] | None = None
     probability: NDArray[np.float32] | None = None
     weight: NDArray[np.float32] | None = None
+    # uint8[:], int64[n_events], int64[n_events]), optional: bytes of the tags, and the first byte and the end
+    # of each event's tag.
     tags: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:

@@ -38,29 +38,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFeatures:
-    """The features that the rows of a column have in one namespace.
+    """The features that the rows of a column have in one namespace."""
 
-    Attributes
-    ----------
-    namespace : int
-        Index of the namespace among those of the columns.
-    hashes : uint32[k]
-        Hash of each distinct text; for numbers the hash of the column, or a hash for each element.
-    code : int32[n], optional
-        Index of each element's hash, -1 for none.
-    value : float32[n], optional
-        Numbers, if the elements are numbers; 0 is not a feature.
-    start : int64[n_rows + 1], optional
-        First element of each row, if a row has a list.
-    too_long : bool[n_rows], optional
-        Which rows had a list with too many elements, which were left out.
-    """
-
-    namespace: int
+    namespace: int  # Index of the namespace among those of the columns.
+    # uint32[k]: hash of each distinct text; for numbers the hash of the column, or a hash for each element.
     hashes: NDArray[np.uint32]
-    code: NDArray[np.int32] | None = None
+    code: NDArray[np.int32] | None = None  # int32[n], optional: index of each element's hash, -1 for none.
+    # float32[n], optional: numbers, if the elements are numbers; 0 is not a feature.
     value: NDArray[np.float32] | None = None
+    # int64[n_rows + 1], optional: first element of each row, if a row has a list.
     start: NDArray[np.int64] | None = None
+    # bool[n_rows], optional: which rows had a list with too many elements, which were left out.
     too_long: NDArray[np.bool_] | None = None
 
     def of_rows(self, begin: int, end: int) -> ColumnFeatures:
@@ -147,17 +135,7 @@ class ColumnName(NamedTuple):
 
 
 class Encoder:
-    """Makes features of columns, and hashes an unchanged dictionary only once.
-
-    Parameters
-    ----------
-    names : NameHashes
-        Hashes names and numbers the namespaces.
-    hash_all : bool
-        Whether digits are hashed like other bytes.
-    identities : set of str
-        Columns whose numbers are names, each as ``namespace^column``.
-    """
+    """Makes features of columns, and hashes an unchanged dictionary only once."""
 
     def __init__(self, names: NameHashes, *, hash_all: bool, identities: Iterable[str] = ()) -> None:
         self.names, self._hash_all, self.identities = names, hash_all, frozenset(identities)

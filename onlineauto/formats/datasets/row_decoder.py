@@ -40,21 +40,7 @@ class RowProblems(Protocol):
 
 
 class RowDecoder:
-    """Makes tables of events from batches.
-
-    Parameters
-    ----------
-    columns : DatasetColumns
-        Roles of the columns.
-    encoder : Encoder
-        Hashes names and texts.
-    choices : sequence of str, or mapping of str to features
-        All actions, if a row is a decision with the chosen action.
-    uniform : bool
-        Whether a logged action without a probability is taken as drawn uniformly.
-    report : Report
-        Called for each problem.
-    """
+    """Makes tables of events from batches."""
 
     def __init__(
         self,

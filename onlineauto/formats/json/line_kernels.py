@@ -243,13 +243,6 @@ def read_json_lines(
         The rules, the records to write to, and the marks of ``data[:end]``; its breaks are newlines only.
     stage : Stage
         The stage on which an event is assembled.
-
-    Returns
-    -------
-    reason : int
-        `DONE`, `GROW` or `STOPPED`.
-    p : int
-        The position to continue from.
     """
     rules, state, event, log = reader.rules[0], reader.state[0], stage.event[0], stage.log[0]
     if p == 0:

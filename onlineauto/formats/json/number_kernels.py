@@ -129,15 +129,6 @@ def _read_long(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int,
 def read_json_number(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, int]:
     """Read the number at `start` and return its value, the position after it, and its kind.
 
-    Returns
-    -------
-    value : float32
-        Value as read by VW. Up to 15 digits are exact before they are divided by their power of ten.
-    after : int
-        The position after it. For a malformed number, any position from `start` to `end`.
-    kind : int
-        `MALFORMED`, `INTEGER` or `NUMBER`.
-
     Source
     ------
     RapidJSON's ``ParseNumber`` without ``kParseFullPrecisionFlag``, as VW 9.11.9 uses it.

@@ -37,40 +37,18 @@ class EventReader(Protocol):
 
 
 class EventRules(NamedTuple):
-    """The options by which a source converts rows to events.
+    """The options by which a source converts rows to events."""
 
-    Attributes
-    ----------
-    kind : str
-        ``"simple"``, or the name of the flag of a bandit.
-    hash, hash_seed : str, int
-        ``--hash`` and ``--hash_seed``.
-    strict : bool
-        Whether the first problem of the input is an error.
-    uniform : bool
-        Whether a logged action without a probability is taken as drawn uniformly.
-    native : bool
-        False to read events like Vowpal Wabbit.
-    format : {"text", "json", "dsjson"}
-        The format of lines; datasets have none.
-    chain_hash : bool
-        ``--chain_hash``, of JSON.
-    names : {"any", "vw", "columns"}
-        ``--names``.
-    identities : frozenset of str
-        ``--name_columns``.
-    """
-
-    kind: str
-    hash: str = "strings"
+    kind: str  # ``"simple"``, or the name of the flag of a bandit.
+    hash: str = "strings"  # ``--hash`` and ``--hash_seed``.
     hash_seed: int = 0
-    strict: bool = False
-    uniform: bool = False
-    native: bool = True
-    format: str = "text"
-    chain_hash: bool = False
+    strict: bool = False  # Whether the first problem of the input is an error.
+    uniform: bool = False  # Whether a logged action without a probability is taken as drawn uniformly.
+    native: bool = True  # False to read events like Vowpal Wabbit.
+    format: str = "text"  # The format of lines; datasets have none.
+    chain_hash: bool = False  # ``--chain_hash``, of JSON.
     names: str = "any"
-    identities: frozenset[str] = frozenset()
+    identities: frozenset[str] = frozenset()  # ``--name_columns``.
 
 
 @runtime_checkable

@@ -29,15 +29,7 @@ LARGEST_EVENT = 2**30
 
 
 class NotOneEventError(InputError):
-    """A text is not exactly one event.
-
-    Parameters
-    ----------
-    message : str
-        The whole message.
-    problems : sequence of Diagnostic
-        The problems of the text, with their positions.
-    """
+    """A text is not exactly one event."""
 
     def __init__(self, message: str, problems: Sequence[Diagnostic] = ()) -> None:
         super().__init__(message)
@@ -270,11 +262,6 @@ def join_lines(event: Any) -> Any:
 
     >>> join_lines(["shared |user tom", "|page a"])
     b'shared |user tom\n|page a'
-
-    Raises
-    ------
-    EventTypeError
-        An element is not a text.
     """
     if not isinstance(event, list | tuple):
         return event

@@ -63,15 +63,6 @@ class MappingReader(RecordReader):
     A kernel reads an event of ordinary values, encoded by `marshal`. `named_event` reads all other events,
     many times slower. Both give the same result.
 
-    Parameters
-    ----------
-    actions : bool
-        True if events have actions, false if they are single lines.
-    hash, hash_seed : str, int
-        The options of the workspace that will use the events.
-    identities : frozenset of str
-        Columns whose numbers are names.
-
     Examples
     --------
     >>> reader = MappingReader(actions=True)

@@ -21,20 +21,6 @@ _MOST = 1 << 18
 class NameHashes:
     """Hashes names of namespaces and features, and numbers the namespaces; not thread-safe.
 
-    Parameters
-    ----------
-    hash : {"strings", "all"}
-        ``--hash`` of the workspace that will use the blocks.
-    hash_seed : int
-        ``--hash_seed`` of that workspace.
-
-    Attributes
-    ----------
-    namespaces : Namespaces
-        The namespaces seen so far, for the blocks.
-    rules : mapping
-        The options by which names are hashed, for the blocks.
-
     Examples
     --------
     >>> names = NameHashes()

@@ -19,17 +19,7 @@ if TYPE_CHECKING:
 
 
 def named_block(events: Sequence[NamedEvent], names: NameHashes, *, first: int = 0) -> Block:
-    """Return a block of events with names; all lines of an event have the event's number.
-
-    Parameters
-    ----------
-    events : sequence of NamedEvent
-        At least one event.
-    names : NameHashes
-        Hashes names, and numbers the namespaces of all blocks of a stream.
-    first : int
-        Number of the first event.
-    """
+    """Return a block of events with names; all lines of an event have the event's number."""
     lines: list[Any] = []
     costs: list[Any] = []
     spans: list[Any] = []

@@ -53,51 +53,27 @@ _SLOT_KEYS = ("context", "chosen", "cost", "probability", "only", "tag")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedLine:
-    """One line of an event, like `onlineauto.features.event.Line`, but with names.
+    """One line of an event, like `onlineauto.features.event.Line`, but with names."""
 
-    Attributes
-    ----------
-    spans : tuple of (namespace, features)
-        Features are pairs of name and value.
-    shared, slot : bool
-        Whether the line is the ``shared`` line, or a slot.
-    tag : str
-        Tag, empty if there is none.
-    label : float or None
-        Simple label.
-    weight, initial : float
-        Importance weight, initial prediction.
-    costs : tuple of (action, cost, probability)
-        Bandit label. A slot has its logged outcome, then its allowed actions, each with cost None and
-        probability -inf.
-    """
-
-    spans: Spans
-    shared: bool = False
+    spans: Spans  # Features are pairs of name and value.
+    shared: bool = False  # Whether the line is the ``shared`` line, or a slot.
     slot: bool = False
-    tag: str = ""
-    label: float | None = None
-    weight: float = 1.0
+    tag: str = ""  # Tag, empty if there is none.
+    label: float | None = None  # Simple label.
+    weight: float = 1.0  # Importance weight, initial prediction.
     initial: float = 0.0
+    # Bandit label. A slot has its logged outcome, then its allowed actions, each with cost None and
+    # probability -inf.
     costs: tuple[tuple[int, float | None, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedEvent:
-    """One event: its lines, with the shared line first if there is one.
-
-    Attributes
-    ----------
-    lines : tuple of NamedLine
-    multiline : bool
-        True if actions are lines, as for ``--cb_adf`` and ``--cb_explore_adf``.
-    slots : bool
-        True for an event of ``--ccb_explore_adf``: a shared line, actions, slots.
-    """
+    """One event: its lines, with the shared line first if there is one."""
 
     lines: tuple[NamedLine, ...]
-    multiline: bool
-    slots: bool = False
+    multiline: bool  # True if actions are lines, as for ``--cb_adf`` and ``--cb_explore_adf``.
+    slots: bool = False  # True for an event of ``--ccb_explore_adf``: a shared line, actions, slots.
 
 
 def outcomes_of(line: NamedLine | Line) -> tuple[list[tuple[int, float, float]], list[int]]:

@@ -226,13 +226,6 @@ def parse_decimal(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.flo
     start, end : int
         The view is the bytes ``start <= i < end``.
 
-    Returns
-    -------
-    value : float32
-        Nearest float32, ties to even; infinite from ``2**128 - 2**103`` on; 0 if there is no number.
-    next : int
-        The position after the number, `start` if there is no number.
-
     Examples
     --------
     >>> value, after = parse_decimal(np.frombuffer(b"2.993 b", np.uint8), 0, 7)
@@ -401,13 +394,6 @@ def parse_vw_float(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.fl
         Buffer that holds the text.
     start, end : int
         The view is the bytes ``start <= i < end``. The end counts as a newline.
-
-    Returns
-    -------
-    value : float32
-        The number, which may be infinite or NaN; 0 if there is none.
-    next : int
-        The position after the number, `start` if there is no number.
 
     Source
     ------

@@ -67,44 +67,23 @@ NAME = np.dtype(
 
 
 class ReaderRules(NamedTuple):
-    """The rules of reading text or JSON.
+    """The rules of reading text or JSON."""
 
-    Attributes
-    ----------
-    multiline : bool
-        Whether an event has actions: in text, empty lines separate events, else every line is an event.
-    simple : bool
-        Whether labels are numbers, not costs of actions.
-    slots : bool
-        Whether events have CCB slots.
-    quirks : ReadingQuirks
-        Oddities of VW to reproduce.
-    hash_all : bool
-        ``--hash all``: names of digits are hashed like other names.
-    strict : bool
-        ``--strict_parse``: the first malformed line is an error.
-    uniform : bool
-        ``--missing_probability uniform``: a label without a probability is read as one with probability 0.
-    hash_seed : uint32
-        ``--hash_seed``.
-    default_hash : uint32
-        Seed of the hashes in the namespace without a name; a reader computes it.
-    log : bool
-        Whether JSON is a decision-service log, with the context in ``c``; else each line is a context.
-    chain_hash : bool
-        ``--chain_hash``: JSON strings are hashed with their key's hash as the seed, not joined to the key.
-    """
-
+    # Whether an event has actions: in text, empty lines separate events, else every line is an event.
     multiline: bool = False
-    simple: bool = True
-    slots: bool = False
-    quirks: ReadingQuirks = NO_QUIRKS
-    hash_all: bool = False
-    strict: bool = False
+    simple: bool = True  # Whether labels are numbers, not costs of actions.
+    slots: bool = False  # Whether events have CCB slots.
+    quirks: ReadingQuirks = NO_QUIRKS  # Oddities of VW to reproduce.
+    hash_all: bool = False  # ``--hash all``: names of digits are hashed like other names.
+    strict: bool = False  # ``--strict_parse``: the first malformed line is an error.
+    # ``--missing_probability uniform``: a label without a probability is read as one with probability 0.
     uniform: bool = False
     hash_seed: np.uint32 = np.uint32(0)
+    # Seed of the hashes in the namespace without a name; a reader computes it.
     default_hash: np.uint32 = np.uint32(0)
+    # Whether JSON is a decision-service log, with the context in ``c``; else each line is a context.
     log: bool = False
+    # ``--chain_hash``: JSON strings are hashed with their key's hash as the seed, not joined to the key.
     chain_hash: bool = False
 
 

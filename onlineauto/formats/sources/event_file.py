@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 class EventFile(io.BufferedIOBase):
     r"""A binary file that consists of the texts of events.
 
-    Parameters
-    ----------
-    texts : iterator of str or bytes
-        Texts of one event each, with all lines.
-    multiline : bool
-        Whether an empty line must end each event.
-    name : str
-        Name of the file in messages.
-
     Examples
     --------
     >>> EventFile(iter(["1 |a x", b"0 |a y"]), multiline=False).read1(100)

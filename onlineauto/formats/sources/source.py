@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 class SingleCaller:
     """A context manager that one caller at a time can enter, in any thread; it rejects others. Can be copied.
 
-    Parameters
-    ----------
-    name : str
-        Name of the guarded source in messages.
-
     Examples
     --------
     >>> turn = SingleCaller("events.txt")
@@ -58,20 +53,7 @@ _CHUNK = 1 << 16
 
 
 class ByteSource:
-    """A stream of bytes, decompressed if it is gzip or zstd.
-
-    Parameters
-    ----------
-    source : path, bytes, binary file or None
-        ``"-"`` and None are standard input. A file that is passed open remains open.
-    name : str, optional
-        Name of the source in messages; the path by default.
-
-    Attributes
-    ----------
-    name : str
-        Name of the source in messages.
-    """
+    """A stream of bytes, decompressed if it is gzip or zstd."""
 
     def __init__(self, source: Source, *, name: str | None = None) -> None:
         self._owned: IO[bytes] | None = None

@@ -56,13 +56,6 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> tup
         The bytes ``p <= i < end`` are read. If `p` is 0, the records are emptied first.
     reader : Reader
         The rules of reading, the records to fill, and the marks of ``data[:end]``.
-
-    Returns
-    -------
-    reason : int
-        `DONE`, `GROW` or `STOPPED`.
-    p : int
-        The position to continue from.
     """
     rules, state, events = reader.rules[0], reader.state[0], reader.events
     lines, spans = reader.lines, reader.spans

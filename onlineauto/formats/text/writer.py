@@ -32,15 +32,6 @@ _NO_TEXT = bytes(range(32)) + b"\x7f :|"
 def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     r"""Return the events of a block as VW text for native mode, without line numbers.
 
-    Parameters
-    ----------
-    block : Block
-        Block read with ``--hash strings``.
-    multiline : bool
-        Whether an empty line ends each event.
-    slots : bool
-        Whether lines have the labels of ``--ccb_explore_adf``.
-
     Examples
     --------
     >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules

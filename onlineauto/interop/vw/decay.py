@@ -14,22 +14,13 @@ if TYPE_CHECKING:
 
 
 class VwDecay(NamedTuple):
-    """The state of all models of ``--epsilon_decay``.
+    """The state of all models of ``--epsilon_decay``."""
 
-    Attributes
-    ----------
-    evidence : tuple of tuple of VwEstimator
-        For each model, the champion last: bounds on its reward since the start of each earlier model, and
-        since its start.
-    place : tuple of int
-        Index of the weights of each model.
-    audited : int
-        Number of the next event that ``--epsilon_decay_audit`` reports.
-    """
-
+    # For each model, the champion last: bounds on its reward since the start of each earlier model, and since
+    # its start.
     evidence: tuple[tuple[VwEstimator, ...], ...] = ()
-    place: tuple[int, ...] = ()
-    audited: int = 1
+    place: tuple[int, ...] = ()  # Index of the weights of each model.
+    audited: int = 1  # Number of the next event that ``--epsilon_decay_audit`` reports.
 
     @classmethod
     def of(cls, models: int) -> VwDecay:

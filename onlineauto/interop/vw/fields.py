@@ -54,20 +54,7 @@ def checksum_of(parts: Iterable[bytes]) -> int:
 
 
 class FieldReader:
-    """Reads fields from bytes.
-
-    Parameters
-    ----------
-    data : bytes
-        The whole file.
-    name : str
-        Name of the file in messages.
-
-    Attributes
-    ----------
-    at : int
-        Index of the next field.
-    """
+    """Reads fields from bytes."""
 
     def __init__(self, data: bytes, *, name: str) -> None:
         self._data, self._name = data, name
@@ -101,13 +88,7 @@ class FieldReader:
         return tuple(convert(item) for item in islice(repeat(empty), self.number("I", 0)))
 
     def constant(self, kind: str, value: int) -> None:
-        """Check that a number is `value`.
-
-        Raises
-        ------
-        InputError
-            If the number differs.
-        """
+        """Check that a number is `value`."""
         at = self.at
         if (number := self.number(kind, 0)) != value:
             raise self.fail(f"{number} is at byte {at}, where {value} was expected")
@@ -117,13 +98,7 @@ class FieldReader:
         self._parts = []
 
     def checksum(self) -> None:
-        """Check the checksum of the fields since `summed`.
-
-        Raises
-        ------
-        InputError
-            If it does not match.
-        """
+        """Check the checksum of the fields since `summed`."""
         parts, self._parts = self._parts or [], None
         self.constant("I", 4)  # the size of the checksum
         if self.number("I", 0) != checksum_of(parts):
@@ -131,13 +106,7 @@ class FieldReader:
 
 
 class FieldWriter:
-    """Writes fields.
-
-    Attributes
-    ----------
-    parts : list of bytes
-        The bytes written.
-    """
+    """Writes fields."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []

@@ -42,137 +42,73 @@ _WIDE_BITS = 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VwHead:
-    """The first part of every file.
+    """The first part of every file."""
 
-    Attributes
-    ----------
-    version, identity : bytes
-        VW's version, and the name from ``--id``.
-    low, high : float
-        Smallest and largest label.
-    bits : int
-        Base-2 logarithm of the number of cells.
-    options : bytes
-        A command line, with a blank before each word.
-    """
-
-    version: bytes = VERSION
+    version: bytes = VERSION  # VW's version, and the name from ``--id``.
     identity: bytes = b""
-    low: float = 0.0
+    low: float = 0.0  # Smallest and largest label.
     high: float = 0.0
-    bits: int = 18
-    options: bytes = b""
+    bits: int = 18  # Base-2 logarithm of the number of cells.
+    options: bytes = b""  # A command line, with a blank before each word.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VwDescent:
-    """Sums of gradient descent, and the counters of the run.
+    """Sums of gradient descent, and the counters of the run."""
 
-    Attributes
-    ----------
-    initial_t, t : float
-        ``--initial_t``, and the weight of the events since.
-    norms, weights : tuple of float
-        Σ weight · Σ (x/n)² and Σ weight, of each model, or of the first one only.
-    losses : tuple of (float, float)
-        Sum of all losses, and of those since the last row of progress.
-    interval : float
-        Weight at which the next row of progress is due.
-    low, high : float
-        Smallest and largest label, as in the head.
-    labelled, labels, unlabelled, before : float
-        Weight of the labelled events; sum of their labels; weight of the unlabelled events; weight of the
-        labelled events at the last row.
-    events, features, passes : int
-        Their numbers.
-    gravity, contraction : float
-        The amount that penalties subtract from the size of every weight, and the factor for the rest.
-    """
-
-    initial_t: float = 0.0
+    initial_t: float = 0.0  # ``--initial_t``, and the weight of the events since.
     t: float = 0.0
+    # Σ weight · Σ (x/n)² and Σ weight, of each model, or of the first one only.
     norms: tuple[float, ...] = (0.0,)
     weights: tuple[float, ...] = (0.0,)
+    # Sum of all losses, and of those since the last row of progress.
     losses: tuple[float, float] = (0.0, 0.0)
-    interval: float = 1.0
-    low: float = 0.0
+    interval: float = 1.0  # Weight at which the next row of progress is due.
+    low: float = 0.0  # Smallest and largest label, as in the head.
     high: float = 0.0
+    # Weight of the labelled events; sum of their labels; weight of the unlabelled events; weight of the
+    # labelled events at the last row.
     labelled: float = 0.0
     labels: float = 0.0
     unlabelled: float = 0.0
     before: float = 0.0
-    events: int = 0
+    events: int = 0  # Their numbers.
     features: int = 0
     passes: int = 0
+    # The amount that penalties subtract from the size of every weight, and the factor for the rest.
     gravity: float = 0.0
     contraction: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VwShape:
-    """The parts that follow the options of a file, as determined by these options.
+    """The parts that follow the options of a file, as determined by these options."""
 
-    Attributes
-    ----------
-    slots : bool
-        True with ``--ccb_explore_adf``.
-    decaying : int
-        Number of models of ``--epsilon_decay``, or 0.
-    explorer : str
-        Types of the numbers that the explorer saves: ``Q`` is a uint64, ``f`` a float32.
-    search : bool
-        True with ``--automl``.
-    averages, models : int
-        Numbers of models whose sums are saved: of ``--cb_type mtr``, and of gradient descent.
-    fields : int
-        Number of saved floats of a cell.
-    """
-
-    slots: bool = False
-    decaying: int = 0
-    explorer: str = ""
-    search: bool = False
+    slots: bool = False  # True with ``--ccb_explore_adf``.
+    decaying: int = 0  # Number of models of ``--epsilon_decay``, or 0.
+    explorer: str = ""  # Types of the numbers that the explorer saves: ``Q`` is a uint64, ``f`` a float32.
+    search: bool = False  # True with ``--automl``.
+    # Numbers of models whose sums are saved: of ``--cb_type mtr``, and of gradient descent.
     averages: int = 0
     models: int = 1
-    fields: int = 3
+    fields: int = 3  # Number of saved floats of a cell.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VwFile:
-    """The content of a file.
+    """The content of a file."""
 
-    Attributes
-    ----------
-    head : VwHead
-        The first part.
-    indexed : bool
-        True if slots are distinguished: the model has seen an event of several slots, or a slot with
-        features.
-    decay : VwDecay
-        The state of ``--epsilon_decay``.
-    explorer : tuple of float
-        The numbers that the explorer saves.
-    search : VwSearch
-        The state of ``--automl``.
-    averages : tuple of (int, int)
-        Numbers of events and actions over which ``--cb_type mtr`` has averaged, of each model or of the
-        first.
-    descent : VwDescent or None
-        None in a model that only predicts.
-    cell : uint64[n]
-        Numbers of the nonzero cells, in ascending order.
-    value : float32[n, fields]
-        Their values: the weight, and the other numbers of the cell.
-    """
-
-    head: VwHead = field(default_factory=VwHead)
+    head: VwHead = field(default_factory=VwHead)  # The first part.
+    # True if slots are distinguished: the model has seen an event of several slots, or a slot with features.
     indexed: bool = False
-    decay: VwDecay = field(default_factory=VwDecay)
-    explorer: tuple[float, ...] = ()
-    search: VwSearch = NO_SEARCH
+    decay: VwDecay = field(default_factory=VwDecay)  # The state of ``--epsilon_decay``.
+    explorer: tuple[float, ...] = ()  # The numbers that the explorer saves.
+    search: VwSearch = NO_SEARCH  # The state of ``--automl``.
+    # Numbers of events and actions over which ``--cb_type mtr`` has averaged, of each model or of the first.
     averages: tuple[tuple[int, int], ...] = ()
-    descent: VwDescent | None = None
-    cell: NDArray[np.uint64]
+    descent: VwDescent | None = None  # None in a model that only predicts.
+    cell: NDArray[np.uint64]  # uint64[n]: numbers of the nonzero cells, in ascending order.
+    # float32[n, fields]: their values: the weight, and the other numbers of the cell.
     value: NDArray[np.float32]
 
 

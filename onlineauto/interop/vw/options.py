@@ -38,15 +38,6 @@ def configuration_of(head: VwHead, configuration: Configuration, *, name: str) -
     """Return the options of a file together with those `configuration`, in exact mode.
 
     VW saves only some options. Others, such as ``--loss_function``, have to be passed again, like to VW.
-
-    Parameters
-    ----------
-    head : VwHead
-        The head of the file.
-    configuration : Configuration
-        Options that the file lacks, or that may have another value.
-    name : str
-        Name of the file in messages.
     """
     stored = _stored_options(head, name=name)
     values: dict[str, Any] = {each: stored.get(each) for each in stored.supplied}

@@ -12,22 +12,13 @@ if TYPE_CHECKING:
 
 
 class VwBound(NamedTuple):
-    """One confidence sequence.
+    """One confidence sequence."""
 
-    Attributes
-    ----------
-    observations : int
-        Number of observations.
-    total, low, mid : float
-        Their sum; squared errors up to 0, and up to 1.
-    buckets : tuple of (int, bool, float)
-        Larger errors: number of the bucket, True for the term of interpolation, and its weight.
-    """
-
-    observations: int = 0
-    total: float = 0.0
+    observations: int = 0  # Number of observations.
+    total: float = 0.0  # Their sum; squared errors up to 0, and up to 1.
     low: float = 0.0
     mid: float = 0.0
+    # Larger errors: number of the bucket, True for the term of interpolation, and its weight.
     buckets: tuple[tuple[int, bool, float], ...] = ()
 
 
@@ -60,29 +51,15 @@ class VwLive(NamedTuple):
 
 
 class VwSearch(NamedTuple):
-    """The state of ``--automl``.
+    """The state of ``--automl``."""
 
-    Attributes
-    ----------
-    learnt : int
-        Number of learnt events.
-    valid : int
-        Number of configs under consideration.
-    counts : tuple of (int, int)
-        First byte of each known namespace, and the number of actions that had it.
-    configs : tuple of VwConfig
-        The configs.
-    live : tuple of VwLive
-        The live configs, the champion first.
-    queue : tuple of (float, int)
-        Priorities and numbers of the waiting configs, the next one first.
-    """
-
-    learnt: int = 0
-    valid: int = 0
+    learnt: int = 0  # Number of learnt events.
+    valid: int = 0  # Number of configs under consideration.
+    # First byte of each known namespace, and the number of actions that had it.
     counts: tuple[tuple[int, int], ...] = ()
     configs: tuple[VwConfig, ...] = ()
-    live: tuple[VwLive, ...] = ()
+    live: tuple[VwLive, ...] = ()  # The live configs, the champion first.
+    # Priorities and numbers of the waiting configs, the next one first.
     queue: tuple[tuple[float, int], ...] = ()
 
 

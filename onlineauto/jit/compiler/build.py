@@ -16,15 +16,7 @@ _SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 
 def build_library(folder: Path, warm_up: list[str]) -> None:
-    """Compile all kernels for each level of this kind of machine, and write shared objects and their index.
-
-    Parameters
-    ----------
-    folder : Path
-        Directory for the files, created if it does not exist.
-    warm_up : list of str
-        The command that compiles all kernels for the processor that ``NUMBA_CPU_NAME`` names.
-    """
+    """Compile all kernels for each level of this kind of machine; write shared objects and their index."""
     folder.mkdir(parents=True, exist_ok=True)
     files, results = dict[str, str](), dict[str, str]()
     for level in levels():

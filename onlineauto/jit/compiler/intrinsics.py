@@ -78,15 +78,7 @@ def result_of(kind: Any) -> Kind:
 
 
 def intrinsic_with_result(result: Any, *names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that turns a function that emits instructions into an intrinsic.
-
-    Parameters
-    ----------
-    result : type of Numba
-        Type of the result, independent of the arguments.
-    *names : str
-        Names of the arguments.
-    """
+    """Return a decorator that turns a function that emits instructions into an intrinsic."""
     parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("typingctx", *names)]
 
     def made(codegen: Callable[..., Any]) -> Any:

@@ -81,15 +81,7 @@ def _leave_code_to_callers(dispatcher: Any) -> None:
 
 
 def _compile_for_callers(dispatcher: Any, signature: Any) -> Any:
-    """Compile a kernel for its callers; return the key by which they find the result.
-
-    Parameters
-    ----------
-    dispatcher : Dispatcher
-        One of `_leave_code_to_callers`.
-    signature : tuple or signature
-        Types of the arguments.
-    """
+    """Compile a kernel for its callers; return the key by which they find the result."""
     # This repeats Numba's ``Dispatcher.compile``, which holds Numba's lock and counts running compilations.
     # There are two differences: `_link` links the library, and a kernel is not compiled again for every
     # constant that it is called with.

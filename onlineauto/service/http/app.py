@@ -49,21 +49,7 @@ def application(
     most: int = 1000,
     hosts: Collection[str] = (),
 ) -> Application:
-    """Return the application of a loop; it learns while it runs, and closes the loop when it ends.
-
-    Parameters
-    ----------
-    loop : Loop
-        The loop, constructed with `deliver=waiting.deliver`.
-    waiting : Waiting
-        Lets requests wait for the log.
-    tokens : Tokens, optional
-        The scopes of each token; by default every request may do everything.
-    most : int
-        Maximum number of requests that are served at the same time.
-    hosts : collection of str
-        Accepted host names; with none, every name is accepted.
-    """
+    """Return the application of a loop; it learns while it runs, and closes the loop when it ends."""
     metrics = ServiceMetrics(partial(status_of, loop))
     guard = RequestGuard(Tokens() if tokens is None else tokens, metrics.request, most=most, hosts=hosts)
     return _application(loop, Handlers(loop, metrics), guard, waiting, partial(_learn, loop))
@@ -127,17 +113,7 @@ def _application(
 
 
 class Application(Router):
-    """All endpoints of the service, and the threads that run while connections are served.
-
-    Parameters
-    ----------
-    endpoints : mapping of str to mapping of str to Endpoint
-        The endpoints by path and method.
-    handlers : FrontHandlers
-        Their handlers.
-    running : callable
-        Returns the context in which connections are served.
-    """
+    """All endpoints of the service, and the threads that run while connections are served."""
 
     hint = "; /openapi.json lists the endpoints"
 

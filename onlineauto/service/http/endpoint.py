@@ -31,28 +31,7 @@ _UNCOUNTED: Final = ("alive", "ready")
 
 
 class Request:
-    """A request, from its head to its reply.
-
-    Parameters
-    ----------
-    headers : mapping of str to str
-        Its headers, by lower-case name.
-    path : mapping of str to str
-        The variable parts of its path.
-    send : callable
-        Called once, with the reply.
-
-    Attributes
-    ----------
-    body : bytes
-        Its body.
-    endpoint : Endpoint or None
-        The endpoint that answers.
-    refusal : Reply or None
-        The answer to a request that is rejected by its head or by the size of its body.
-    has_body, closes, is_http_1_0 : bool
-        The answer has a body, is the last one of its connection, and is for a client of HTTP/1.0.
-    """
+    """A request, from its head to its reply."""
 
     __slots__ = (
         "_send",

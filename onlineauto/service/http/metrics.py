@@ -73,18 +73,7 @@ class _Seconds:
 
 
 class ServiceMetrics(Collector):
-    """The metrics of one service.
-
-    Parameters
-    ----------
-    status : callable
-        Returns the state of the service.
-
-    Attributes
-    ----------
-    connections : Connections
-        The open connections.
-    """
+    """The metrics of one service."""
 
     def __init__(self, status: Callable[[], Status | FollowerStatus]) -> None:
         self._status, self._registry, self.connections = status, CollectorRegistry(), Connections()

@@ -30,14 +30,9 @@ class Router:
         The open connections.
     running : callable
         Returns the context in which connections are served.
-
-    Attributes
-    ----------
-    hint : str
-        The end of the message that there is no such endpoint.
     """
 
-    hint: ClassVar[str] = ""
+    hint: ClassVar[str] = ""  # The end of the message that there is no such endpoint.
 
     def __init__(
         self,

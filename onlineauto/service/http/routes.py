@@ -39,35 +39,18 @@ from onlineauto.service.log.record import RecordsAnswer
 
 
 class Endpoints(NamedTuple):
-    """One endpoint.
+    """One endpoint."""
 
-    Attributes
-    ----------
-    method, path : str
-        The method and path of its requests.
-    name : str
-        The method of `Handlers` that answers.
-    scope : str or None
-        The scope that a token needs; None needs no token.
-    body, answer : type or None
-        The types of the JSON bodies of request and answer; None for an empty body or another format.
-    status : int
-        The status of success.
-    kind : str
-        The media type of the answer, if it is not JSON.
-    bodies : int
-        The maximum size of the body, as a multiple of that of one rank.
-    """
-
-    method: str
+    method: str  # The method and path of its requests.
     path: str
-    name: str
-    scope: str | None
+    name: str  # The method of `Handlers` that answers.
+    scope: str | None  # The scope that a token needs; None needs no token.
+    # The types of the JSON bodies of request and answer; None for an empty body or another format.
     body: Any = None
     answer: Any = None
-    status: int = 200
-    kind: str = ""
-    bodies: int = 1
+    status: int = 200  # The status of success.
+    kind: str = ""  # The media type of the answer, if it is not JSON.
+    bodies: int = 1  # The maximum size of the body, as a multiple of that of one rank.
 
 
 _OWN: Final = "/personalizer/v1.0"

@@ -17,32 +17,17 @@ BYTES_PER_DECISION: Final = 350
 
 
 class JoinDecision(NamedTuple):
-    """A decision of the table: the position of its record, and its rewards so far.
+    """A decision of the table: the position of its record, and its rewards so far."""
 
-    Attributes
-    ----------
-    position, size : int
-        The position and length of its record in the log.
-    made, wait : float
-        The time of the decision on the clock of the join, and the seconds for which it waits.
-    rules : int
-        The number of the rules that were in force at the time.
-    active : bool
-        False for a deferred decision that is not activated yet.
-    rewards, value : int and float
-        The number of rewards so far, and their running value.
-    keys : bytes
-        A hash of the key of each reward and value of a metric, and the number, 16 bytes each.
-    """
-
-    position: int
+    position: int  # The position and length of its record in the log.
     size: int
-    made: float
+    made: float  # The time of the decision on the clock of the join, and the seconds for which it waits.
     wait: float
-    rules: int
-    active: bool
-    rewards: int = 0
+    rules: int  # The number of the rules that were in force at the time.
+    active: bool  # False for a deferred decision that is not activated yet.
+    rewards: int = 0  # The number of rewards so far, and their running value.
     value: float = 0.0
+    # A hash of the key of each reward and value of a metric, and the number, 16 bytes each.
     keys: bytes = b""
 
     @property

@@ -78,28 +78,6 @@ class EndedDecision(NamedTuple):
 class Join:
     """The decisions that wait, and those that ended recently, by id.
 
-    Parameters
-    ----------
-    settings : JoinSettings
-        The settings, until a record of the log changes them.
-
-    Attributes
-    ----------
-    settings : JoinSettings
-        The current settings.
-    now : float
-        The time of the join, which advances with the records.
-    counts : Counts
-        The number of records by outcome.
-    sources : dict of str to int
-        The position up to which the log of each rank server is taken over.
-    heard : dict of str to float
-        The time at which a record of each rank server was last taken over.
-    retired : float
-        The last such time among rank servers whose position is no longer known.
-    is_repeated : bool
-        True if the latest record was a value of a metric that has been counted already.
-
     Examples
     --------
     >>> from onlineauto.service.log.record import read_record, sealed
@@ -243,17 +221,7 @@ class Join:
     def take(
         self, record: LogRecord, position: int, size: int, *, at: float | None = None
     ) -> list[EndedDecision]:
-        """Take the next record of the log, and return the decisions that it ends, in order.
-
-        Parameters
-        ----------
-        record : Record
-            The record.
-        position, size : int
-            The position and length of its line.
-        at : float, optional
-            Its time in seconds; by default the time in the record.
-        """
+        """Take the next record of the log, and return the decisions that it ends, in order."""
         changes = record.kind == "settings" and not record.source  # a rank server's settings apply only there
         settings = read_settings(record.settings) if changes else None
         at = (record.taken or record.time).timestamp() if at is None else at

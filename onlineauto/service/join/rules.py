@@ -40,16 +40,6 @@ class RuleBook:
     """The rules of all decisions of a table, by numbers that fit into a packed decision.
 
     Replaced rules are kept for the longest possible wait: after that, no decision uses them.
-
-    Parameters
-    ----------
-    settings : JoinSettings
-        The initial settings.
-
-    Attributes
-    ----------
-    current : int
-        The number of the rules of new decisions.
     """
 
     def __init__(self, settings: JoinSettings) -> None:

@@ -23,13 +23,6 @@ class RewardScale:
     magnitude, or eight times while there are fewer than 32 rewards. A larger reward is replaced by the bound.
     So rewards of a new size are limited until their magnitude is supported, and then count in full.
 
-    Parameters
-    ----------
-    counts : mapping of int to int, optional
-        The number of rewards of each magnitude, to continue an earlier scale.
-    limit : float
-        The bound of the earlier scale.
-
     Examples
     --------
     >>> scale = RewardScale()

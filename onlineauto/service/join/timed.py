@@ -18,16 +18,6 @@ class Timed(Generic[Entry]):
 
     Entries with the same wait are added in the order of their deadlines, since time does not run back. So
     there is one queue for each wait, and a change of the wait delays no later entry.
-
-    Parameters
-    ----------
-    deadline_of : callable
-        Returns the deadline of an entry.
-
-    Attributes
-    ----------
-    earliest : float
-        A lower bound of all deadlines.
     """
 
     def __init__(self, deadline_of: Callable[[Entry], float]) -> None:

@@ -14,15 +14,7 @@ if TYPE_CHECKING:
 
 
 class JournalFile:
-    """Appends to a file; bytes that the disk does not take are buffered and written first by the next write.
-
-    Parameters
-    ----------
-    path : path
-        The file; it is created if it does not exist.
-    size : int
-        The size to which an existing file is cut.
-    """
+    """Appends to a file; bytes that the disk does not take are written first by the next write."""
 
     def __init__(self, path: str | os.PathLike[str], size: int) -> None:
         self.name = Path(path).stem
@@ -61,20 +53,7 @@ class JournalFile:
 
 
 class SearchJournal:
-    """The journal of the current search, if the options ask for a search.
-
-    Parameters
-    ----------
-    folder : path
-        The folder of the journals; it is created if it does not exist.
-    configuration : Configuration
-        The options of the model.
-
-    Attributes
-    ----------
-    place : tuple of (str, int)
-        The name and the size of the journal; ``("", 0)`` if there is none.
-    """
+    """The journal of the current search, if the options ask for a search."""
 
     def __init__(self, folder: Path, configuration: Configuration) -> None:
         self._folder, self._configuration = folder, configuration

@@ -87,44 +87,7 @@ class _LostError(InputError):
 
 
 class LogLearner:
-    """Takes the records of a log, joins them, and learns the joined decisions. One thread uses a learner.
-
-    Parameters
-    ----------
-    folder : path
-        An existing folder for the snapshot, the history and the journals.
-    log : SegmentLog
-        The log.
-    configuration : Configuration
-        Options of the model; options that a model file stores must agree with the snapshot.
-    settings : JoinSettings
-        How to join, until a record of the log changes it.
-    keep : int
-        Maximum number of models in the history.
-    learners : Learners, optional
-        Workers that learn what is not learnt yet, where that is much.
-
-    Attributes
-    ----------
-    position : int
-        The position in the log up to which all records are learnt.
-    join : Join
-        The decisions that wait.
-    values : Values
-        The estimated values of the policies.
-    experiment : Experiment
-        The arms of the experiment.
-    segments : Segments
-        What the model prefers for whom.
-    learnt, faulty, held_out : int
-        Number of learnt decisions, of decisions that could not be learnt, and of those of the control arm.
-    skipped : int
-        Number of records that could not be applied, and of decisions whose learning raised an error.
-    latest : list of Skipped
-        The latest of these records, and of the faulty decisions.
-    waited : float
-        Sum of the seconds that all learnt decisions have waited.
-    """
+    """Takes the records of a log, joins them, and learns the joined decisions. One thread uses a learner."""
 
     def __init__(
         self,
@@ -477,15 +440,7 @@ class LogLearner:
                 self._skip(skipped_at(self.log, each.position, "it has no event that can be learnt"))
 
     def _isolate(self, begin: int, error: Exception) -> None:
-        """Prepare to repeat a step without the decision that has raised an error, or to locate that decision.
-
-        Parameters
-        ----------
-        begin : int
-            The position at which the failed step began.
-        error : Exception
-            The error.
-        """
+        """Prepare to repeat a step without the decision that raised an error, or to locate it."""
         decided, self._learning = self._learning, None
         self._blocks.clear()
         _LOG.error("a step of learning has failed", exc_info=error, extra={"event": "learning_failed"})

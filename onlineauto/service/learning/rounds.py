@@ -100,13 +100,7 @@ class PlannedRounds:
         self._ends = [end for _, end in parts]
 
     def part_at(self, position: int, learnt: int) -> Part:
-        """Return the part that begins or continues at a position; plan one if the learner is far behind.
-
-        Raises
-        ------
-        OSError
-            The part cannot be written; it is not learnt.
-        """
+        """Return the part that begins or continues at a position; plan one if the learner is far behind."""
         at = bisect_right(self._begins, position)
         if at and position < self._ends[at - 1]:
             return Part(self._ends[at - 1], True)

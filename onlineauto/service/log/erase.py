@@ -64,15 +64,6 @@ def erase(
     """Remove the features of decisions from a log that no process writes to; count the records of each id.
 
     A damaged record with one of the ids is overwritten with blanks, since no reader can use it.
-
-    Parameters
-    ----------
-    log : SegmentLog
-        The log, opened with `keep_damaged`.
-    event_ids : collection of str
-        The ids.
-    skipped : callable
-        Called with the position of each record that cannot be read, and the reason.
     """
     wanted, counts = {msgspec.json.encode(each): each for each in event_ids}, Counter[str]()
     erased: dict[int, bytes] = {}

@@ -35,24 +35,7 @@ def call_all(waiting: Sequence[Done], error: Exception | None) -> None:
 
 
 class GroupCommit:
-    """Appends lines to a log in the order in which they are submitted, many at once.
-
-    Parameters
-    ----------
-    log : SegmentLog
-        The log; only this object may append to it.
-    deliver : callable
-        Called with the callbacks of a group and the error, if any; it calls them, here or in another thread.
-
-    Attributes
-    ----------
-    position : int
-        The position of the next line.
-    failed : Exception or None
-        The error of the latest group, until that group is written.
-    groups : int
-        Number of written groups.
-    """
+    """Appends lines to a log in the order in which they are submitted, many at once."""
 
     def __init__(
         self,

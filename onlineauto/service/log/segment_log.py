@@ -36,26 +36,6 @@ in the order of their lines."""
 class SegmentLog:
     """Lines in segments. One thread appends and syncs; any number of threads read.
 
-    Parameters
-    ----------
-    folder : path
-        The folder of the segments; it is created if it does not exist.
-    segment_bytes : int
-        Size at which a new segment is started.
-    read_only : bool
-        Change nothing, while another process may append. The log ends at the last line that is complete now.
-    keep_damaged : bool
-        Accept damaged lines, for readers that skip them; by default they are an error, and cut off the end.
-
-    Attributes
-    ----------
-    end : int
-        The position behind the last line.
-    durable : int
-        The position up to which the disk has confirmed all bytes.
-    torn : int
-        Number of bytes that were cut off the end when the log was opened.
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory

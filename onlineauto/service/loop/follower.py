@@ -48,30 +48,7 @@ _KEPT: Final = 30.0
 
 
 class Follower(Front):
-    """A rank server with its own folder. One thread calls `follow`.
-
-    Parameters
-    ----------
-    folder : path
-        The folder; it is created if it does not exist.
-    upstream : Upstream
-        The learner. It must be available when a folder is used for the first time.
-    limits : Limits
-        Bounds on requests and on waiting decisions.
-    app : str
-        As for `Loop`; all rank servers of a learner use the same value.
-    clock : callable, optional
-        Returns the time in seconds; by default a `SteadyClock`.
-    deliver : callable
-        As for `GroupCommit`.
-
-    Attributes
-    ----------
-    shipped : int
-        The position in its log up to which the learner has the records.
-    failed : Exception or None
-        The error of the last request to the learner, or None.
-    """
+    """A rank server with its own folder. One thread calls `follow`."""
 
     def __init__(
         self,

@@ -67,29 +67,7 @@ WAITING: Final = "decisions wait for their rewards"
 
 
 class Front:
-    """Ranks, rewards and activates with one log. Any number of threads may call its methods.
-
-    Parameters
-    ----------
-    folder : path
-        The folder of the service.
-    log : SegmentLog
-        Its log.
-    join : Join
-        The decisions of the log up to its end.
-    published : Published
-        The model that ranks; it may be replaced at any time.
-    limits : Limits
-        Bounds on requests and on waiting decisions.
-    app : str
-        The name of the service; together with the id of an event it seeds the draw of the action.
-    namespaces : iterable of str
-        Names of known namespaces.
-    clock : callable, optional
-        Returns the time in seconds; by default a `SteadyClock`.
-    deliver : callable
-        As for `GroupCommit`.
-    """
+    """Ranks, rewards and activates with one log. Any number of threads may call its methods."""
 
     def __init__(
         self,
@@ -400,19 +378,7 @@ class Front:
         self._submit(sealed(msgspec.json.encode(record)), done, now, known)
 
     def _submit(self, line: bytes, done: Done, now: float = 0.0, known: LogRecord | None = None) -> None:
-        """Submit a line to the log, and take it into the table.
-
-        Parameters
-        ----------
-        line : bytes
-            The line.
-        done : callable
-            Called once the line is in the log.
-        now : float
-            The time of the record, with `known`.
-        known : Record, optional
-            The members of the line that a join reads, except for the time; by default the line is parsed.
-        """
+        """Submit a line to the log, and take it into the table."""
         if known is None:  # a line that cannot be parsed must not enter the log
             known = read_record(line)
             now = (known.taken or known.time).timestamp()

@@ -69,35 +69,6 @@ class Loop(Front):
 
     Any number of threads may call its methods; one thread calls `learn`.
 
-    Parameters
-    ----------
-    folder : path
-        The folder; it is created if it does not exist. One process uses it at a time.
-    configuration : Configuration
-        Options of the model, with ``--cb_explore_adf``.
-    settings : mapping, optional
-        Fields of `JoinSettings` to change; the other fields are those in the log, or the defaults.
-    limits : Limits
-        Bounds on requests and on waiting decisions.
-    every : Every
-        How often `learn` publishes and saves.
-    app : str
-        The name of the service; together with the id of an event it seeds the draw of the action.
-    keep : int
-        Maximum number of models in the history.
-    keep_log : float, optional
-        Seconds for which a segment of the log is kept after its last record; by default forever.
-    segment_bytes : int
-        Size of a segment of the log.
-    learners : Learners, optional
-        As for `LogLearner`.
-    compares : bool
-        Reject guardrails in `settings` if there is no arm with which they could compare.
-    clock : callable, optional
-        Returns the time in seconds; by default a `SteadyClock`.
-    deliver : callable
-        As for `GroupCommit`.
-
     Examples
     --------
     >>> from onlineauto.service.ranking.rank_request import RankRequest
@@ -180,19 +151,7 @@ class Loop(Front):
         self._load_canary()
 
     def take_over(self, source: str, position: int, content: bytes, done: Done) -> int:
-        """Take over records of the log of a rank server; return the position of the next record to send.
-
-        Parameters
-        ----------
-        source : str
-            The name of the rank server's log.
-        position : int
-            The position of the first record in that log.
-        content : bytes
-            Whole records in order.
-        done : callable
-            Called once the records are in this log.
-        """
+        """Take over records of the log of a rank server; return the position of the next record to send."""
         with self._lock:
             known, now = self.join.sources.get(source, 0), self._now()
             if position > known:

@@ -20,13 +20,7 @@ _FEW: Final = 1000
 
 
 class DeferredSlots:
-    """The slots that wait for the activation of their event, by its id, which the join does not know.
-
-    Parameters
-    ----------
-    join : Join
-        The decisions that wait.
-    """
+    """The slots that wait for the activation of their event, by its id, which the join does not know."""
 
     def __init__(self, join: Join) -> None:
         self._join = join

@@ -33,22 +33,7 @@ Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 
 class HttpUpstream:
-    """A learner at an address; each method raises `InputError` if the learner is away or rejects the request.
-
-    Parameters
-    ----------
-    url : str
-        The address.
-    token : str, optional
-        A token with the scope ``admin``.
-    transport : httpx.BaseTransport, optional
-        How requests are sent, for tests.
-
-    Raises
-    ------
-    InputError
-        The address has no ``http://`` or ``https://``, or a header cannot have the token.
-    """
+    """A learner at an address; methods raise `InputError` if it is away or rejects the request."""
 
     def __init__(
         self, url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None

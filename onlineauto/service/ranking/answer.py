@@ -17,27 +17,13 @@ if TYPE_CHECKING:
 
 
 class Ranked(NamedTuple):
-    """The answer to a rank.
+    """The answer to a rank."""
 
-    Attributes
-    ----------
-    event_id : str
-        The id of the decision.
-    ids : list of str
-        Ids of all actions, the chosen one first.
-    actions : list of int
-        The indices of the same actions in the request.
-    probabilities : list of float
-        Their probabilities.
-    model : str
-        The name of the model that ranked.
-    """
-
-    event_id: str
-    ids: list[str]
-    actions: list[int]
-    probabilities: list[float]
-    model: str
+    event_id: str  # The id of the decision.
+    ids: list[str]  # Ids of all actions, the chosen one first.
+    actions: list[int]  # The indices of the same actions in the request.
+    probabilities: list[float]  # Their probabilities.
+    model: str  # The name of the model that ranked.
 
 
 class _DecisionHead(msgspec.Struct):
@@ -89,29 +75,7 @@ def line_of(
     bucket: int = 0,
     epoch: int = 0,
 ) -> bytes:
-    """Return the line of a decision in the log.
-
-    Parameters
-    ----------
-    ranked : Ranked
-        The answer.
-    context : bytes
-        The encoded request, from `context_of`.
-    time : float
-        The time, in seconds.
-    seed : int
-        The number from which the action was drawn.
-    mode : str
-        The mode: with ``online`` the model decided, else the baseline; ``control`` in the control arm.
-    deferred : bool
-        The decision has to be activated.
-    excluded : sequence of int
-        The indices of the actions that must not be chosen.
-    arm, bucket : str and int
-        The arm of an experiment, and the bucket of the unit.
-    epoch : int
-        The epoch of the experiment.
-    """
+    """Return the line of a decision in the log."""
     head = _DecisionHead(
         "rank",
         ranked.event_id,

@@ -20,15 +20,6 @@ def path_at(context: bytes, position: int, ids: Sequence[str]) -> str:
     >>> text = b'{"user":{"age":1},"_multi":[{"_tag":"a"},{"_tag":"b","prices":[1,1e50]}]}'
     >>> path_at(text, text.index(b"1}"), ["a", "b"]), path_at(text, text.index(b"1e50"), ["a", "b"])
     ('context.user.age', "action 'b'.prices[1]")
-
-    Parameters
-    ----------
-    context : bytes
-        The result of `context_of`, which is well-formed JSON.
-    position : int
-        A position in it.
-    ids : sequence of str
-        The ids of the actions.
     """
     path: list[str | int] = []
     last = b'""'

@@ -22,91 +22,38 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Bounds on the size of requests, and on the number of waiting records.
+    """Bounds on the size of requests, and on the number of waiting records."""
 
-    Attributes
-    ----------
-    body_bytes : int
-        Size of the body of a request.
-    actions : int
-        Number of actions of a rank.
-    decisions : int
-        Number of ranks of a batch, which are answered together.
-    slots : int
-        Number of slots of a rank of slots. Each is logged with its context and its actions.
-    members : int
-        Number of namespaces, and of features without one, of the context and of each action.
-    features : int
-        Number of features of the context and of one action together.
-    name_bytes : int
-        Length of an id, and of the name of a namespace.
-    namespaces : int
-        Number of distinct names of namespaces over all requests.
-    only : tuple of str, optional
-        The accepted names of namespaces; by default any name, up to `namespaces` of them.
-    pending : int
-        Number of decisions that wait for their rewards, and of ids whose rewards wait for a decision.
-    parts : int
-        Number of rewards of one decision that have keys, or arrived before the decision.
-    queue : int
-        Number of records that wait to be written.
-    """
-
-    body_bytes: int = 1 << 16
-    actions: int = 256
-    decisions: int = 256
-    slots: int = 32
-    features: int = 1024
-    members: int = 64
-    name_bytes: int = 128
-    namespaces: int = 128
+    body_bytes: int = 1 << 16  # Size of the body of a request.
+    actions: int = 256  # Number of actions of a rank.
+    decisions: int = 256  # Number of ranks of a batch, which are answered together.
+    slots: int = 32  # Number of slots of a rank of slots. Each is logged with its context and its actions.
+    features: int = 1024  # Number of features of the context and of one action together.
+    members: int = 64  # Number of namespaces, and of features without one, of the context and of each action.
+    name_bytes: int = 128  # Length of an id, and of the name of a namespace.
+    namespaces: int = 128  # Number of distinct names of namespaces over all requests.
+    # The accepted names of namespaces; by default any name, up to `namespaces` of them.
     only: tuple[str, ...] | None = None
+    # Number of decisions that wait for their rewards, and of ids whose rewards wait for a decision.
     pending: int = 8_000_000
-    parts: int = 64
-    queue: int = 10_000
+    parts: int = 64  # Number of rewards of one decision that have keys, or arrived before the decision.
+    queue: int = 10_000  # Number of records that wait to be written.
 
 
 class RankRequest(NamedTuple):
-    """A request to rank actions: a context, and the actions with their features.
+    """A request to rank actions: a context, and the actions with their features."""
 
-    Attributes
-    ----------
-    event_id : str
-        The id of the decision.
-    context : sequence of Features
-        Features of the context, in one or several objects.
-    ids : sequence of str
-        The id of each action.
-    actions : sequence of sequence of Features
-        Features of each action. The first one is the baseline.
-    excluded : frozenset of str
-        Ids of actions that must not be chosen.
-    deferred : bool
-        The decision has to be activated before it is learnt.
-    unit : str
-        What an experiment assigns to an arm, such as the id of a user; by default the event.
-    """
-
-    event_id: str
-    context: Sequence[Features]
-    ids: Sequence[str]
-    actions: Sequence[Sequence[Features]]
-    excluded: frozenset[str] = frozenset()
-    deferred: bool = False
-    unit: str = ""
+    event_id: str  # The id of the decision.
+    context: Sequence[Features]  # Features of the context, in one or several objects.
+    ids: Sequence[str]  # The id of each action.
+    actions: Sequence[Sequence[Features]]  # Features of each action. The first one is the baseline.
+    excluded: frozenset[str] = frozenset()  # Ids of actions that must not be chosen.
+    deferred: bool = False  # The decision has to be activated before it is learnt.
+    unit: str = ""  # What an experiment assigns to an arm, such as the id of a user; by default the event.
 
 
 def context_of(request: RankRequest, limits: Limits, known_namespaces: set[str]) -> bytes:
     """Return the context and the actions of a request as one JSON object, the member ``c`` of dsjson.
-
-    Parameters
-    ----------
-    request : RankRequest
-        The request.
-    limits : Limits
-        Bounds on its size.
-    known_namespaces : set of str
-        Names of the namespaces seen so far; new names are added.
 
     Examples
     --------

@@ -67,17 +67,7 @@ def read_client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 class Brokers:
-    """Makes clients of the brokers.
-
-    Parameters
-    ----------
-    servers : str
-        Addresses of brokers, separated by commas.
-    settings : mapping
-        Settings of librdkafka's clients, such as those of security.
-    group : str
-        The group under which offsets are committed, for monitoring.
-    """
+    """Makes clients of the brokers."""
 
     def __init__(self, servers: str, settings: Mapping[str, str], *, group: str) -> None:
         self.servers, self._problem = servers, 0

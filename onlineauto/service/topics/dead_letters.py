@@ -16,18 +16,7 @@ _REASON: Final = 1000
 
 
 class DeadLetters:
-    """Sends messages to a topic, with their places and problems as headers.
-
-    Parameters
-    ----------
-    brokers : Brokers
-    topic : str
-
-    Attributes
-    ----------
-    failed : int
-        Number of messages that the topic did not receive.
-    """
+    """Sends messages to a topic, with their places and problems as headers."""
 
     def __init__(self, brokers: Brokers, topic: str) -> None:
         self.topic, self.failed = topic, 0

@@ -39,23 +39,7 @@ class _Sent(msgspec.Struct):
 
 
 class LogTopic(LogCopier):
-    """Sends records from a thread, within a context.
-
-    Parameters
-    ----------
-    folder : path
-        The folder of the service; the file ``log_topic`` in it has the position.
-    log : SegmentLog
-    address : str
-        As for `TopicSource`.
-    settings : mapping, optional
-        Settings of librdkafka's clients.
-
-    Attributes
-    ----------
-    position : int
-        The position in the log up to which the topic has the records.
-    """
+    """Sends records from a thread, within a context."""
 
     def __init__(
         self,

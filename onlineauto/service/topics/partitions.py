@@ -85,19 +85,7 @@ class _Partition:
 
 
 class Partitions:
-    """Reads all partitions of some topics from their offsets on.
-
-    Parameters
-    ----------
-    brokers : Brokers
-    topics : sequence of str
-    offsets : mapping of topic to list of int
-        The first offset to read of each partition; a partition without one is read from its beginning.
-    lost : callable
-        Called with the first lost offset and the number of messages that a topic no longer has.
-    refresh : float
-        Seconds after which the number of partitions is asked for again.
-    """
+    """Reads all partitions of some topics from their offsets on."""
 
     def __init__(
         self,

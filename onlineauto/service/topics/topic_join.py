@@ -63,15 +63,7 @@ _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class TopicJoin:
-    """The decisions that wait for their rewards, with their lines.
-
-    Parameters
-    ----------
-    settings : JoinSettings
-        How to join; a change applies to later decisions.
-    state : bytes, optional
-        The state of another join, whose settings may differ.
-    """
+    """The decisions that wait for their rewards, with their lines."""
 
     def __init__(self, settings: JoinSettings, state: bytes | None = None) -> None:
         self.join, self._settings = Join(settings), settings

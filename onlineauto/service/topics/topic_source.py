@@ -380,19 +380,7 @@ class TopicSource:
 
 
 class TopicReader:
-    """Reads the blocks of a `TopicSource`; can be iterated once.
-
-    Attributes
-    ----------
-    name : str
-        Name of the source in messages.
-    namespaces : Namespaces
-        Names seen so far, shared by all blocks.
-    diagnostics : Diagnostics
-        Problems found so far.
-    reads_text, multiline : bool
-        Whether messages are text, and whether an event may have several lines of text.
-    """
+    """Reads the blocks of a `TopicSource`; can be iterated once."""
 
     def __init__(self, source: TopicSource, rules: EventRules, found: Diagnostics) -> None:
         self.name, self.diagnostics, self._source = source.name, found, source

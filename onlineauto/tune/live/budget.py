@@ -13,15 +13,7 @@ if TYPE_CHECKING:
 
 
 class Budget(Stopper):
-    """Ends a run once a budget is spent; running jobs continue to their end.
-
-    Parameters
-    ----------
-    study : Study
-        The study.
-    events : int
-        Number of events that its trials may learn together.
-    """
+    """Ends a run once a budget is spent; running jobs continue to their end."""
 
     def __init__(self, study: Study, events: int) -> None:
         if events < 1:

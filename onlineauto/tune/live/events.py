@@ -34,22 +34,7 @@ _DIGESTED = ("hash", "value", "label", "weight", "cost_action", "cost", "probabi
 
 
 class Events:
-    """The events of a stream in blocks, which any number of runs may read.
-
-    Parameters
-    ----------
-    source : Sources
-        A source as for `Workspace.stream`, which is read once to its end.
-    configuration : Configuration
-        The options for the reader.
-    most : int, optional
-        Maximum number of events.
-
-    Attributes
-    ----------
-    blocks : list of Block
-        All events, in order.
-    """
+    """The events of a stream in blocks, which any number of runs may read."""
 
     def __init__(self, source: Sources, configuration: Configuration, *, most: int | None = None) -> None:
         self.blocks: list[Block] = []

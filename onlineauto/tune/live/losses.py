@@ -14,19 +14,7 @@ if TYPE_CHECKING:
 
 
 class Losses:
-    """Collects the losses and weights of consecutive events; a sink of a `Run`.
-
-    Parameters
-    ----------
-    begin : int
-        The offset of the first event.
-    skipped : int
-        Number of earlier events that were not learned.
-
-    Attributes
-    ----------
-    begin, skipped : int
-    """
+    """Collects the losses and weights of consecutive events; a sink of a `Run`."""
 
     def __init__(self, begin: int = 0, *, skipped: int = 0) -> None:
         self.begin, self.skipped = begin, skipped

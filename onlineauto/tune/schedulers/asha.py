@@ -27,13 +27,7 @@ _VARIANTS = ("promotion", "stopping")
 
 
 class Asha(FifoScheduler):
-    """Asynchronous successive halving.
-
-    Parameters
-    ----------
-    variant : str
-        ``promotion`` or ``stopping``. Stopping needs intermediate values.
-    """
+    """Asynchronous successive halving."""
 
     name = "asha"
 

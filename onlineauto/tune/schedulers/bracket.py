@@ -12,23 +12,12 @@ if TYPE_CHECKING:
 
 
 class RungSlot(NamedTuple):
-    """A pending slot of a rung.
+    """A pending slot of a rung."""
 
-    Attributes
-    ----------
-    rung : int
-        The rung's number in its bracket.
-    level : int
-        The resource at which the rung compares.
-    slot : int
-        The slot's number in its rung.
-    trial : int or None
-        The trial that was promoted from the previous rung; None if the slot is for a new trial.
-    """
-
-    rung: int
-    level: int
-    slot: int
+    rung: int  # The rung's number in its bracket.
+    level: int  # The resource at which the rung compares.
+    slot: int  # The slot's number in its rung.
+    # The trial that was promoted from the previous rung; None if the slot is for a new trial.
     trial: int | None
 
 
@@ -37,22 +26,6 @@ class Bracket:
 
     A rung is complete when all its slots are occupied. Its best trials are then the trials of the next rung.
     Failed trials are never promoted; if too few trials remain, the next rung is smaller.
-
-    Parameters
-    ----------
-    rungs : list of (int, int)
-        Sizes and levels.
-    promotes : bool
-        False if the slots of every rung are for new trials, as in the later brackets of DEHB.
-
-    Attributes
-    ----------
-    rung : int
-        Index of the current rung; the number of rungs if the bracket is complete.
-    trials : list of list of (int or None)
-        For each rung so far, the trial in each slot.
-    losses : list of list of (float or None)
-        For each rung so far, the loss in each slot; None if it is free or pending, NaN if the trial failed.
     """
 
     def __init__(self, rungs: Rungs, *, promotes: bool = True) -> None:
@@ -88,14 +61,7 @@ class Bracket:
         self.trials[rung_slot.rung][rung_slot.slot] = trial
 
     def on_result(self, rung_slot: RungSlot, loss: float) -> list[int] | None:
-        """Occupy a pending slot with a loss; NaN means that the trial failed.
-
-        Returns
-        -------
-        list of int or None
-            If this completes the rung, its trials that have a loss and are not promoted (none in a bracket
-            that does not promote). None if the rung is not complete, or was the last one.
-        """
+        """Occupy a pending slot with a loss; NaN means that the trial failed."""
         pending = rung_slot.rung == self.rung and rung_slot.slot < self._free and not self.is_complete
         if not pending or self.losses[rung_slot.rung][rung_slot.slot] is not None:
             raise ValueError(f"slot {rung_slot.slot} of rung {rung_slot.rung} is not pending")

@@ -24,21 +24,6 @@ class Brackets:
     """Brackets in their order; bracket `b` has the rungs of ``system[b % len(system)]``.
 
     The *primary* bracket is the first that is not complete. The search for a free slot begins there.
-
-    Parameters
-    ----------
-    system : sequence of rungs
-        The kinds of brackets.
-    keeps : bool
-        True to retain complete brackets.
-    promoting : int or None
-        Brackets from this number on do not promote: all their slots are for new trials.
-
-    Attributes
-    ----------
-    primary : int
-    count : int
-        Number of brackets that were opened.
     """
 
     def __init__(self, system: Sequence[Rungs], *, keeps: bool = False, promoting: int | None = None) -> None:

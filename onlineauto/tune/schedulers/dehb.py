@@ -38,25 +38,7 @@ _TRIES = 50
 
 
 class Dehb(Scheduler):
-    """DEHB: evolved configs replace random ones; later brackets have new configs in all rungs.
-
-    Parameters
-    ----------
-    variant : str
-        ``population``: each level has a permanent population. ``slots``: parents are the slots of earlier
-        brackets, and only the first bracket promotes.
-    factor : float
-        The step of a mutation.
-    rate : float
-        The chance that a parameter comes from the mutant.
-    strategy : str
-        Mutation and crossover: one of ``rand1``, ``rand2``, ``rand2dir``, ``best1``, ``best2``,
-        ``currenttobest1``, ``randtobest1``, then ``_bin`` or ``_exp``. ``slots`` allows only ``rand1_bin``.
-    allow_duplicates : bool
-        True if a config may be tried again as a new trial.
-    brackets : int, optional
-        Number of kinds of brackets that alternate; all if None.
-    """
+    """DEHB: evolved configs replace random ones; later brackets have new configs in all rungs."""
 
     name = "dehb"
     default_searcher = "random"

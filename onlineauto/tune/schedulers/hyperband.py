@@ -38,16 +38,7 @@ def system_of(setting: Setting, sizes: str, brackets: int | None) -> list[Rungs]
 
 
 class Hyperband(Scheduler):
-    """Synchronous Hyperband. New trials begin in the first rung of a bracket, and are paused after each rung.
-
-    Parameters
-    ----------
-    sizes : str
-        ``geometric``: sizes are rounded up, and levels start from the minimum resource. ``hpbandster``: sizes
-        are rounded down, and levels start from the maximum resource.
-    brackets : int, optional
-        Number of kinds of brackets that alternate; all if None. With 1 this is successive halving.
-    """
+    """Synchronous Hyperband: trials begin in the first rung of a bracket and are paused after each rung."""
 
     name = "hyperband"
 

@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 
 
 class Median(FifoScheduler):
-    """Stops trials by the running average of their reported values.
-
-    Parameters
-    ----------
-    grace_population : int
-        Number of trials that must have reported at a resource before any trial is stopped there.
-    cutoff : float
-        The quantile of other averages that a trial must reach; 0.5 is the median.
-    """
+    """Stops trials by the running average of their reported values."""
 
     name = "median"
 

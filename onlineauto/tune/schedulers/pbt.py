@@ -35,20 +35,6 @@ class Pbt(FifoScheduler):
     trial inherits the rest of the member's budget: a member and its successors train for at most
     `max_resource` together, so the study ends even if the best values are the earliest ones. With
     fewer workers than members, members alternate: each pauses after its interval if others wait.
-
-    Parameters
-    ----------
-    population : int
-        Number of members, not counting the copies that replace others. A config that is enqueued after all
-        members have begun adds one member.
-    interval : int
-        The resource between two comparisons.
-    share : float
-        The share of the population that counts as the worst, and as the best.
-    resample : float
-        The probability that a hyperparameter of a copy is drawn again. Otherwise a number is multiplied by
-        one of `factors`, and a word is unchanged.
-    factors : sequence of float
     """
 
     name = "pbt"

@@ -42,13 +42,6 @@ class Race(Hyperband):
     A trial reports the details ``batch``, the number of events of a batch; ``first``, the offset of the first
     event; and ``losses``, the mean losses of batches, of which lower is better in both modes. Without these
     details, `Race` is the same as `Hyperband`.
-
-    Parameters
-    ----------
-    sizes, brackets
-        As for `Hyperband`; two kinds of brackets by default, because bad trials end early anyway.
-    alpha : float
-        Maximum probability that a rung drops its best trial.
     """
 
     name = "race"

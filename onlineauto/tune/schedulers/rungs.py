@@ -24,13 +24,6 @@ def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | No
     The smallest `s` with ``min_resource * eta**s >= max_resource`` is the number of the last rung. Bracket
     `b` begins at level ``min_resource * eta**b``; the last level is exactly `max_resource`.
 
-    Parameters
-    ----------
-    min_resource, max_resource, eta : int
-        The ladder.
-    brackets : int, optional
-        Maximum number of brackets; None for one bracket per level.
-
     Examples
     --------
     >>> geometric(1, 9, 3)

@@ -23,13 +23,6 @@ class CmaesSearcher(Searcher):
     order in which they received it, so parallel trials do not wait for each other. When the distribution has
     become too narrow, it begins again with twice the population. Words are coded as one number, like whole
     numbers, so a space with many words is searched better by ``tpe``.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation at the beginning, as a part of the range of each parameter.
-    population : int, optional
-        Number of trials of a generation; by default 4 + floor(3 ln(width)).
     """
 
     name = "cmaes"

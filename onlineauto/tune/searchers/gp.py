@@ -31,13 +31,6 @@ class GpSearcher(Searcher):
     The process is scikit-learn's, with a Matérn kernel of smoothness 5/2, one length scale for each parameter
     and learnt noise. Words are coded as one input each. A running trial counts as if it had the mean that the
     process predicts for it. The cost of a proposal grows with the cube of the number of trials.
-
-    Parameters
-    ----------
-    startup : int
-        Number of random configs at the beginning.
-    most : int
-        Maximum number of trials that are modelled: the best half of them, and the latest.
     """
 
     name = "gp"

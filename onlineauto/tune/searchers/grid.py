@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 
 class GridSearcher(Searcher):
-    """Proposes each combination once, and then None. The last parameter changes fastest.
-
-    Parameters
-    ----------
-    points : int
-        Number of values of each numeric parameter; a `Categorical` contributes all its values.
-    """
+    """Proposes each combination once, and then None. The last parameter changes fastest."""
 
     name = "grid"
     several = True

@@ -24,16 +24,7 @@ def compared_level(levels: Sequence[int]) -> int:
 
 
 class Observations:
-    """The configs of trials in the order in which they began, each with its loss at its highest resource.
-
-    Attributes
-    ----------
-    configs : list of Config
-    levels : list of int
-        The highest resource of each trial; 0 without a loss.
-    losses : list of float
-        The loss at that resource.
-    """
+    """The configs of trials in the order in which they began, each with its loss at its highest resource."""
 
     def __init__(self) -> None:
         self.configs: list[Config] = []

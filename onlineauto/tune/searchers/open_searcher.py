@@ -21,16 +21,6 @@ class OpenSearcher(Searcher):
 
     Conditions are inferred from the names that trials had. When the inferred space changes, the searcher
     begins again in the new space, and learns all trials that fit into it.
-
-    Parameters
-    ----------
-    make : callable
-        Returns a new searcher, which hears of asked configs and of their results.
-
-    Attributes
-    ----------
-    parameters : dict of str to Parameter
-        The declared parameters, in the order of their declaration.
     """
 
     name = "open"

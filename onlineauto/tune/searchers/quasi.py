@@ -18,13 +18,7 @@ _SEQUENCES = ("sobol", "halton")
 
 
 class QuasiSearcher(Searcher):
-    """Proposes the points of a scrambled low-discrepancy sequence, from `scipy.stats.qmc`.
-
-    Parameters
-    ----------
-    sequence : str
-        ``sobol`` or ``halton``.
-    """
+    """Proposes the points of a scrambled low-discrepancy sequence, from `scipy.stats.qmc`."""
 
     name = "quasi"
     several = True

@@ -54,17 +54,7 @@ _MORE_GOOD = 1.5
 
 
 class TpeSearcher(Searcher):
-    """Proposes configs by the densities of good and other configs, after some random configs.
-
-    Parameters
-    ----------
-    startup : int
-        Number of random configs at the beginning.
-    candidates : int
-        Number of draws from the good density for each proposal.
-    good : float
-        The share of configs that count as good; never more than 25 configs.
-    """
+    """Proposes configs by the densities of good and other configs, after some random configs."""
 
     name = "tpe"
     several = True

@@ -12,20 +12,6 @@ class Draw:
 
     The random state of a scheduler or a searcher is therefore one counter. After a restart, in another
     process or on another machine, it continues without repeating earlier draws.
-
-    Parameters
-    ----------
-    seed : int
-        Any whole number.
-    purpose : int
-        Draws of different purposes are independent.
-
-    Source: Salmon and others: Parallel random numbers: as easy as 1, 2, 3 (Philox), 2011.
-
-    >>> draw = Draw(7, purpose=1)
-    >>> early, late = float(draw.at(0).random()), float(draw.at(1).random())
-    >>> float(draw.at(0).random()) == early != late
-    True
     """
 
     def __init__(self, seed: int, purpose: int) -> None:

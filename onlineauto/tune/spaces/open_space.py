@@ -45,13 +45,6 @@ def space_of_configs(parameters: Mapping[str, Parameter], configs: Sequence[Mapp
     exists for the values that they had in the configs with the parameter, if no other config has these
     values. If no values tell the configs apart, the parameter has no condition.
 
-    Parameters
-    ----------
-    parameters : mapping of str to Parameter
-        The declared parameters.
-    configs : sequence of mapping
-        Configs whose names are in the order in which they were suggested.
-
     Examples
     --------
     >>> from onlineauto.tune.spaces import Categorical, Float

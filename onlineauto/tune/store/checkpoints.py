@@ -21,19 +21,11 @@ _JSON: Final = b"J"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Checkpoint:
-    """A state of a trial.
+    """A state of a trial."""
 
-    Attributes
-    ----------
-    step, attempt : int
-        Number of steps of the trial, and the attempt that saved the state.
-    saved : bytes
-        The result of `pack_checkpoint`.
-    """
-
-    step: int
+    step: int  # Number of steps of the trial, and the attempt that saved the state.
     attempt: int
-    saved: bytes
+    saved: bytes  # The result of `pack_checkpoint`.
 
 
 def pack_checkpoint(saved: Any) -> bytes:
@@ -41,11 +33,6 @@ def pack_checkpoint(saved: Any) -> bytes:
 
     >>> unpack_checkpoint(pack_checkpoint({"loss": 0.5})), unpack_checkpoint(pack_checkpoint(b"weights"))
     ({'loss': 0.5}, b'weights')
-
-    Raises
-    ------
-    OptionError
-        The object is neither.
     """
     if isinstance(saved, bytes | bytearray | memoryview):
         return _BYTES + bytes(saved)

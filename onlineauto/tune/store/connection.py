@@ -38,15 +38,7 @@ _FORMS: Final = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
 def connect(url: str, *, open_file: Callable[[Path], Any] | None = None) -> sa.Engine:
-    """Return an engine for the database at `url`, which opens connections on demand.
-
-    Parameters
-    ----------
-    url : str
-        The URL.
-    open_file : callable, optional
-        Opens a file of SQLite for reading; by default the file is created if it is missing.
-    """
+    """Return an engine for the database at `url`, which opens connections on demand."""
     try:
         parsed = sa.make_url(url)
     except ArgumentError:

@@ -15,18 +15,7 @@ if TYPE_CHECKING:
 
 
 class MemoryStore(Store):
-    """The log of a study in a list.
-
-    Parameters
-    ----------
-    clock : callable
-        Returns the time in seconds, for leases.
-
-    Attributes
-    ----------
-    checkpoints : MemoryCheckpoints
-        States of the trials.
-    """
+    """The log of a study in a list."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock

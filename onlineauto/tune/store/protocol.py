@@ -59,35 +59,19 @@ class LeaseLost(OnlineautoError):  # noqa: N818 - the name says what happened
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to write about one job. A store checks all three fields on every write.
+    """The right to write about one job. A store checks all three fields on every write."""
 
-    Attributes
-    ----------
-    trial, attempt : int
-        The job.
-    owner : str
-        The name under which it was claimed.
-    """
-
-    trial: int
+    trial: int  # The job.
     attempt: int
-    owner: str
+    owner: str  # The name under which it was claimed.
 
 
 @dataclass(frozen=True, slots=True)
 class StudySnapshot:
-    """The state after the first `version` records, so that no process has to apply them again.
+    """The state after the first `version` records, so that no process has to apply them again."""
 
-    Attributes
-    ----------
-    version : int
-        Number of records that the state contains.
-    state : mapping
-        Plain JSON.
-    """
-
-    version: int
-    state: Mapping[str, Any]
+    version: int  # Number of records that the state contains.
+    state: Mapping[str, Any]  # Plain JSON.
 
 
 class Store(Protocol):

@@ -86,15 +86,7 @@ _LEASE: Final = sa.insert(JOBS).values(lease_until=_NOW + sa.bindparam("seconds"
 
 
 class SqlStore:
-    """The log of one study in a database.
-
-    Parameters
-    ----------
-    url : str
-        ``sqlite:///FILE`` or ``postgresql://…``; missing tables are created.
-    name : str
-        Name of the study.
-    """
+    """The log of one study in a database."""
 
     def __init__(self, url: str, name: str) -> None:
         self.url = url

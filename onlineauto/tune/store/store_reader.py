@@ -48,41 +48,19 @@ class StoredStudy(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """A claimed job.
+    """A claimed job."""
 
-    Attributes
-    ----------
-    trial, attempt : int
-        The job.
-    owner : str
-        The name under which it was claimed.
-    lease : float
-        The duration of the lease in seconds.
-    seconds : float
-        The seconds until the lease ends, by the database's clock; negative if it has ended.
-    until : float
-        The end of the lease by this clock.
-    step : float or None
-        The last step that was reported.
-    """
-
-    trial: int
+    trial: int  # The job.
     attempt: int
-    owner: str
-    lease: float
-    seconds: float
-    until: float
-    step: float | None
+    owner: str  # The name under which it was claimed.
+    lease: float  # The duration of the lease in seconds.
+    seconds: float  # The seconds until the lease ends, by the database's clock; negative if it has ended.
+    until: float  # The end of the lease by this clock.
+    step: float | None  # The last step that was reported.
 
 
 class StoreReader:
-    """The studies of a database.
-
-    Parameters
-    ----------
-    url : str
-        ``sqlite:///FILE`` or ``postgresql://…``.
-    """
+    """The studies of a database."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -110,15 +88,7 @@ class StoreReader:
 
 
 class StudyReader(SqlStore):
-    """The log of one study in a database, for reading.
-
-    Parameters
-    ----------
-    url, name : str
-        As for `SqlStore`.
-    engine : Engine
-        Opens connections.
-    """
+    """The log of one study in a database, for reading."""
 
     def __init__(self, url: str, name: str, engine: sa.Engine) -> None:
         self.url, self.name = url, name

@@ -35,16 +35,7 @@ _RETAINED: Final = 2
 
 
 class StoredCheckpoints:
-    """Checkpoints of a study in a database: in files that the database lists, or in the database itself.
-
-    Parameters
-    ----------
-    store : SqlStore
-        The study.
-    folder : str or Path, optional
-        Folder of the files, which all workers must reach. By default it is next to the SQLite file;
-        PostgreSQL stores the bytes itself, so that workers need no shared disk.
-    """
+    """Checkpoints of a study in a database: in files that the database lists, or in the database itself."""
 
     def __init__(self, store: SqlStore, folder: str | Path | None = None) -> None:
         self._store = store

@@ -41,37 +41,7 @@ _T = TypeVar("_T")
 
 
 class Controller:
-    """The jobs of this process. As a context manager, it renews their leases.
-
-    Parameters
-    ----------
-    study : Jobs
-        The study.
-    store : Store
-        The store of its log.
-    checkpoints : Checkpoints
-        The store of checkpoints.
-    lease : float
-        Seconds for which the study leases a job; the lease is renewed three times in this period.
-    heartbeat : Heartbeat, optional
-        Renews the leases of the study; None to create one for this controller.
-    known : callable, optional
-        Returns the value that a job has without being run; None if the job must run.
-    jobs : int, optional
-        Maximum number of jobs to begin.
-    waits : bool
-        True if other processes may work on the study, so that there may be a job later if there is none now.
-    every : int
-        Steps between two checkpoints.
-    stoppers : sequence of Stopper
-        Rules that end trials, or the run.
-    callbacks : sequence of Callback
-        Objects that are notified of each event.
-    patience : float
-        Seconds for which calls to an unreachable store are repeated.
-    tries : int
-        Number of processes that a trial may lose without progress before it fails.
-    """
+    """The jobs of this process. As a context manager, it renews their leases."""
 
     def __init__(
         self,

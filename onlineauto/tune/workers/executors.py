@@ -73,15 +73,7 @@ def _check(trainable: AnyTrainable) -> None:
 
 
 class _Listener:
-    """Passes steps to a controller, and separates its errors from errors of the trainable.
-
-    Parameters
-    ----------
-    controller : Controller
-        Receives the steps.
-    job : Job
-        The job of the steps.
-    """
+    """Passes steps to a controller, and separates its errors from errors of the trainable."""
 
     def __init__(self, controller: Controller, job: TrialJob) -> None:
         self._controller = controller

@@ -24,17 +24,6 @@ class Heartbeat:
     """Renews leases from the first claim on, until no claim is left or `stop` is called.
 
     The thread is a daemon: it does not keep the process alive, and claims expire after the process has ended.
-
-    Parameters
-    ----------
-    store : Store
-        The store of the claims.
-    lease : float
-        Seconds; infinity for leases that do not expire.
-
-    Attributes
-    ----------
-    lease : float
     """
 
     def __init__(self, store: Store, lease: float) -> None:

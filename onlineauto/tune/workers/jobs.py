@@ -85,13 +85,7 @@ class Jobs(Protocol):
 
 
 def claim_of(job: TrialJob) -> Claim:
-    """Return the right to write about a job.
-
-    Raises
-    ------
-    OptionError
-        The object is not a job.
-    """
+    """Return the right to write about a job."""
     try:
         return Claim(job.trial, job.attempt, job.owner)
     except AttributeError:

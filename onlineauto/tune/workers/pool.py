@@ -89,19 +89,7 @@ class Crew(Protocol[W]):
 
 
 class Pool(Generic[W]):
-    """Workers with their jobs.
-
-    Parameters
-    ----------
-    controller : Controller
-        Provides jobs and receives values.
-    crew : Crew
-        Starts workers.
-    count : int or Headcount
-        Number of workers.
-    account : Account, optional
-        Tracks the free resources.
-    """
+    """Workers with their jobs."""
 
     def __init__(
         self, controller: Controller, crew: Crew[W], count: int | Headcount, account: Account | None = None

@@ -31,25 +31,13 @@ _PATIENCE: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class TrialTask:
-    """A part of a trial.
+    """A part of a trial."""
 
-    Attributes
-    ----------
-    config : mapping
-        The hyperparameters.
-    resource, step : int
-        Number of steps at the end of the task, and number of steps that are done before it.
-    saved : bytes or None
-        The packed checkpoint from which to continue.
-    every : int
-        A checkpoint is saved after each multiple of `every` steps, and after the last step.
-    """
-
-    config: Config
-    resource: int
+    config: Config  # The hyperparameters.
+    resource: int  # Number of steps at the end of the task, and number of steps that are done before it.
     step: int = 0
-    saved: bytes | None = None
-    every: int = 1
+    saved: bytes | None = None  # The packed checkpoint from which to continue.
+    every: int = 1  # A checkpoint is saved after each multiple of `every` steps, and after the last step.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +74,7 @@ SendStep: TypeAlias = Callable[[TaskStep], bool]
 def perform(
     trainable: AnyTrainable, task: TrialTask, reusable: Trainable | None, send: SendStep
 ) -> tuple[TaskEnded | TaskFailed, Trainable | None]:
-    """Run a task in this process; return its end, and the object that the next task may reuse.
-
-    Parameters
-    ----------
-    trainable : class or function
-        The trainable.
-    task : Task
-        The task.
-    reusable : Trainable or None
-        The object of an earlier task.
-    send : callable
-        Receives each `TaskStep` and returns whether the trial continues. It raises nothing.
-    """
+    """Run a task in this process; return its end, and the object that the next task may reuse."""
 
     def report(step: int, value: Any, save: Callable[[], Saved] | None, details: Details) -> bool:
         checkpoint = (
@@ -125,13 +101,7 @@ def perform(
 
 
 class Process:
-    """A worker process, in the process that started it.
-
-    Parameters
-    ----------
-    trainable : class or function
-        The trainable, which the process must be able to import.
-    """
+    """A worker process, in the process that started it."""
 
     def __init__(self, trainable: AnyTrainable) -> None:
         context = _context()
@@ -196,13 +166,7 @@ class Process:
 
 
 class Processes:
-    """Starts processes for a trainable, and waits for them.
-
-    Parameters
-    ----------
-    trainable : class or function
-        The trainable.
-    """
+    """Starts processes for a trainable, and waits for them."""
 
     is_uniform = True
     costs_idle = False

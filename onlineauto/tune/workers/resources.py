@@ -91,25 +91,14 @@ class Account(Protocol):
 
 
 class Free:
-    """Tracks the free resources of a `Workers` object.
-
-    Parameters
-    ----------
-    workers : Workers
-    """
+    """Tracks the free resources of a `Workers` object."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._taken: dict[int, Mapping[str, float]] = {}
 
     def take(self, trial: int, config: Config) -> bool:
-        """Take the resources of a trial if they are free; return whether they are.
-
-        Raises
-        ------
-        OptionError
-            The trial needs more than the total.
-        """
+        """Take the resources of a trial if they are free; return whether they are."""
         needs = self._workers.needed(config)
         used: Counter[str] = Counter()
         for each in self._taken.values():

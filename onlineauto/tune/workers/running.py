@@ -44,32 +44,7 @@ def run_study(
     stoppers: Sequence[Stopper] = (),
     callbacks: Sequence[Callback] = (),
 ) -> None:
-    """Run jobs until the study is done or a limit is reached.
-
-    Parameters
-    ----------
-    study, store : Jobs, Store
-        The study, and the store of its log.
-    trainable : class or function
-        The trainable; see `onlineauto.tune.workers.trainable`.
-    workers : int, Workers or RayWorkers
-        Number of workers; 0 for this process.
-    executor : str
-        Kind of workers: one of `EXECUTORS`.
-    heartbeat : Heartbeat
-        Renews the leases of the study.
-    known : callable
-        Returns the value of the trial that a job resumes, or None. A function of the config alone is not
-        called again for a resumed trial.
-    jobs : int, optional
-        Maximum number of jobs to begin.
-    every : int
-        Steps between two checkpoints.
-    folder : str or Path, optional
-        Folder of checkpoints; by default next to the SQLite file, or in PostgreSQL.
-    stoppers, callbacks : sequence
-        Rules that end trials or the run, and objects that are notified of each event.
-    """
+    """Run jobs until the study is done or a limit is reached."""
     if executor not in EXECUTORS:
         raise OptionError(f"executor = {executor!r} is unknown; valid are {', '.join(EXECUTORS)}")
     controller = Controller(

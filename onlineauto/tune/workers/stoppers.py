@@ -54,15 +54,7 @@ class Plateau(Stopper):
 
 
 class Rounds(Stopper):
-    """Ends the run when the scheduler has completed a number of rounds.
-
-    Parameters
-    ----------
-    rounds : int
-        Number of rounds, counted from the beginning of the study.
-    so_far : callable
-        Returns the number of completed rounds, `Study.rounds`.
-    """
+    """Ends the run when the scheduler has completed a number of rounds."""
 
     def __init__(self, rounds: int, so_far: Callable[[], int | None]) -> None:
         if rounds < 1:

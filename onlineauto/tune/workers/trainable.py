@@ -83,17 +83,7 @@ AnyTrainable: TypeAlias = Function | type[Trainable]
 
 
 class Report:
-    """The third argument of a function, which calls it with a value after each unit of resource.
-
-    Attributes
-    ----------
-    resource : int
-        The step after which the function must return.
-    step : int
-        Number of steps that are done: 0 at first, or more if the trial was resumed.
-    saved : object
-        The content of the last checkpoint, or None.
-    """
+    """The third argument of a function, which calls it with a value after each unit of resource."""
 
     def __init__(self, *, resource: int, step: int, saved: Saved, report: Hear) -> None:
         self.resource = resource
@@ -111,11 +101,6 @@ class Report:
         Steps may also be counted from 0: if the first reported step equals the number of earlier steps (0 in
         a new trial), 1 is added to each step. If `save` is a function, it is called when a checkpoint is
         saved, and returns its content.
-
-        Raises
-        ------
-        OptionError
-            If the step is not a whole number of at least 0, or a detail cannot be stored. The trial fails.
         """
         if step is None:
             self.step, self._begins = self.step + 1, None
@@ -152,28 +137,7 @@ def train(
     report: Hear,
     reusable: Trainable | None = None,
 ) -> Trainable | None:
-    """Run a trial from `step` to `resource`; return its object, which the next trial may reuse.
-
-    Parameters
-    ----------
-    trainable : function or class
-        The trainable.
-    config : mapping
-        Its hyperparameters.
-    resource, step : int
-        Number of steps at the end, and number of steps at the checkpoint `saved`.
-    saved : object
-        The content of the checkpoint; None to begin from scratch.
-    report : callable
-        Receives each step, its value, a function that saves, and details; returns False to end the trial.
-    reusable : Trainable, optional
-        The object of an earlier trial.
-
-    Raises
-    ------
-    OptionError
-        If `trainable` is neither a subclass of `Trainable` nor a function of one to three arguments.
-    """
+    """Run a trial from `step` to `resource`; return its object, which the next trial may reuse."""
     if isinstance(trainable, type) and issubclass(trainable, Trainable):
         trained = reusable if reusable is not None and reusable.reset(config) else _new(trainable, config)
         if saved is not None:
@@ -215,11 +179,6 @@ def n_arguments(trainable: Any) -> int:
 
     >>> n_arguments(lambda c, scale=2: 0), n_arguments(lambda config, resource: 0), n_arguments(lambda *_: 0)
     (1, 2, 2)
-
-    Raises
-    ------
-    OptionError
-        If it cannot be called with one, two or three arguments.
     """
     if callable(trainable):
         try:

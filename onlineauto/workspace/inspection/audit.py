@@ -55,13 +55,7 @@ def learnt_example(task: Task, block: Block) -> tuple[int, np.float32] | None:
 
 
 class Audit:
-    """Writes the features of an event, with the champion's weights, as text.
-
-    Parameters
-    ----------
-    workspace : Workspace
-        The model.
-    """
+    """Writes the features of an event, with the champion's weights, as text."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._learner = workspace.learner

@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20) -> dict[str, Any]:
     """Return a model's options, champion, predictor, history, namespaces, live configs and weights.
 
-    Parameters
-    ----------
-    workspace : Workspace
-        The model.
-    names : mapping of int to str
-        Names of weights by number, as far as known; see `InverseHash`.
-    top : int
-        Number of weights to list.
-
     Examples
     --------
     >>> from onlineauto import Workspace

@@ -12,19 +12,7 @@ if TYPE_CHECKING:
 
 
 class InverseHash:
-    """Collects the names of weights; if features share a weight, the first name is stored, like in VW.
-
-    Parameters
-    ----------
-    workspace : Workspace
-        Its live configs determine the weights of a feature.
-
-    Attributes
-    ----------
-    names : dict of int to str
-        Name of each weight, by its number: cell · lanes + lane. Names of lanes other than the first end with
-        the number of the lane in brackets.
-    """
+    """Collects the names of weights; if features share a weight, the first name is stored, like in VW."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.names: dict[int, str] = {}

@@ -46,49 +46,23 @@ class Nameless:
 
 
 class Listed(NamedTuple):
-    """A feature of an example.
+    """A feature of an example."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the feature, or the names that are crossed with ``*`` between them.
-    cell : int
-        Its cell in the table of weights.
-    value : float32
-        Its value.
-    run : int
-        1 + the number of its product in `Interactions`, 0 for a feature of no product.
-    used : bool
-        True if the feature is used itself, False if it is only a factor of interactions.
-    """
-
-    name: str
-    cell: int
+    name: str  # Name of the feature, or the names that are crossed with ``*`` between them.
+    cell: int  # Its cell in the table of weights.
     value: np.float32
-    run: int
-    used: bool
+    run: int  # 1 + the number of its product in `Interactions`, 0 for a feature of no product.
+    used: bool  # True if the feature is used itself, False if it is only a factor of interactions.
 
 
 @dataclass(frozen=True, slots=True)
 class NamedExample:
-    """The features of a single line, or of one action of an event.
+    """The features of a single line, or of one action of an event."""
 
-    Attributes
-    ----------
-    line : int
-        Number of the line in the block.
-    tagged : int
-        Number of the line that has its tag: VW gives the first action the tag of the shared line.
-    features : list of Listed
-        The features, in the order in which the learner adds them up.
-    wide : list of WideProduct
-        The products of interactions with too many products to list.
-    """
-
-    line: int
-    tagged: int
-    features: list[Listed]
-    wide: list[WideProduct]
+    line: int  # Number of the line in the block.
+    tagged: int  # Number of the line that has its tag: VW gives the first action the tag of the shared line.
+    features: list[Listed]  # The features, in the order in which the learner adds them up.
+    wide: list[WideProduct]  # The products of interactions with too many products to list.
 
 
 class _Feature(NamedTuple):
@@ -111,17 +85,7 @@ class _Partial(NamedTuple):
 
 
 class NamedExamples:
-    """Lists the examples of events.
-
-    Parameters
-    ----------
-    workspace : Workspace
-        Its options and live configs determine which features are used.
-    names : Names
-        The names of features.
-    most : int, optional
-        Maximum number of listed products of an interaction; beyond it, they are arrays.
-    """
+    """Lists the examples of events."""
 
     def __init__(self, workspace: Workspace, names: Names, *, most: int | None = None) -> None:
         self._workspace, self._names, self._most = workspace, names, most

@@ -55,21 +55,7 @@ def readable_model(
     weights_only: bool = False,
     hexfloat: bool = False,
 ) -> Iterator[str]:
-    """Yield the lines of a model's text, each with its newline.
-
-    Parameters
-    ----------
-    workspace : Workspace
-        The model.
-    progress : Progress
-        The counts of the run.
-    names : mapping of int to str, optional
-        Names of weights by number (`InverseHash`), written before the numbers.
-    weights_only : bool
-        Omit the numbers that only learning needs (``--predict_only_model``).
-    hexfloat : bool
-        Write weights exactly, in hexadecimal; has no effect with `weights_only`, as in VW.
-    """
+    """Yield the lines of a model's text, each with its newline."""
     program = "9.11.9" if workspace.semantics.reports_as_vw else f"onlineauto {version('onlineauto')}"
     yield f"Version {program}\n"
     checksum = 0

@@ -34,15 +34,6 @@ _MERGED: Final = ("ignore", "ignore_linear", "keep")
 def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str:
     """Return the options that VW stores, in VW's order, as text with a blank before each.
 
-    Parameters
-    ----------
-    configuration : Configuration
-        All options.
-    seed : int
-        State of the random generator; the state 0 is not written.
-    resumes : bool
-        True if the model can learn further, False if it can only predict.
-
     Examples
     --------
     >>> vw_command(REGISTRY.parse("-q ab --ignore cb --epsilon 0.1 --cb_explore_adf"), seed=0, resumes=True)

@@ -28,26 +28,13 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class WideProduct:
-    """The products of an interaction.
+    """The products of an interaction."""
 
-    Attributes
-    ----------
-    cell : int64[n]
-        Their cells in the table of weights.
-    value : float32[n]
-        Their values.
-    run : int
-        1 + the number of the interaction.
-    factors : sequence of Factor
-    chosen : sequence of int32[n]
-        The index of each factor's feature in each product.
-    """
-
-    cell: NDArray[np.int64]
-    value: NDArray[np.float32]
-    run: int
+    cell: NDArray[np.int64]  # int64[n]: their cells in the table of weights.
+    value: NDArray[np.float32]  # float32[n]: their values.
+    run: int  # 1 + the number of the interaction.
     factors: Sequence[Factor]
-    chosen: Sequence[NDArray[np.int32]]
+    chosen: Sequence[NDArray[np.int32]]  # int32[n]: the index of each factor's feature in each product.
 
     def name_of(self, i: int) -> str:
         """Return the names crossed in a product; unknown names are omitted."""

@@ -28,11 +28,6 @@ def config_of_names(interactions: Any) -> Config:
 
     >>> config_of_names(["user*article"]).elements
     ((b'article', b'user'),)
-
-    Raises
-    ------
-    OptionError
-        An interaction does not have two or three namespaces, or the interactions are not a list of texts.
     """
     if isinstance(interactions, str | bytes) or not isinstance(interactions, Collection):
         raise OptionError(
@@ -54,21 +49,6 @@ def config_of_names(interactions: Any) -> Config:
 
 def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[bytes] = ()) -> None:
     """Make a config the first champion of a search that has learnt nothing yet.
-
-    Parameters
-    ----------
-    workspace : Workspace
-        The search.
-    config : Config
-        The champion; it lists its interactions.
-    namespaces : iterable of bytes
-        Known namespaces besides those of the config. Any other namespace counts as new when first seen, and
-        challengers try it.
-
-    Raises
-    ------
-    OptionError
-        `workspace` does not search by inclusion, or has learnt already.
 
     Examples
     --------

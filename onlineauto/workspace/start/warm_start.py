@@ -58,22 +58,6 @@ def warm_start(
     The champion predicts the same as in `source`, and continues to learn; its challengers start with its
     weights. Configs that `source` has tried before, and their evidence, are not copied.
 
-    Parameters
-    ----------
-    workspace : Workspace
-        The search.
-    source : Workspace
-        The other model: with or without a search, native or exact.
-    namespaces : iterable of str
-        The full names of namespaces, if `source` knows only their first letters, as in exact mode.
-    name : str
-        The name of `source` in messages.
-
-    Raises
-    ------
-    OptionError
-        `workspace` does not search, or has learnt already; or the weights of the models are not compatible.
-
     Examples
     --------
     >>> from onlineauto import Workspace
@@ -105,22 +89,6 @@ def challenge(
     it is a member of the ensemble, initially with the weight 0, and becomes the champion when the test of the
     search proves it better. The former champion returns if the test later proves that one better.
 
-    Parameters
-    ----------
-    workspace : Workspace
-        The search.
-    source : Workspace
-        The other model.
-    why : str
-        The reason, for the journal. A replay of this journal would need `source` too, and fails.
-    name : str
-        The name of `source` in messages.
-
-    Raises
-    ------
-    OptionError
-        `workspace` does not search, or cannot have this config; or the weights are not compatible.
-
     Examples
     --------
     >>> from onlineauto import Workspace
@@ -148,13 +116,7 @@ def challenge(
 
 
 def search_from(source: Workspace, configuration: Configuration, *, name: str = "the model") -> Workspace:
-    """Return a search whose first champion is `source`, with these options and otherwise those of `source`.
-
-    Raises
-    ------
-    OptionError
-        The weights of the models are not compatible, or the options contradict each other.
-    """
+    """Return a search whose first champion is `source`, with the options of `source` unless given."""
     start, left = source.configuration, {*_CROSSED, "vw_exact"}
     stored = [option.name for option in REGISTRY.options if option.keep and option.name in start.supplied]
     options = {option: start.get(option) for option in stored if option not in left}

@@ -25,27 +25,16 @@ _MOST: Final = 4096
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True):
-    """Bounds on connections; they hold for requests without a valid token as well.
+    """Bounds on connections; they hold for requests without a valid token as well."""
 
-    Attributes
-    ----------
-    most : int
-        Maximum number of connections.
-    header_bytes, headers : int
-        Maximum size of the target and all headers of a request, and their maximum number.
-    header_seconds : float
-        Seconds for which a connection may be idle, or may take to send a complete head.
-    body_seconds : float
-        Seconds from the first byte of a request to its last.
-    answer_seconds : float
-        Seconds within which a client that reads slowly has to read the next 64 KB of its answers.
-    """
-
-    most: int = 1024
+    most: int = 1024  # Maximum number of connections.
+    # Maximum size of the target and all headers of a request, and their maximum number.
     header_bytes: int = 16_384
     headers: int = 100
+    # Seconds for which a connection may be idle, or may take to send a complete head.
     header_seconds: float = 10.0
-    body_seconds: float = 10.0
+    body_seconds: float = 10.0  # Seconds from the first byte of a request to its last.
+    # Seconds within which a client that reads slowly has to read the next 64 KB of its answers.
     answer_seconds: float = 30.0
 
 
@@ -70,18 +59,7 @@ class Connection(Protocol):
 
 
 class Connections:
-    """The open connections, ordered by how long they have waited.
-
-    Parameters
-    ----------
-    limits : ConnectionLimits
-        The limits.
-
-    Attributes
-    ----------
-    dropped : Counter of str
-        Number of connections that were closed, by the reason.
-    """
+    """The open connections, ordered by how long they have waited."""
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()

@@ -45,19 +45,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
 async def serve_until(
     ended: asyncio.Event, app: Router, opened: socket.socket, started: Callable[[], object]
 ) -> None:
-    """Serve an application.
-
-    Parameters
-    ----------
-    ended : asyncio.Event
-        Ends the service.
-    app : Router
-        The application.
-    opened : socket
-        A bound socket; it is closed.
-    started : callable
-        Called once connections are accepted.
-    """
+    """Serve an application."""
     loop = asyncio.get_running_loop()
     async with app.running():
         server = await loop.create_server(partial(HttpProtocol, app), sock=opened, backlog=BACKLOG)

@@ -36,21 +36,7 @@ _RARELY: Final = 60.0
 
 
 class Actor:
-    """An actor, in the process of the driver.
-
-    Parameters
-    ----------
-    ray : module
-        The module `ray`.
-    trainable : str or object
-        The name of a trainable, or a Ray reference to it.
-    bundles : tuple
-        The resources of the actor.
-    strategy : str
-        How Ray places its bundles on nodes.
-    silence : float
-        Seconds without a `beat` after which the actor exits.
-    """
+    """An actor, in the process of the driver."""
 
     def __init__(self, ray: Any, trainable: Any, bundles: Bundles, strategy: str, silence: float) -> None:
         self.bundles = bundles
@@ -128,17 +114,7 @@ class Actor:
 
 
 class Actors:
-    """Starts actors for a trainable, and waits for them. As a context manager, it sends them beats.
-
-    Parameters
-    ----------
-    trainable : class or function
-        The trainable. An importable one is sent by name, any other one is pickled by Ray.
-    workers : RayWorkers
-        The resources of a trial.
-    lease : float
-        Seconds after which an actor with a silent driver exits, because another process may claim its trial.
-    """
+    """Starts actors for a trainable, and waits for them. As a context manager, it sends them beats."""
 
     def __init__(self, trainable: AnyTrainable, workers: RayWorkers, *, lease: float) -> None:
         self._ray = imported_ray()

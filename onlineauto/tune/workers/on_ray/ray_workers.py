@@ -83,13 +83,7 @@ class RayWorkers:
 
 
 class Checked:
-    """An account that only checks demands, because Ray itself tracks the free resources.
-
-    Parameters
-    ----------
-    workers : RayWorkers
-        The resources of a trial.
-    """
+    """An account that only checks demands, because Ray itself tracks the free resources."""
 
     def __init__(self, workers: RayWorkers) -> None:
         self._workers = workers

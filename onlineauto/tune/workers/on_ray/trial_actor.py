@@ -35,15 +35,7 @@ Message: TypeAlias = tuple[Any, ...]
 
 
 class TrialActor:
-    """Runs tasks, one after the other, in a separate thread.
-
-    Parameters
-    ----------
-    trainable : str, class or function
-        The trainable; a name is imported here.
-    silence : float
-        Maximum number of seconds without a message.
-    """
+    """Runs tasks, one after the other, in a separate thread."""
 
     def __init__(self, trainable: str | AnyTrainable, silence: float) -> None:
         self._trainable, self._silence = trainable, silence
