@@ -108,7 +108,6 @@ QUICK = (
 """Files and folders of the quick lane: tests without compiling or processes, and one smoke of each area."""
 CI = (
     "adapters/test_river.py",
-    "bench",
     "cli/test_cluster_command.py",
     "cli/test_models.py",
     "cli/test_pipes.py",

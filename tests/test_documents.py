@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from bench import cold_start
 from onlineauto.jit.compiling import COMPILE_TIME, FIRST_RUN
-from tests.bench import cold_start
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -52,7 +52,7 @@ MEMBERS = {
 """The same, of runs whose ensembles have more and fewer members."""
 
 _SIDES = {"VW -q ::": "VW -q ::", "stack": "the ensemble", "champion": "the champion alone"}
-"""By side of `tests.bench.speed_kinds`: what the picture calls it."""
+"""By side of `bench.speed_kinds`: what the picture calls it."""
 
 _TUNERS = {
     "HPOLib": ["TPE: the default", "Optuna TPE", "CMA-ES", "random"],
@@ -72,7 +72,7 @@ _TUNERS = {
         "random",
     ],
 }
-"""By suite of `tests.bench.tune.suites`: the tuners in the picture."""
+"""By suite of `bench.tune.suites`: the tuners in the picture."""
 
 EXPLORERS: dict[str, dict[str, Any]] = {
     "greedy, epsilon 0.2": {"epsilon": 0.2},

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.cluster.traces import Measured
 from onlineauto.cluster.gpus import (
     GPU_POLICIES,
     SIA_CLUSTER,
@@ -31,7 +32,6 @@ from onlineauto.cluster.gpus.goodput import cheapest
 from onlineauto.cluster.gpus.trace_files import read_sia_application
 from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import InputError, OptionError
-from tests.bench.cluster.traces import Measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.cluster.default import mean_time, renamed
 from onlineauto.cluster import (
     POLICIES,
     ClusterPolicy,
@@ -30,7 +31,6 @@ from onlineauto.cluster.simulator.simulation import run
 from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_policy
-from tests.bench.cluster.default import mean_time, renamed
 from tests.cluster.situations import linear, situations
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bench.context_effect import WITHOUT, earned, stream
 from onlineauto import Workspace
 from onlineauto.engine.ensemble.ensemble import names_of
-from tests.bench.context_effect import WITHOUT, earned, stream
 
 
 def test_the_default_earns_what_a_context_hides() -> None:

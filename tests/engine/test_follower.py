@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
+from bench import threads as bench
+from bench.speed_kinds.streams import KINDS
 from datasets import generate
 from onlineauto import Workspace
 from onlineauto.engine.loop import follower
 from onlineauto.engine.loop.follow_kernels import follow_events
 from onlineauto.engine.loop.follower import Follower
 from onlineauto.engine.records.search import Tally
-from tests.bench import threads as bench
-from tests.bench.speed_kinds.streams import KINDS
 from tests.engine.ensemble_streams import clicked, numbered, odd, others
 
 MANY = 3  # threads with which the ensemble has its own

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from bench.clicks import stream
 from onlineauto import AutoML, AutoMLRegressor, Workspace
 from onlineauto.errors import OptionError
 from onlineauto.estimators.paired_kernels import BETTER, LANES, SIZE, EventTerms, observe_counted
@@ -16,7 +17,6 @@ from onlineauto.evaluation.evaluation import Evaluation
 from onlineauto.jit import kernel
 from onlineauto.service.learning.values import Values
 from onlineauto.workspace.run import Run
-from tests.bench.clicks import stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from bench.quality.logs import head, load
 from onlineauto import OptionError, Workspace
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.engine.ensemble.branches import (
@@ -28,7 +29,6 @@ from onlineauto.engine.ensemble.merge import _retention, merge_ensembles, merge_
 from onlineauto.engine.ensemble.regression import make_regression, merge_regression
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
-from tests.bench.quality.logs import head, load
 from tests.engine.ensemble_streams import odd
 from tests.naive.members import KEEPS, Squares
 from tests.naive.merging import Fitted, cell, fit_branches

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from bench.poison import bandit_event
 from onlineauto import Workspace
-from tests.bench.poison import bandit_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from bench.poison import MODELS, PLACES, SEVERAL, Poison, bandit_event, compare, make_stream
 from onlineauto import AutoML, AutoMLRegressor, Workspace
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.interop import from_dicts
 from onlineauto.workspace.merge import merge_workspaces
 from onlineauto.workspace.run import Run
 from tests.api.events import ACTIONS, context, serve
-from tests.bench.poison import MODELS, PLACES, SEVERAL, Poison, bandit_event, compare, make_stream
 from tests.naive.outliers import Outliers
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.bench.clicks import VARIANTS, stream
-from tests.bench.context_effect import earned
+from bench.clicks import VARIANTS, stream
+from bench.context_effect import earned
 
 
 def test_clicks_are_learnt_although_they_are_rare() -> None:

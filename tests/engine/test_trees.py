@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from bench.context_effect import earned
 from onlineauto import Workspace
 from onlineauto.engine.ensemble.registry import DEFAULT
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.learners.tree_records import FIRST_OF_COSTS, ROUNDS_OF_COSTS, Grown
-from tests.bench.context_effect import earned
 from tests.engine.ensemble_streams import odd
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from bench.champion.lazy_bounds import BETTER, LOGS, WRONG, compare, draw, measure
 from onlineauto.estimators.robust_kernels import (
     BY_MEANS,
     BY_WEALTH,
@@ -24,7 +25,6 @@ from onlineauto.estimators.robust_kernels import (
     upper_bound,
 )
 from onlineauto.jit import kernel
-from tests.bench.champion.lazy_bounds import BETTER, LOGS, WRONG, compare, draw, measure
 from tests.estimators.test_robust_kernels import PAIRS, TESTS, Pair, Rule, estimate, rule
 from tests.naive import confidence_sequence as naive
 

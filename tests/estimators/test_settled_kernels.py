@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.champion.lazy_bounds import LOGS, draw
 from onlineauto.estimators.robust_kernels import (
     IN_FULL,
     LOW,
@@ -24,7 +25,6 @@ from onlineauto.estimators.robust_kernels import (
     upper_bound,
 )
 from onlineauto.jit import kernel, local_array
-from tests.bench.champion.lazy_bounds import LOGS, draw
 from tests.estimators.test_robust_kernels import (
     PAIRS,
     REWARDS,

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import native_digests
+from bench import native_digests
 from tests.conftest import is_smoke
 from tests.parity import automl_cases, automl_streams, case, flag_sets
 from tests.parity.ours import command_line

@@ -100,7 +100,7 @@ def mutate(
     with tempfile.TemporaryDirectory() as folder:
         tree, cache = Path(folder, "tree"), Path(folder, "cache")
         unwanted = shutil.ignore_patterns("__pycache__", ".*")
-        for name in ("onlineauto", "tests"):
+        for name in ("onlineauto", "tests", "bench"):
             shutil.copytree(root / name, tree / name, ignore=unwanted)
         shutil.copy(root / "pyproject.toml", tree)
         package = tree / "onlineauto"

@@ -67,6 +67,7 @@ def project(tmp_path: Path) -> Path:
     files = {
         "pyproject.toml": "",
         "onlineauto/__init__.py": "",
+        "bench/__init__.py": "",
         "onlineauto/tiny/sum_kernels.py": "def total(a, b):\n    return a + b if a > b else a\n",
         "tests/tiny/test_sum.py": (
             "from onlineauto.tiny.sum_kernels import total\n\n"

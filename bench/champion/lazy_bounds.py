@@ -1,0 +1,156 @@
+"""Lazy comparisons of bounds beside full ones: the same decisions, and how many needed which work.
+
+    python -m bench.champion.lazy_bounds [--checks 1000000] [--json FILE]
+
+Streams are logs of an ε-greedy or a uniform policy, or of one with propensities down to 1e-6. After each
+event a challenger is compared with the champion, lazily and in full. Both start anew when a lease is over or
+the challenger wins, as in a search.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.estimators.robust_kernels import (
+    SIZE,
+    Test,
+    is_better,
+    lower_bound,
+    observe,
+    upper_bound,
+)
+from onlineauto.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["LOGS", "Row", "compare", "draw", "main", "measure"]
+
+LOGS = ("greedy", "uniform", "heavy")
+BETTER, WRONG = 3, 4
+"""Entries of a tally, after those for each effort."""
+
+_LEVELS = (0.05 / 2, 0.05 / 4, 0.05 / 16, 0.05, 0.5)
+_TOLERANCES = (1e-6, 1e-3, 0.1)
+_EVENTS = 2500
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Comparisons of one kind of stream."""
+
+    log: str
+    tol_x: float
+    checks: int
+    by_means: float
+    by_wealth: float
+    in_full: float
+    better: int
+    wrong: int
+
+
+def draw(log: str, rng: np.random.Generator, events: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Importance weights, float64[events, 2], of a challenger's and a champion's actions, and rewards."""
+    n_actions = int(rng.choice([2, 3, 10]))
+    epsilon = float(rng.choice([0.02, 0.05, 0.2, 0.5]))
+    champion_skill, challenger_skill = rng.random(2) if rng.random() < 0.5 else np.sort(rng.random(2))
+    best = rng.integers(n_actions, size=events)
+    champion = np.where(rng.random(events) < champion_skill, best, rng.integers(n_actions, size=events))
+    other = np.where(rng.random(events) < challenger_skill, best, rng.integers(n_actions, size=events))
+    challenger = np.where(rng.random(events) < rng.uniform(0, 0.95), champion, other)
+    first = challenger if log == "heavy" else champion  # whose actions the logging policy prefers
+    if log == "heavy":
+        likely = np.minimum(1.0, 10.0 ** rng.uniform(-6, 1, events))
+    else:
+        likely = np.full(events, 1 / n_actions if log == "uniform" else 1 - epsilon + epsilon / n_actions)
+    other = (first + rng.integers(1, n_actions, size=events)) % n_actions
+    logged = np.where(rng.random(events) < likely, first, other)
+    propensity = np.where(logged == first, likely, (1 - likely) / (n_actions - 1)).astype(np.float32)
+    low, high = np.sort(rng.random(2)) if rng.random() < 0.5 else rng.uniform([0.0, 0.7], [0.3, 1.0])
+    rewards = np.where(logged == best, high, low)
+    if rng.random() < 0.5:
+        rewards = (rng.random(events) < rewards).astype(np.float64)
+    if rng.random() < 0.2:
+        rewards = rewards * rng.choice([-1.0, 3.0]) + rng.choice([-0.5, 0.0, 0.5])  # not what it should be
+    chosen = np.stack([challenger, champion], axis=1)
+    weights = np.where(chosen == logged[:, None], 1 / propensity[:, None], 0)
+    return weights.astype(np.float64), rewards.astype(np.float32).astype(np.float64)
+
+
+@kernel
+def compare(
+    evidence: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    rewards: NDArray[np.float64],
+    lease: int,
+    test: Test,
+    tally: NDArray[np.int64],
+) -> None:
+    """Compare after every event; `evidence` is float64[2, 2, SIZE], the challenger's first."""
+    for event in range(len(rewards)):
+        if event % lease == 0:
+            evidence[:] = 0.0
+        observe(evidence[0], weights[event, 0], rewards[event])
+        observe(evidence[1], weights[event, 1], rewards[event])
+        better, effort = is_better(evidence[0], evidence[1], test)
+        tally[effort] += 1
+        if better != (lower_bound(evidence[0], test) > upper_bound(evidence[1], test)):
+            tally[WRONG] += 1
+        if better:
+            tally[BETTER] += 1
+            evidence[:] = 0.0
+
+
+def measure(log: str, *, tol_x: float, checks: int, seed: int) -> Row:
+    """Compare `checks` times, on streams of 2500 events that differ in all that can differ."""
+    rng = np.random.default_rng(seed)
+    tally = np.zeros(5, np.int64)
+    evidence = np.zeros((2, 2, SIZE))
+    while (left := checks - int(tally[:BETTER].sum())) > 0:
+        weights, rewards = draw(log, rng, min(left, _EVENTS))
+        test = Test(np.float64(np.float32(rng.choice(_LEVELS))), np.float64(tol_x))
+        compare(evidence, weights, rewards, int(rng.choice([10, 100, 1000, 4000])), test, tally)
+    means, wealth, full = (tally[:BETTER] / checks).tolist()
+    return Row(log, tol_x, checks, means, wealth, full, int(tally[BETTER]), int(tally[WRONG]))
+
+
+def _table(rows: list[Row]) -> str:
+    names = f"{'log':8} {'tol_x':>6} {'checks':>9} "
+    lines = [names + "".join(f"{name:>8}" for name in ("means", "wealth", "full", "better", "wrong"))]
+    lines += [
+        f"{row.log:8} {row.tol_x:6g} {row.checks:9,} "
+        f"{row.by_means:8.2%}{row.by_wealth:8.2%}{row.in_full:8.2%}{row.better:8}{row.wrong:8}"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the table; write JSON if asked to; fail if any decision differs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--checks", type=int, default=1_000_000)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args(argv)
+    settings = list(itertools.product(LOGS, _TOLERANCES))
+    each = -(-options.checks // len(settings))
+    rows = [measure(log, tol_x=tol_x, checks=each, seed=seed) for seed, (log, tol_x) in enumerate(settings)]
+    print(_table(rows))
+    for tol_x in _TOLERANCES:
+        share = np.mean([row.in_full for row in rows if row.tol_x == tol_x])
+        print(f"tol_x {tol_x:g}: {share:.3%} needed both bounds")
+    print(f"{each * len(rows):,} comparisons, {sum(row.wrong for row in rows)} decided differently")
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+    return 1 if any(row.wrong for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""The learned policy beside fair sharing and Optimus, on held-out traces of simulated clusters.
+
+    python -m bench.cluster.learned [--seeds 3] [--slots 800] [--traces 64] [--runs learned permuted …]
+
+A run trains a policy for each seed: warmed up on `Fair`, then improved, at the rates of arrival that it is
+judged at. The table has mean completion times divided by those of `Fair`, trace by trace, with 95 %
+intervals, on traces that no training and no choice of a policy has seen. `optimus` has the exact model of
+speeds, and gives away whatever helps; `gain` is `MarginalGain` as it is by default, with the exact model too;
+`online` is the same with speeds that it learns as it goes, from nothing, on each trace anew. `guarded` is the
+learned policy where shadows have proved it better, on traces of their own, and `Fair` elsewhere.
+
+Runs beside `learned`: `permuted` has rewards of other clusters and slots, a control that can learn nothing;
+`warmed` is not improved; `no-warm-up`, `no-smoothing`, `no-exploration` and `no-replay` leave out a part
+each.
+The cost is processor time of training, on one core. PyTorch is needed: the extra ``learned``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
+from onlineauto.cluster.learned import Improving, Learned, WarmUp
+from onlineauto.cluster.learned.warming import scales_of
+from onlineauto.cluster.simulator import Workload, compare, draw_traces, record
+from onlineauto.cluster.simulator.comparison import mean_ratio
+from onlineauto.cluster.simulator.simulation import run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["RATES", "RUNS", "Row", "main", "measured", "trained"]
+
+RATES = (0.3, 0.5, 0.8, 1.2)
+HELD_OUT = 5_000_000
+"""The first seed of held-out traces."""
+RUNS: dict[str, dict[str, Any]] = {
+    "learned": {},
+    "permuted": {"permuted": True},
+    "warmed": {"slots": 0},
+    "no-warm-up": {},
+    "no-smoothing": {},
+    "no-exploration": {"explore": 0.0},
+    "no-replay": {"replay": 0},
+}
+"""What is different in the training of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One policy at one rate: mean completion time beside that of `Fair`, its interval, and times."""
+
+    run: str
+    seed: int
+    rate: float
+    ratio: float
+    low: float
+    high: float
+    mean: float
+    late: float
+    finished: float
+    seconds: float = 0.0
+
+
+def trained(name: str, seed: int, *, slots: int, save: str = "") -> tuple[Learned, float]:
+    """Return a policy, and the processor time of its training."""
+    begin = time.process_time()
+    workload = Workload()
+    if name == "no-warm-up":
+        policy = Learned.untrained(workload.names, scales_of(workload), seed=seed)
+    else:
+        warm = WarmUp(smoothing=0.0) if name == "no-smoothing" else WarmUp()
+        policy = Learned.warm_up(workload, settings=warm, seed=seed)
+    changes: dict[str, Any] = {"slots": slots, **RUNS[name]}
+    settings = Improving(**changes)
+    if settings.slots:
+        policy = policy.improve(workload, settings=settings, seed=seed)
+    if save:
+        policy.save(Path(save) / f"{name}-{seed}.npz")
+    return policy, time.process_time() - begin
+
+
+def measured(
+    policies: dict[str, ClusterPolicy], rate: float, traces: int, *, seed: int = -1, seconds: float = 0.0
+) -> list[Row]:
+    """Return a row for each policy on held-out traces of one rate."""
+    drawn = draw_traces(Workload(rate=rate), range(HELD_OUT, HELD_OUT + traces))
+    rows = compare({"fair": Fair(), **policies}, drawn, by="fair")
+    return [
+        Row(run=row.pop("name"), seed=seed, rate=rate, seconds=seconds, **row)
+        for row in map(asdict, rows)
+        if row["name"] != "fair" or seed < 0
+    ]
+
+
+def online(rate: float, traces: int) -> Row:
+    """Return the row of marginal gain that learns speeds as it goes, on each trace anew."""
+    import numpy as np
+
+    seeds = range(HELD_OUT, HELD_OUT + traces)
+    workload = Workload(rate=rate)
+    fair = run(Fair(), draw_traces(workload, seeds)).mean
+    times = [
+        list(record(MarginalGain(), draw_traces(workload, [seed]), learns=True).completion_times().values())
+        for seed in seeds
+    ]
+    ratio, low, high = mean_ratio(np.mean(times, 1), fair)
+    late = float(np.quantile(times, 0.95))
+    return Row(
+        run="online", seed=-1, rate=rate, ratio=ratio, low=low, high=high,
+        mean=float(np.mean(times)), late=late, finished=1.0,
+    )  # fmt: skip
+
+
+def _known(traces: int, few: int) -> list[Row]:
+    rows = []
+    for rate in RATES:
+        speeds = Workload().speeds()
+        known: dict[str, ClusterPolicy] = {
+            "optimus": MarginalGain(speeds, least=0, power=None),
+            "gain": MarginalGain(speeds),
+        }
+        rows += [*measured(known, rate, traces), *([online(rate, few)] if few else [])]
+    return rows
+
+
+def _learned(name: str, seed: int, *, slots: int, traces: int, save: str) -> list[Row]:
+    policy, seconds = trained(name, seed, slots=slots, save=save)
+    rows = []
+    for rate in RATES:
+        policies: dict[str, ClusterPolicy] = {name: policy}
+        if name == "learned":
+            guarded = policy.guarded(by=Fair())
+            guarded.judge(replace(Workload(), rate=rate))
+            policies["guarded"] = guarded
+        rows += measured(policies, rate, traces, seed=seed, seconds=seconds)
+    return rows
+
+
+def _text(row: Row) -> str:
+    seed = "" if row.seed < 0 else f"{row.seed}"
+    return (
+        f"{row.run:<16}{seed:>5}{row.rate:>6}{row.ratio:>9.3f}   {row.low:.3f} to {row.high:.3f}"
+        f"{row.mean:>8.2f}{row.late:>8.1f}{row.finished:>9.1%}{row.seconds:>8.0f}"
+    )
+
+
+def main(words: Sequence[str]) -> None:
+    """Train, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--slots", type=int, default=800)
+    parser.add_argument("--traces", type=int, default=64)
+    parser.add_argument(
+        "--online", type=int, default=16, help="traces on which speeds are learnt; 0 for none"
+    )
+    parser.add_argument("--runs", nargs="*", choices=sorted(RUNS), default=["learned"])
+    parser.add_argument("--save", default="", help="folder for the policies")
+    parser.add_argument("--json", default="", help="file for the rows")
+    options = parser.parse_args(words)
+    print(
+        f"{'policy':<16}{'seed':>5}{'rate':>6}{'ratio':>9}   {'interval':<14}"
+        f"{'mean':>8}{'p95':>8}{'finished':>9}{'cpu s':>8}"
+    )
+    rows = _known(options.traces, options.online)
+    print(*map(_text, rows), sep="\n", flush=True)
+    for name in options.runs:
+        for seed in range(options.seeds):
+            found = _learned(name, seed, slots=options.slots, traces=options.traces, save=options.save)
+            print(*map(_text, found), sep="\n", flush=True)
+            rows += found
+    if options.json:
+        Path(options.json).write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,191 @@
+"""All policies on the public traces of Sia: completion times, makespan and GPU hours.
+
+    python -m bench.cluster.traces FOLDER [--half odd|even|all] [--most N] [--policies …] [--sets …]
+
+FOLDER is `sia-simulator` of a copy of the repository siasosp23/artifacts. Workloads with odd numbers choose
+the defaults of the package; the even ones are held out. Each line is one policy on one set: mean and 99 %
+quantile of the completion times of all jobs, mean makespan, GPU hours and restarts of a job, processor time,
+and, where `fair` is the first of `--policies`, the mean over workloads of the mean completion time divided by
+that of `fair`, with half its 95 % interval. A policy decides every 60 s, or every 360 s if it does not weigh
+restarts against gains, as published.
+
+`learned` has two lines: the network of the package, and, with `--trained FILE`, one that was trained on
+synthetic jobs with the speeds of these applications (`--train FILE` writes it; it needs PyTorch).
+`measured` is the default of `Cluster`: it knows no speeds and learns them from the rounds. `--gpus rtx=8x8`
+replays on a cluster with one kind of GPU; a `Cluster` has one kind of workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.cluster.gpus import (
+    GPU_POLICIES,
+    SIA_CLUSTER,
+    GpuCluster,
+    GpuPolicy,
+    KindBlind,
+    read_trace,
+    replay,
+    totals,
+)
+from onlineauto.cluster.gpus.kind_blind import fit_speeds
+from onlineauto.cluster.gpus.trace_files import read_sia_application
+from onlineauto.cluster.history import Record
+from onlineauto.cluster.learned import Learned
+from onlineauto.cluster.simulator import JobKind, Workload
+from onlineauto.cluster.simulator.comparison import mean_ratio
+from onlineauto.cluster.until_known import UntilKnown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from onlineauto.cluster.gpus import GpuJob, ReplayResult
+    from onlineauto.cluster.gpus.cluster import Allocation
+
+__all__ = ["SETS", "Measured", "main", "run_set", "train", "workload_of"]
+
+SETS = ("philly", "saturn", "newtrace")
+HALVES = {"odd": (1,), "even": (0,), "all": (0, 1)}
+_APPLICATIONS = ("bert", "cifar10", "deepspeech2", "imagenet", "yolov3")
+_INTERVAL = KindBlind.interval
+
+
+class Measured(KindBlind):
+    """Let a policy observe each round, like on a real cluster, in place of knowing all speeds."""
+
+    def begin(self) -> None:
+        """Forget the last round."""
+        super().begin()
+        self._last: dict[str, tuple[float, int, int]] = {}
+
+    def allocate(self, jobs: Sequence[GpuJob], cluster: GpuCluster, now: float) -> Allocation:
+        """Observe the last round, then allocate."""
+        self._policy.observe([self._record(job, now) for job in jobs if job.name in self._last])
+        chosen = super().allocate(jobs, cluster, now)
+        self._last = {
+            job.name: (job.done, chosen[job.name][1], job.restarts) for job in jobs if job.name in chosen
+        }
+        return chosen
+
+    def _record(self, job: GpuJob, now: float) -> Record:
+        before, gpus, restarts = self._last[job.name]
+        lost = min(job.application.restart / self.interval, 1) if job.restarts > restarts else 0.0
+        return Record(
+            slot=int(now / self.interval),
+            job=job.name,
+            kind=job.application.name,
+            arrived=job.arrival / self.interval,
+            workers=gpus,
+            servers=0,
+            before=before,
+            done=job.done,
+            total=float(job.application.progress[-1]),
+            used=1 - lost,
+            worker={"GPU": 1},
+        )
+
+
+def run_set(
+    folder: Path,
+    name: str,
+    half: str,
+    most: int,
+    make: Callable[[], GpuPolicy],
+    *,
+    gpus: str = "",
+) -> list[ReplayResult]:
+    """Replay a half of a set, or its first `most` workloads, under a policy."""
+    paths = (folder / "workloads" / name).glob("workload-*.csv")
+    numbered = sorted((int(re.sub(r"\D", "", path.stem)), path) for path in paths)
+    results = []
+    for _, path in [each for each in numbered if each[0] % 2 in HALVES[half]][:most]:
+        jobs, cluster = read_trace(path, folder / "traces")
+        results.append(replay(make(), jobs, GpuCluster.parse(gpus) if gpus else cluster))
+    return results
+
+
+def _text(results: Sequence[ReplayResult], fair: Sequence[ReplayResult], seconds: float) -> str:
+    """Return the line of a policy."""
+    mean = totals(results)
+    line = (
+        f"{mean.mean:10.3f}{mean.late:10.2f}{mean.makespan:10.2f}{mean.gpu_hours:10.2f}{mean.restarts:10.2f}"
+        f"{seconds:10.0f}"
+    )
+    if not fair:
+        return line
+    ratio, low, _ = mean_ratio(*(np.array([each.times.mean() for each in many]) for many in (results, fair)))
+    return f"{line}{ratio:10.3f}" + (f" ± {ratio - low:.3f}" if math.isfinite(low) else "")
+
+
+def workload_of(folder: Path, *, rate: float = 1.5) -> Workload:
+    """Return synthetic jobs with the speeds of Sia's applications on its 64 GPUs, taken as one kind."""
+    kinds = []
+    for name in _APPLICATIONS:
+        application = read_sia_application(folder / "traces" / name)
+        kinds.append(
+            JobKind(
+                name=name,
+                coefficients=tuple(fit_speeds(application, SIA_CLUSTER, _INTERVAL)),
+                work=float(application.progress[-1]),
+                worker={"GPU": 1},
+            )
+        )
+    return Workload(kinds=tuple(kinds), capacity={"GPU": 64.0}, places=24, rate=rate, interference=0.0)
+
+
+def train(folder: Path, *, slots: int) -> Learned:
+    """Return a policy that was trained on `workload_of`."""
+    workload = workload_of(folder)
+    return Learned.warm_up(workload).improve(workload, slots=slots)
+
+
+POLICIES: dict[str, Callable[[], GpuPolicy]] = {**GPU_POLICIES, "measured": partial(Measured, UntilKnown)}
+"""Policies by name."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a table for each set."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--half", choices=HALVES, default="even")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=[*POLICIES])
+    parser.add_argument("--gpus", default="", help="nodes of another cluster, such as rtx=8x8")
+    parser.add_argument("--most", type=int, default=100, help="workloads of a set")
+    parser.add_argument("--train", metavar="FILE")
+    parser.add_argument("--slots", type=int, default=400)
+    parser.add_argument("--trained", metavar="FILE")
+    options = parser.parse_args(arguments)
+    if options.train:
+        train(options.folder, slots=options.slots).save(options.train)
+        return 0
+    policies = {name: POLICIES[name] for name in options.policies}
+    if options.trained:
+        policies["learned-trained"] = partial(KindBlind, partial(Learned.load, options.trained))
+    for name in options.sets:
+        print(f"{name}, {options.half} workloads")
+        columns = ("mean h", "p99 h", "makespan", "GPU h", "restarts", "CPU s", "of fair")
+        print(f"{'policy':<18}", *(f"{column:>10}" for column in columns), sep="")
+        fair: list[ReplayResult] = []
+        for policy, make in policies.items():
+            begin = time.process_time()
+            results = run_set(options.folder, name, options.half, options.most, make, gpus=options.gpus)
+            fair = fair or (results if policy == "fair" else [])
+            print(f"{policy:<18}{_text(results, fair, time.process_time() - begin)}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""Reading and learning decision-service logs: onlineauto beside the wheel on the same files, in alternation.
+
+    python -m bench.formats.dsjson [--rounds 5] [--events 20000] [--json FILE]
+
+The wheel cannot only read; its reading is a run that learns nothing and has next to nothing to predict from:
+``-t``, every namespace ignored, no constant; it reads in a thread of its own meanwhile. Ours is
+``onlineauto.read``. From both, what the same takes on the first event alone is subtracted. The processes are
+those of ``bench.speed``: warm, timed around the run only, alternating, an uncounted round before. The
+exit code is 1 if reading is not three times as fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.speed.machine import commit, machine, versions
+from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
+from datasets.generate import text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["STREAMS", "TARGET", "log_of", "main", "measure", "table"]
+
+TARGET = 3.0
+"""How many times as fast as the wheel reading has to be."""
+STREAMS = {"narrow": 1.0, "wide": 0.2}
+"""Streams of `datasets.generate`, and their share of the events."""
+
+_ALL = "".join(map(chr, range(33, 127)))
+_WHEEL: dict[str, list[str]] = {
+    "read": ["-t", "--noconstant", "--ignore", _ALL, "--ignore", " "],
+    "learn": [],
+}
+_OURS = {"read": "read", "learn": "fit"}
+
+
+def _features(line: str) -> dict[str, dict[str, float | str]]:
+    """Namespaces of a line of VW text, as JSON has them: what has a value is a number, a name is a string."""
+    found: dict[str, dict[str, float | str]] = {}
+    for span in line.split("|")[1:]:
+        name, *words = span.split()
+        features = found.setdefault(name, {})
+        for word in words:
+            key, colon, value = word.partition(":")
+            if colon:
+                features[key] = float(value)
+            else:
+                features[f"v{len(features)}"] = key
+    return found
+
+
+def log_of(events: bytes) -> Iterator[str]:
+    """Yield the lines of a decision-service log with the events of a VW text."""
+    for number, event in enumerate(events.decode().split("\n\n")):
+        shared, *actions = event.strip().split("\n")
+        if not actions:
+            continue
+        log: dict[str, Any] = {}
+        for i, action in enumerate(actions):
+            if not action.startswith("|"):
+                _, cost, probability = action.split("|")[0].split(":")
+                log["_label_cost"], log["_label_probability"] = float(cost), float(probability)
+                log["_label_Action"], log["_labelIndex"] = i + 1, i
+        log |= {"Timestamp": "2026-01-01T00:00:00.0000000Z", "Version": "1", "EventId": f"{number:032x}"}
+        log["a"] = sorted(range(1, len(actions) + 1), key=lambda i: i != log.get("_label_Action"))
+        log["c"] = _features(shared) | {"_multi": [_features(action) for action in actions]}
+        log["p"] = [1 / len(actions)] * len(actions)
+        log["VWState"] = {"m": "0123456789abcdef/0123456789abcdef"}
+        yield json.dumps(log, separators=(",", ":"))
+
+
+def _write(directory: Path, events: int) -> dict[str, Path]:
+    """Write the logs, and the first event of each."""
+    files = {}
+    for name, share in STREAMS.items():
+        lines = list(log_of(text(name, events=max(1, round(events * share)))))
+        for suffix, part in (("", lines), ("-first", lines[:1])):
+            files[name + suffix] = directory / f"{name}{suffix}.json"
+            files[name + suffix].write_text("\n".join(part) + "\n")
+    return files
+
+
+def measure(*, rounds: int, events: int) -> list[dict[str, Any]]:
+    """Run everything in alternation; a row for each stream and task, with medians."""
+    samples: dict[tuple[str, str, str], list[float]] = {}
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        files = _write(directory, events)
+        wheel, ours = (stack.enter_context(Worker(script)) for script in (WHEEL_WORKER, OUR_WORKER))
+
+        def seconds(by: str, task: str, name: str) -> float:
+            file = str(files[name])
+            if by == "wheel":
+                argv = ["--dsjson", "--cb_explore_adf", "--quiet", *_WHEEL[task], "-d", file]
+                return wheel.ask(argv=argv, directory=str(directory))["seconds"]
+            options = {"dsjson": True, "cb_explore_adf": True}
+            return ours.ask(task=_OURS[task], options=options, file=file)["seconds"]
+
+        runs = [(by, task, name) for name in STREAMS for task in _OURS for by in ("wheel", "ours")]
+        for number in range(rounds + 1):
+            for by, task, name in runs if number % 2 else reversed(runs):
+                taken = seconds(by, task, name) - seconds(by, task, f"{name}-first")
+                if number:
+                    samples.setdefault((by, task, name), []).append(taken)
+        sizes = {name: files[name].stat().st_size / 1e6 for name in STREAMS}
+    rows = []
+    for name in STREAMS:
+        for task in _OURS:
+            theirs, mine = (statistics.median(samples[by, task, name]) for by in ("wheel", "ours"))
+            row = {"stream": name, "task": task, "megabytes": sizes[name], "wheel": theirs, "ours": mine}
+            rows.append(row | {"ratio": theirs / mine})
+    return rows
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the rows as a Markdown table."""
+    lines = [
+        "| log | | MB | wheel, s | onlineauto, s | MB/s | times as fast |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        speed = row["megabytes"] / row["ours"]
+        lines.append(
+            f"| {row['stream']} | {row['task']} | {row['megabytes']:.1f} | {row['wheel']:.3f} "
+            f"| {row['ours']:.3f} | {speed:.0f} | {row['ratio']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print the table and say whether the target is met."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5, help="runs that count (default: %(default)s)")
+    parser.add_argument("--events", type=int, default=20_000, help="events of a log (default: %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    options = parser.parse_args(argv)
+    rows = measure(rounds=options.rounds, events=options.events)
+    print(table(rows))
+    if options.json:
+        report = {"machine": machine(), "versions": versions(), "commit": commit(), "rows": rows}
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    return int(any(row["ratio"] < TARGET for row in rows if row["task"] == "read"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""One absurd number among ordinary ones: how soon does a model predict again as its twin, which never saw it?
+
+``python -m bench.poison`` prints a table: for each kind of number (cost, importance weight, feature
+value, probability), each size and each model the share of good decisions of a bandit, or the error on single
+lines, in events 500 to 1,000 after the absurd one, beside that of the twin. ``--places`` prints where else
+the number may come: as the first event, among the first ten, several times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from onlineauto import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+BEFORE, WAIT, WINDOW = 2000, 500, 500
+"""Events before the absurd one, then until a model must have recovered, then over which it is measured."""
+
+SIZES = (1e6, 1e12, 1e25, 3e38)
+_MOST = 8e37  # the inverse of a larger number is read as a probability of 0, which is rejected
+TOLERANCE = 0.05
+"""Part of the twin's figure by which that of a poisoned model may be worse."""
+
+MODELS: dict[str, dict[str, dict[str, Any]]] = {
+    "bandit": {
+        "fixed": {"cb_explore_adf": True, "quadratic": ["::"]},
+        "search": {"cb_explore_adf": True, "automl": 4, "predict_with": "champion"},
+        "stack": {"cb_explore_adf": True, "automl": 4},
+    },
+    "line": {
+        "fixed": {"quadratic": ["::"]},
+        "search": {"automl": 4, "predict_with": "champion"},
+        "stack": {"automl": 4},
+        "sgd": {"sgd": True},
+        "adaptive": {"adaptive": True},
+    },
+}
+EXPLORERS: dict[str, dict[str, Any]] = {
+    name: {"cb_explore_adf": True, "quadratic": ["::"], name: True} for name in ("regcb", "squarecb")
+}
+USERS, ACTIONS = ("tom", "anna", "bob"), ("sports", "politics", "music")
+
+
+class Poison(NamedTuple):
+    """An absurd number: what it stands for, and its size with its sign."""
+
+    kind: str
+    size: float
+
+
+class Event(NamedTuple):
+    """An event as text, and the good action or the label without noise."""
+
+    text: str
+    good: float
+
+
+def kinds_of(task: str) -> tuple[str, ...]:
+    """Return the kinds of numbers that the text of a task has."""
+    return ("cost", "value", "probability") if task == "bandit" else ("cost", "value", "weight")
+
+
+def bandit_event(draw: random.Random, poison: Poison | None = None, *, scale: float = 1.0) -> Event:
+    """Return a user who likes one action, more so if a number is large; logged uniformly."""
+    user, x, chosen = draw.randrange(3), draw.random(), draw.randrange(3)
+    good = user if x < 0.7 else (user + 1) % 3
+    cost = -scale * (draw.random() < (0.8 if chosen == good else 0.2))
+    probability, value = 1 / 3, x
+    if poison is not None:
+        cost = poison.size if poison.kind == "cost" else cost
+        value = poison.size if poison.kind == "value" else value
+        probability = 1 / min(poison.size, _MOST) if poison.kind == "probability" else probability
+    labels = [f"{i}:{cost!r}:{probability!r} " if i == chosen else "" for i in range(3)]
+    lines = "".join(f"{labels[i]}|a {name}\n" for i, name in enumerate(ACTIONS))
+    return Event(f"shared |u {USERS[user]} |x age:{value!r}\n{lines}\n", good)
+
+
+def line_event(draw: random.Random, poison: Poison | None = None, *, scale: float = 1.0) -> Event:
+    """Return a label that a number and a product of words explain."""
+    user, x, action = draw.randrange(3), draw.random(), draw.randrange(3)
+    right = scale * (2.0 * (user == action) + 3.0 * x + 1.0)
+    label, value, weight = right + scale * 0.1 * draw.gauss(0, 1), x, 1.0
+    if poison is not None:
+        label = poison.size if poison.kind == "cost" else label
+        value = poison.size if poison.kind == "value" else value
+        weight = abs(poison.size) if poison.kind == "weight" else weight
+    return Event(f"{label!r} {weight!r} |u {USERS[user]} |a {ACTIONS[action]} |x age:{value!r}\n", right)
+
+
+MAKERS: dict[str, Callable[..., Event]] = {"bandit": bandit_event, "line": line_event}
+
+
+def make_stream(task: str, n: int, poisons: dict[int, Poison], *, seed: int = 3) -> list[Event]:
+    """Return `n` events, of which those at the keys of `poisons` have an absurd number."""
+    draw = random.Random(seed)
+    return [MAKERS[task](draw, poisons.get(i)) for i in range(n)]
+
+
+def scores(task: str, options: dict[str, Any], events: Sequence[Event]) -> NDArray[np.float64]:
+    """Return for each event whether the best action was ranked first, or the error, as it is learnt."""
+    workspace, taken = Workspace(**options), []
+    text = "".join(event.text for event in events)
+    for _, outcomes in workspace.stream(text.encode()):
+        first = outcomes.prediction - 1 if task == "bandit" else outcomes.prediction
+        taken.append(np.asarray(first, np.float64))
+    found: NDArray[np.float64] = np.concatenate(taken)
+    good = np.array([event.good for event in events])
+    if len(found) != len(good):
+        raise RuntimeError(f"{len(good)} events were written, and {len(found)} were learnt")
+    result: NDArray[np.float64] = np.abs(found - good)
+    return (result == 0).astype(np.float64) if task == "bandit" else result
+
+
+class Row(NamedTuple):
+    """A cell of the table: the figure of a poisoned model beside that of its twin."""
+
+    task: str
+    model: str
+    poison: str
+    figure: float
+    twin: float
+
+    @property
+    def recovers(self) -> bool:
+        """True if the figure is within the tolerance of the twin's."""
+        if self.task == "bandit":
+            return self.figure >= self.twin - TOLERANCE
+        return self.figure <= self.twin * (1 + TOLERANCE)
+
+
+def figure(task: str, options: dict[str, Any], events: Sequence[Event], last: int) -> float:
+    """Return the mean over the window that begins `WAIT` events behind event `last`."""
+    begin = last + 1 + WAIT
+    return float(scores(task, options, events)[begin : begin + WINDOW].mean())
+
+
+def compare(
+    task: str, model: str, options: dict[str, Any], places: Sequence[int], poisons: Iterable[Poison]
+) -> list[Row]:
+    """Return a row for each poison, which comes at each of the `places`."""
+    n = max(places) + 1 + WAIT + WINDOW
+    twin = figure(task, options, make_stream(task, n, {}), max(places))
+    rows = []
+    for poison in poisons:
+        events = make_stream(task, n, dict.fromkeys(places, poison))
+        found = figure(task, options, events, max(places))
+        rows.append(Row(task, model, f"{poison.kind} {poison.size:g}", found, twin))
+    return rows
+
+
+def poisons_of(task: str, sizes: Sequence[float] = SIZES) -> list[Poison]:
+    """Return the poisons of a task, of both signs where a number has one."""
+    found = []
+    for kind in kinds_of(task):
+        for size in sizes:
+            signs = (1.0, -1.0) if kind in ("cost", "value") else (1.0,)
+            found += [Poison(kind, sign * size) for sign in signs]
+    return found
+
+
+PLACES = {"after 2,000": [BEFORE], "first": [0], "first ten": list(range(10)), "tenth": [9]}
+SEVERAL = {"3 in 2,000": [700, 1400, BEFORE]}
+
+
+def table(places: dict[str, list[int]], sizes: Sequence[float] = SIZES) -> list[str]:
+    """Return the lines of the table."""
+    lines = []
+    for where, at in places.items():
+        for task, models in MODELS.items():
+            every = models | (EXPLORERS if task == "bandit" else {})
+            for model, options in every.items():
+                rows = compare(task, model, options, at, poisons_of(task, sizes))
+                bad = [row for row in rows if not row.recovers]
+                lines.append(
+                    f"{where:12} {task:7} {model:9} twin {rows[0].twin:7.3f}  "
+                    f"recovered {len(rows) - len(bad):2} of {len(rows)}  "
+                    + " ".join(f"[{row.poison}: {row.figure:.3g}]" for row in bad)
+                )
+                print(lines[-1], flush=True)
+    return lines
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--places", action="store_true")
+    given = parser.parse_args()
+    table(PLACES | SEVERAL if given.places else {"after 2,000": [BEFORE]})

@@ -1,0 +1,182 @@
+"""What a learner earns that acts itself: ours and VW's, with and without the search.
+
+    python -m bench.quality.on_policy [--seeds 5] [--events 12000] [--sets SET …] [--json FILE]
+
+Each event's action is drawn from the learner's own probabilities, by the same random numbers for all; the
+learner is told the reward of that action only. The realised mean reward is what counts. The search explores
+by default, and with ε-greedy, ε = 0.05; all others with ε = 0.1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from bench.quality.logs import SETS, BanditLog, head, labelled, load, unlabelled
+from bench.quality.runs import LEARNER, WHEEL_FLAGS, Spread, context_by_action, option, spread
+from onlineauto import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["TARGETS", "Contender", "Learner", "Row", "Wheel", "contenders", "main", "play"]
+
+TARGETS = {"flights": 0.58, "surveys": 0.69}
+"""What the search has to earn."""
+
+
+class Learner(Protocol):
+    """What predicts an event without a label, and learns it with one."""
+
+    def predict(self, text: bytes, /) -> ArrayLike:
+        """Probability of each action, by action."""
+
+    def learn(self, text: bytes, /) -> object:
+        """Learn an event."""
+
+
+class Wheel:
+    """The wheel as a learner."""
+
+    def __init__(self, *flags: str) -> None:
+        import vowpalwabbit
+
+        self._workspace = vowpalwabbit.Workspace(" ".join([*WHEEL_FLAGS, *flags]))
+
+    def predict(self, text: bytes, /) -> ArrayLike:
+        """Probability of each action, by action."""
+        return self._workspace.predict(text.decode().split("\n"))  # type: ignore[no-any-return]
+
+    def learn(self, text: bytes, /) -> None:
+        """Learn an event."""
+        self._workspace.learn(text.decode().split("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A learner by name."""
+
+    name: str
+    make: Callable[[BanditLog], Learner]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All seeds of one contender on one set."""
+
+    set: str
+    who: str
+    reward: Spread
+    changes: Spread | None  # of champion, if known
+    microseconds: float  # an event, predicted and learnt; median
+
+    @property
+    def is_search(self) -> bool:
+        """Whether it is what the target is for."""
+        return self.who == "ours, search" and self.set in TARGETS
+
+
+def _ours(**options: Any) -> Workspace:
+    return Workspace(**LEARNER | options)
+
+
+def contenders(search: dict[str, Any]) -> list[Contender]:
+    """Everyone; `search` are the options of ours."""
+    automl = str(search["automl"])
+    return [
+        Contender("ours, search", lambda _: _ours(epsilon=None, **search)),
+        Contender("ours, ε 0.05", lambda _: _ours(epsilon=0.05, **search)),
+        Contender("ours, -q ::", lambda _: _ours(quadratic="::")),
+        Contender("ours, ctxZ", lambda log: _ours(**context_by_action(log))),
+        Contender("VW, search", lambda _: Wheel("--automl", automl)),
+        Contender("VW, -q ::", lambda _: Wheel("-q", "::")),
+    ]
+
+
+def play(learner: Learner, log: BanditLog, *, seed: int) -> NDArray[np.float64]:
+    """Let a learner act on the events of a log; the reward of each."""
+    draws = np.random.default_rng(seed).random(len(log.events))
+    earned = np.empty(len(log.events))
+    for i, event in enumerate(map(unlabelled, log.events)):
+        chances = np.cumsum(np.asarray(learner.predict(event), np.float64))
+        action = int(np.searchsorted(chances, draws[i] * chances[-1], side="right"))
+        earned[i] = log.rewards[i, action]
+        chance = chances[action] - (chances[action - 1] if action else 0.0)
+        learner.learn(labelled(event, action, reward=earned[i], probability=chance / chances[-1]))
+    return earned
+
+
+def _row(log: BanditLog, contender: Contender, seeds: int) -> Row:
+    rewards, times, changes = [], [], []
+    for seed in range(seeds):
+        learner = contender.make(log)
+        begin = time.perf_counter()
+        rewards.append(float(play(learner, log, seed=seed).mean()))
+        times.append((time.perf_counter() - begin) / len(log.events) * 1e6)
+        if isinstance(learner, Workspace):
+            changes.append(float(learner.searching.n_switches))
+    median = float(np.median(times))
+    return Row(log.set, contender.name, spread(rewards), spread(changes) if changes else None, median)
+
+
+def _print(row: Row) -> None:
+    changes = "-" if row.changes is None else f"{row.changes.median:g}"
+    reward = f"{row.reward.median:.4f} ({row.reward.low:.4f}, {row.reward.high:.4f})"
+    target = f"{TARGETS[row.set]:.2f}" if row.is_search else ""
+    print(
+        f"{row.set:10}{row.who:14}{reward:>24}{target:>8}{changes:>9}{row.microseconds:9.0f}",
+        flush=True,
+    )
+
+
+def verdicts(rows: list[Row]) -> dict[str, bool]:
+    """What is asked of the search, and whether it holds."""
+    return {
+        f"{row.set} at least {TARGETS[row.set]:.2f}": row.reward.median >= TARGETS[row.set]
+        for row in rows
+        if row.is_search
+    }
+
+
+def _options(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--events", type=int, default=12_000)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(TARGETS))
+    parser.add_argument("--automl", type=int, default=4, help="live configs")
+    parser.add_argument("--option", type=option, action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the table; write JSON if asked to; fail if what is asked does not hold."""
+    options = _options(argv)
+    search = {"automl": options.automl, **dict(options.option)}
+    rows = []
+    print(f"{'set':10}{'who':14}{'reward':>24}{'target':>8}{'changes':>9}{'µs':>9}")
+    for name in options.sets:
+        log = head(load(f"{name}-u"), options.events)
+        for contender in contenders(search):
+            rows.append(_row(log, contender, options.seeds))
+            _print(rows[-1])
+    verdict = verdicts(rows)
+    for name, holds in verdict.items():
+        print(f"{'yes' if holds else 'NO':4}{name}")
+    if options.json:
+        document = {"search": search, "rows": [asdict(row) for row in rows], "verdicts": verdict}
+        options.json.write_text(json.dumps(document, indent=2) + "\n")
+    return 0 if all(verdict.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

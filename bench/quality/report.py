@@ -1,0 +1,256 @@
+"""What `bench.quality` measures, summed up and printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench.quality.logs import GROUPS
+from bench.quality.peers import LIGHTGBM
+from bench.quality.runs import Spread, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "BASE",
+    "BEST",
+    "LINEAR",
+    "WINDOWS",
+    "Mean",
+    "Measured",
+    "Row",
+    "comparisons",
+    "means",
+    "print_means",
+    "print_rows",
+    "rewards_in",
+    "rows",
+    "verdicts",
+]
+
+WINDOWS = ("whole", "second half", "0-1,000", "2,000-5,000")
+"""The events whose rewards are averaged."""
+
+BASE, LINEAR, BEST = "-q ::", "context x action", "best fixed"
+"""What all others are compared with; the second is one of the fixed configs."""
+
+Windows = tuple[float | None, ...]
+
+
+def rewards_in(earned: NDArray[np.float64], events: int) -> Windows:
+    """Mean reward in each of `WINDOWS`; none where not all its events were run.
+
+    >>> rewards_in(np.arange(5000.0), 5000)
+    (2499.5, 3749.5, 499.5, 3499.5)
+    >>> rewards_in(np.arange(5000.0), 9000)
+    (None, None, 499.5, 3499.5)
+    """
+    parts = ((0, events), (events // 2, events), (0, 1000), (2000, 5000))
+    return tuple(
+        float(earned[begin:end].mean()) if begin < end <= len(earned) else None for begin, end in parts
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run of one contender."""
+
+    log: str
+    seed: int
+    who: str
+    rewards: Windows
+    scores: Windows  # 0 is `BASE`, 1 is `BEST`, each in the same events
+    seconds: float  # of CPU
+    changes: int | None = None  # of champion
+    detail: str = ""  # which of the fixed configs is the best
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All seeds of one contender on one log."""
+
+    log: str
+    who: str
+    rewards: Windows  # medians
+    scores: tuple[Spread | None, ...]
+    changes: Spread | None
+    seconds: float  # median
+    detail: str  # under the first seed
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean over logs of one group and kind, under each seed."""
+
+    group: str
+    who: str
+    logs: int
+    rewards: Windows
+    scores: tuple[Spread | None, ...]
+    seconds: float  # summed over logs, median
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    known = _known(values)
+    return spread(known) if known else None
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return float(np.median(known)) if known else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean; none, if one of the values is missing."""
+    known = _known(values)
+    return float(np.mean(known)) if len(known) == len(values) > 0 else None
+
+
+def rows(measured: Iterable[Measured]) -> list[Row]:
+    """One row for each log and contender."""
+    groups: dict[tuple[str, str], list[Measured]] = {}
+    for each in measured:
+        groups.setdefault((each.log, each.who), []).append(each)
+    return [
+        Row(
+            log=log,
+            who=who,
+            rewards=tuple(map(_median, zip(*(each.rewards for each in some), strict=True))),
+            scores=tuple(map(_spread, zip(*(each.scores for each in some), strict=True))),
+            changes=_spread(each.changes for each in some),
+            seconds=float(np.median([each.seconds for each in some])),
+            detail=some[0].detail,
+        )
+        for (log, who), some in groups.items()
+    ]
+
+
+def _group(log: str) -> str:
+    """Return the group of a log: that of its set, and how it was logged."""
+    name, _, how = log.rpartition("-")
+    group = next((group for group, names in GROUPS.items() if name in names), "other")
+    return f"{group}, {'uniform' if how == 'u' else 'ε-greedy'}"
+
+
+def means(measured: list[Measured]) -> list[Mean]:
+    """The means over logs, for each group and contender."""
+    found = []
+    for group in dict.fromkeys(_group(each.log) for each in measured):
+        for who in dict.fromkeys(each.who for each in measured):
+            some = [each for each in measured if each.who == who and _group(each.log) == group]
+            seeds = [[each for each in some if each.seed == seed] for seed in sorted({x.seed for x in some})]
+            if seeds:
+                found.append(_mean_of(group, who, seeds))
+    return found
+
+
+def _mean_of(group: str, who: str, seeds: list[list[Measured]]) -> Mean:
+    def over_logs(field: str, window: int) -> list[float | None]:
+        return [_mean([getattr(each, field)[window] for each in some]) for some in seeds]
+
+    windows = range(len(WINDOWS))
+    return Mean(
+        group=group,
+        who=who,
+        logs=len(seeds[0]),
+        rewards=tuple(_median(over_logs("rewards", window)) for window in windows),
+        scores=tuple(_spread(over_logs("scores", window)) for window in windows),
+        seconds=float(np.median([sum(each.seconds for each in some) for some in seeds])),
+    )
+
+
+def comparisons(measured: list[Measured], who: str) -> list[str]:
+    """Say where a contender is behind LightGBM, below the simplest configs, or below bins made by hand."""
+    table = {(row.log, row.who): row for row in rows(measured)}
+    ours = [row for row in table.values() if row.who == who]
+    found = []
+    behind: dict[str, float] = {}
+    rivals = 0
+    for row in ours:
+        best = [table[row.log, peer].rewards for peer in LIGHTGBM if (row.log, peer) in table]
+        rivals += bool(best)
+        gaps = [max(_known(each[w] for each in best), default=0.0) - (row.rewards[w] or 0) for w in (0, 1)]
+        if best and max(gaps) > 0:
+            behind[row.log] = max(gaps)
+    if rivals:
+        found.append(f"behind LightGBM, whole or second half: {_worst(behind, rivals)}")
+    floors = {(each.log, each.seed, each.who): each.rewards[0] or 0 for each in measured}
+    below: dict[str, float] = {}
+    for log, seed, each in floors:
+        if each == who:
+            gap = max(floors[log, seed, BASE], floors[log, seed, LINEAR]) - floors[log, seed, who]
+            below[log] = max(below.get(log, -1.0), gap)
+    low = {log: gap for log, gap in below.items() if gap > 0.002}
+    found.append(f"more than .002 below {BASE} or {LINEAR}, worst seed: {_worst(low, len(below))}")
+    for row in ours:
+        binned = table.get((row.log.replace("-n-", "-"), who))
+        if binned not in (None, row):
+            gap = (binned.rewards[0] or 0) - (row.rewards[0] or 0)
+            found.append(f"{row.log}: {gap:+.3f} below bins by hand")
+    return found
+
+
+def _worst(gaps: dict[str, float], logs: int) -> str:
+    text = f"{len(gaps)} of {logs}"
+    listed = sorted(gaps, key=lambda log: -gaps[log])
+    return text + "".join(f", {log} by {gaps[log]:.3f}" for log in listed)
+
+
+def verdicts(averages: list[Mean], who: str) -> dict[str, bool]:
+    """What is asked of the search on the sets that it was tuned on, and whether it holds."""
+    mean = {each.group: each for each in averages if each.who == who}
+    found = {}
+    for kind, least in (("uniform", 0.85), ("ε-greedy", 0.80)):
+        each = mean.get(f"tuned, {kind}")
+        if each and each.scores[0] and each.scores[1]:
+            found[f"mean of {kind} logs at least {least:.2f}"] = each.scores[0].median >= least
+            found[f"second half of {kind} logs at least 1.00"] = each.scores[1].median >= 1
+    return found
+
+
+def _cell(value: float | None, width: int = 12, digits: int = 4) -> str:
+    return f"{'-':>{width}}" if value is None else f"{value:{width}.{digits}f}"
+
+
+def _score(value: Spread | None) -> str:
+    if value is None:
+        return f"{'-':>21}"
+    return f"{value.median:7.2f} ({value.low:5.2f},{value.high:5.2f})".rjust(21)
+
+
+def _line(first: str, who: str, each: Row | Mean) -> str:
+    rewards = "".join(_cell(reward) for reward in each.rewards)
+    late = "".join(_score(score) for score in each.scores[:2])
+    early = "".join(_cell(score.median if score else None, digits=2) for score in each.scores[2:])
+    return f"{first:24}{who:36}{rewards}{late}{early}{each.seconds:9.1f}"
+
+
+def _print_head(first: str) -> None:
+    rewards, scores = ["".join(f"{window:>12}" for window in some) for some in (WINDOWS, WINDOWS[2:])]
+    late = "".join(f"{f'score, {window}':>21}" for window in WINDOWS[:2])
+    print(f"\n{first:24}{'who':36}{rewards}{late}{scores}{'CPU s':>9}")
+
+
+def print_rows(table: list[Row]) -> None:
+    """Print a line for each row: rewards in each of `WINDOWS`, then scores there, then seconds."""
+    _print_head("log")
+    for row in table:
+        who = f"{row.who}{f' ({row.detail})' if row.detail else ''}"
+        changes = "" if row.changes is None else f"  {row.changes.median:g} changes"
+        print(_line(row.log, who, row) + changes, flush=True)
+
+
+def print_means(averages: list[Mean]) -> None:
+    """Print a line for each mean."""
+    _print_head("mean over")
+    for each in averages:
+        print(_line(f"{each.logs} {each.group}", each.who, each))

@@ -1,0 +1,135 @@
+"""Ranks and rewards a second: the service beside FastAPI and Vowpal Wabbit, and its daemon, in alternation.
+
+    python -m bench.service --peer /path/of/an/environment/bin/python
+
+`load.py` is the load. The service has `--automl 4`, and an answer waits for the disk. The peers
+(`peer.py`, `peer_daemon.py`) have Vowpal Wabbit's `--automl 4`: FastAPI without a log,
+FastAPI with a log for whose flush an answer waits too, and a daemon that has neither HTTP nor log nor ids.
+Latencies are those of ranks, seen by the client, on the same machine. Where the load and the server share few
+cores, the processor time a pair is the steadier figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from bench.service.load import Connection, LineConnection, Load, loaded
+from tests.service.serving import Service
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the processor time that a process has had."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(
+    port: int, process: int, *, connections: int, seconds: float, connection: type[Connection] = Connection
+) -> Load:
+    uvloop.run(loaded(port, connections=connections, seconds=1.0, connection=connection))
+    before = cpu_seconds(process)
+    found = uvloop.run(loaded(port, connections=connections, seconds=seconds, connection=connection))
+    pairs = max(found.pairs_per_second * seconds, 1.0)
+    return found._replace(cpu_us=1e6 * (cpu_seconds(process) - before) / pairs)
+
+
+def peer(python: str, *, connections: int, seconds: float, log: bool = False) -> Load:
+    """Load the FastAPI application, with a log whose answers wait for the disk or without one."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = [str(Path(folder) / "log")] if log else []
+        return _peer(python, "peer.py", *words, connections=connections, seconds=seconds)
+
+
+def daemon(python: str, *, connections: int, seconds: float) -> Load:
+    """Load Vowpal Wabbit's daemon, which is asked and taught by lines of text."""
+    return _peer(
+        python, "peer_daemon.py", connections=connections, seconds=seconds, connection=LineConnection
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _peer(
+    python: str,
+    name: str,
+    *words: str,
+    connections: int,
+    seconds: float,
+    connection: type[Connection] = Connection,
+) -> Load:
+    port = free_port()
+    process = subprocess.Popen([python, str(Path(__file__).with_name(name)), str(port), *words])
+    try:
+        for _ in range(200):
+            try:
+                asyncio.run(asyncio.wait_for(ready(port), 1.0))
+                break
+            except OSError:
+                time.sleep(0.1)
+        return measured(port, process.pid, connections=connections, seconds=seconds, connection=connection)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def ready(port: int) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.close()
+
+
+def service(*, connections: int, seconds: float) -> Load:
+    model = ("--cb_explore_adf", "--automl", "4", "--epsilon", "0.1")
+    with tempfile.TemporaryDirectory() as folder, Service(Path(folder) / "loop", model=model) as serving:
+        return measured(serving.port, serving.process.pid, connections=connections, seconds=seconds)
+
+
+def resident_mb(process: int) -> float:
+    """Return the memory that a process has now."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peer", help="the interpreter of the environment of the peer")
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", help="a file for every sample")
+    options = parser.parse_args()
+    given: dict[str, Any] = {"connections": options.connections, "seconds": options.seconds}
+    samples: dict[str, list[Load]] = {"service": []}
+    for _ in range(options.rounds):
+        samples["service"].append(service(**given))
+        if options.peer:
+            samples.setdefault("fastapi", []).append(peer(options.peer, **given))
+            samples.setdefault("fastapi+log", []).append(peer(options.peer, log=True, **given))
+            samples.setdefault("daemon", []).append(daemon(options.peer, **given))
+        for name, found in samples.items():
+            last = found[-1]
+            print(
+                f"{name:12} {last.pairs_per_second:8.0f} rank + reward a second, rank p50 {last.p50:.1f} ms, "
+                f"p99 {last.p99:.1f} ms, {last.cpu_us:.0f} us of processor time a pair "
+                f"(and {last.generator_us:.0f} of the load), {last.failed} failed",
+                flush=True,
+            )
+    if options.json:
+        Path(options.json).write_text(json.dumps(samples))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Clicks of the users of ``examples/14_service.py``: by a service, and by the same model asked off-line.
+
+    python -m bench.service.margin --visits 6000 --seeds 5
+
+Half-way the users begin to like other topics. `--automl 4` (the search and its stack) and `-q ::` decide
+about the same users, once as a service, which eight users ask at a time, and which learns a little later;
+and once off-line, where each decision is learnt before the next one. The margin is the difference of the
+shares of clicks; its standard error is that over the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import json
+import random
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from onlineauto import Workspace
+from onlineauto.service.client import AsyncClient
+from tests.service.serving import ROOT, Service
+
+__all__ = ["by_service", "off_line"]
+
+POLICIES: Final = ("--automl 4", "-q ::")
+_USERS: Final = 8
+
+
+def example() -> Any:
+    """Return the example as a module."""
+    path = ROOT / "examples" / "14_service.py"
+    spec = importlib.util.spec_from_file_location("service_example", path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+EXAMPLE: Final = example()
+
+
+def _words(flags: str) -> tuple[str, ...]:
+    return ("--cb_explore_adf", "--epsilon", "0.1", *shlex.split(flags))
+
+
+async def _visits(url: str, visits: int, seed: int) -> float:
+    numbers, draw = iter(range(visits)), random.Random(seed)
+    clicked = 0.0
+    async with AsyncClient(url, timeout=30) as client:
+
+        async def user() -> None:
+            nonlocal clicked
+            for number in numbers:
+                context, likes = EXAMPLE.visitor(draw, later=number > visits // 2)
+                actions = {topic: {"topic": {topic: 1}} for topic in EXAMPLE.TOPICS}
+                choice = await client.rank(context, actions)
+                assert not choice.fallback
+                click = float(draw.random() < (0.7 if choice.action == likes else 0.1))
+                await client.reward(choice, click)
+                clicked += click
+
+        await asyncio.gather(*(user() for _ in range(_USERS)))
+    return clicked / visits
+
+
+def by_service(flags: str, *, visits: int, seed: int) -> float:
+    """Return the share of clicks that a service earns."""
+    with tempfile.TemporaryDirectory() as folder, Service(Path(folder) / "loop", model=_words(flags)) as made:
+        return asyncio.run(_visits(made.url, visits, seed))
+
+
+def off_line(flags: str, *, visits: int, seed: int) -> float:
+    """Return the share of clicks that the same model earns if it learns each decision at once."""
+    model, draw, clicked = (
+        Workspace(f"{shlex.join(_words(flags))} --dsjson --quiet"),
+        random.Random(seed),
+        0.0,
+    )
+    topics = [{"topic": {topic: 1}} for topic in EXAMPLE.TOPICS]
+    for number in range(visits):
+        context, likes = EXAMPLE.visitor(draw, later=number > visits // 2)
+        text = json.dumps({"c": {**context, "_multi": topics}}).encode()
+        pmf = model.predict(text)
+        chosen = draw.choices(range(len(topics)), pmf.tolist())[0]
+        click = float(draw.random() < (0.7 if EXAMPLE.TOPICS[chosen] == likes else 0.1))
+        label = {"_label_cost": -click, "_label_probability": float(pmf[chosen]), "_labelIndex": chosen}
+        label |= {"_label_Action": chosen + 1}
+        model.learn(json.dumps(label).encode()[:-1] + b"," + text[1:])
+        clicked += click
+    return clicked / visits
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--visits", type=int, default=6000)
+    parser.add_argument("--seeds", type=int, default=5)
+    options = parser.parse_args()
+    margins: dict[str, list[float]] = {}
+    for seed in range(options.seeds):
+        for name, earned in (("service", by_service), ("off-line", off_line)):
+            shares = [earned(flags, visits=options.visits, seed=seed) for flags in POLICIES]
+            margins.setdefault(name, []).append(shares[0] - shares[1])
+            print(
+                f"seed {seed}  {name:8}  "
+                + "  ".join(f"{flags} {share:.4f}" for flags, share in zip(POLICIES, shares, strict=True)),
+                flush=True,
+            )
+    for name, found in margins.items():
+        error = float(np.std(found, ddof=1) / len(found) ** 0.5) if len(found) > 1 else float("nan")
+        print(f"{name:8}  margin {np.mean(found):+.4f}, standard error {error:.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

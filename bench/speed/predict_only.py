@@ -1,0 +1,86 @@
+"""What models to predict with cost: bytes of their files, processor time to save, load and predict with them.
+
+    python -m bench.speed.predict_only [cb-surveys-u cb-diamonds-n-u …]
+
+Each log is learnt once with ``--automl 4``; the whole model, all that predicts (``--predict_only_ensemble``)
+and the champion alone (``--predict_only_model``) then predict it in turn, in blocks, without a look at its
+text. The least of five rounds counts. It is an error if the first two do not predict the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from onlineauto import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from onlineauto.features.block import Block
+
+__all__ = ["main"]
+
+_ROUNDS = 5
+_KINDS: dict[str, dict[str, Any]] = {
+    "whole": {},
+    "stack": {"predict_only": "stack"},
+    "champion": {"predict_only": "champion"},
+}
+
+
+def timed(do: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the processor seconds that a call takes, and what it returns."""
+    begin = time.process_time()
+    found = do()
+    return time.process_time() - begin, found
+
+
+def saved(workspace: Workspace, how: dict[str, Any]) -> bytes:
+    """Return the bytes of a model file."""
+    file = io.BytesIO()
+    workspace.save(file, **how)
+    return file.getvalue()
+
+
+def predicted(model: Workspace, blocks: Sequence[Block]) -> list[bytes]:
+    """Return the scores of the actions of each block."""
+    return [model.predict_block(block).score.tobytes() for block in blocks]
+
+
+def measure(name: str) -> None:
+    """Print a line for each kind of model of a log."""
+    path = f"datasets/{name}.txt.gz"
+    workspace = Workspace(cb_explore_adf=True, automl=4).fit(path)
+    blocks = list(workspace.read(path))
+    files = {kind: timed(partial(saved, workspace, how)) for kind, how in _KINDS.items()}
+    loaded = {kind: timed(partial(Workspace.load, data, testonly=True)) for kind, (_, data) in files.items()}
+    rounds: dict[str, list[float]] = {kind: [] for kind in _KINDS}
+    scores: dict[str, list[bytes]] = {}
+    for _ in range(_ROUNDS):
+        for kind, (_, model) in loaded.items():
+            taken, scores[kind] = timed(partial(predicted, model, blocks))
+            rounds[kind].append(taken)
+    assert scores["whole"] == scores["stack"]
+    print(f"{name}, predicted by the {workspace.searching.predicts[0]}")
+    for kind, seconds in rounds.items():
+        size, each = len(files[kind][1]) / 1e6, min(seconds) / sum(map(len, blocks)) * 1e6
+        save, load = files[kind][0] * 1e3, loaded[kind][0] * 1e3
+        print(f"  {kind:9}{size:8.3f} MB  save {save:4.0f} ms  load {load:4.0f} ms  {each:5.1f} us an event")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the logs that are named."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("logs", nargs="*", default=["cb-surveys-u", "cb-diamonds-n-u"])
+    for name in parser.parse_args(arguments).logs:
+        measure(name)
+
+
+if __name__ == "__main__":
+    main()

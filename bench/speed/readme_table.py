@@ -1,0 +1,103 @@
+"""Keeps the benchmark table of a Markdown file in step with the JSON of ``bench.speed``.
+
+``python -m bench.speed.readme_table speed.json README.md`` rewrites what lies between
+``<!-- benchmark:begin -->`` and ``<!-- benchmark:end -->``; with ``--check`` it only says whether that is
+current.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tools.generate import between
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["BEGIN", "END", "benchmark_table", "main", "update"]
+
+BEGIN: Final = "<!-- benchmark:begin -->"
+"""Where the table begins in a text."""
+END: Final = "<!-- benchmark:end -->"
+"""And where it ends."""
+
+
+def benchmark_table(document: Mapping[str, Any]) -> str:
+    """Return the table of a JSON document, and below it the machine, the versions and the command."""
+    return "\n".join([*_table(document["rows"]), "", *_origin(document)])
+
+
+def update(text: str, *, document: Mapping[str, Any]) -> str:
+    """Return a Markdown text with the table between its two markers made anew.
+
+    Raises
+    ------
+    ValueError
+        If the text does not have each marker once, in order.
+    """
+    return between(text, benchmark_table(document), name="benchmark")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Update the file that is named, or with ``--check`` return 1 if it is not current."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("json", type=Path, help="what bench.speed --json wrote")
+    parser.add_argument("markdown", type=Path)
+    parser.add_argument("--check", action="store_true", help="change nothing")
+    options = parser.parse_args(argv)
+    old = options.markdown.read_text(encoding="utf-8")
+    new = update(old, document=json.loads(options.json.read_text(encoding="utf-8")))
+    if options.check and new != old:
+        print(
+            f"{options.markdown} is not current: "
+            f"run python -m bench.speed.readme_table {options.json} {options.markdown}",
+            file=sys.stderr,
+        )
+        return 1
+    if new != old:
+        options.markdown.write_text(new, encoding="utf-8")
+    return 0
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield "| what | medians | figure | target | met |"
+    yield "| --- | --- | --- | --- | --- |"
+    for row in rows:
+        sign = "≥" if row["least"] else "≤"
+        target = f"{sign} {row['target']:g} {row['unit']}"
+        met = "yes" if row["met"] else "**no**"
+        figure = f"{_number(row['figure'])} {row['unit']}"
+        yield f"| {row['what']} | {_medians(row)} | {figure} | {target} | {met} |"
+
+
+def _medians(row: Mapping[str, Any]) -> str:
+    """Return what a ratio is made of; a figure that is none says all by itself."""
+    if row["under_median"] is None:
+        return ""
+    unit = "MB" if row["over"].endswith("/peak_mb") else "s"
+    return f"{_number(row['over_median'])} {unit} / {_number(row['under_median'])} {unit}"
+
+
+def _number(value: float) -> str:
+    """Three digits that mean something."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
+
+
+def _origin(document: Mapping[str, Any]) -> Iterator[str]:
+    machine = document["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
+    start_up = "; ".join(f"{name} {_number(seconds)} s" for name, seconds in document["start_up"].items())
+    yield f"Medians of {document['rounds']} alternating runs on {machine['cores']} cores of {machine['cpu']},"
+    commit = f"; commit {document['commit']}" if document["commit"] else ""
+    yield f"{machine['system']}; {versions}{commit}."
+    if start_up:
+        yield f"Start-up is not part of the ratios: {start_up}."
+    yield f"Made by `{document['command']}`."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""Wall-clock and processor time of learning with one, two and three threads, in alternation.
+
+    python -m bench.threads [--rounds 5] [--kinds NAME ...] [--live 4]
+
+The kinds are those of `bench.speed_kinds.streams`, and the committed logs of bandits, without ``cb-``.
+Printed are medians in microseconds for an event, and the median of one thread's wall-clock time divided by
+that of three threads in the same round. The exit code is 1 if predictions, decisions or models differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import io
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from bench.speed_kinds.streams import KINDS
+from onlineauto import Workspace
+
+__all__ = ["main"]
+
+DATASETS = Path(__file__).resolve().parents[1] / "datasets"
+THREADS = 1, 2, 3
+
+
+class Run(NamedTuple):
+    """What learning a stream took, in seconds, and a digest of what came out."""
+
+    wall: float
+    cpu: float
+    digest: str
+
+
+def write(kind: str, file: Path) -> int:
+    """Write a stream, and return its number of events."""
+    if kind in KINDS:
+        return KINDS[kind].write(file)
+    text = gzip.decompress((DATASETS / f"cb-{kind}.txt.gz").read_bytes())
+    file.write_bytes(text)
+    return text.count(b"\n\n")
+
+
+def learn(file: Path, threads: int, live: int) -> Run:
+    """Learn a stream, and return what it took."""
+    workspace, digest = Workspace(cb_explore_adf=True, live_configs=live, threads=threads), hashlib.sha256()
+    workspace.observe(lambda entry: digest.update(repr(entry).encode()))
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _, outcomes in workspace.stream(str(file)):
+        for array in (outcomes.rows, outcomes.action, outcomes.score):
+            digest.update(array.tobytes())
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    model = io.BytesIO()
+    workspace.save(model)
+    digest.update(model.getvalue())
+    return Run(wall, cpu, digest.hexdigest())
+
+
+def main() -> int:
+    """Measure, print a table, and return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--kinds", nargs="+", default=["letter-u", "surveys-u", "flights-u", *KINDS])
+    parser.add_argument("--live", type=int, default=4)
+    given, same = parser.parse_args(), True
+    print("| stream | wall: 1, 2, 3 threads | CPU: 1, 2, 3 threads | wall, 1 / 3 |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as directory:
+        for kind in given.kinds:
+            file = Path(directory) / "stream.txt"
+            events = write(kind, file)
+            learn(file, 3, given.live)
+            runs = []
+            for number in range(given.rounds):
+                order = THREADS if number % 2 else THREADS[::-1]
+                found = {threads: learn(file, threads, given.live) for threads in order}
+                runs.append([found[threads] for threads in THREADS])
+            same = same and len({run.digest for each in runs for run in each}) == 1
+            walls = [f"{median(each[at].wall for each in runs) / events * 1e6:.3g}" for at in range(3)]
+            cpus = [f"{median(each[at].cpu for each in runs) / events * 1e6:.3g}" for at in range(3)]
+            gain = median(each[0].wall / each[2].wall for each in runs)
+            print(f"| {kind} | {', '.join(walls)} | {', '.join(cpus)} | {gain:.2f} |", flush=True)
+    if not same:
+        print("predictions, decisions or models differ", file=sys.stderr)
+    return int(not same)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
