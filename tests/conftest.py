@@ -1,12 +1,13 @@
 """Lanes of tests, and how Hypothesis draws.
 
-``pytest`` runs the default lane: everything that none of these markers names.
+``pytest`` runs the default lane: everything that none of these markers names. A file names the lane of its
+tests with ``pytestmark = pytest.mark.lane(…)``; a test with another marker is in the lane of that marker.
 
 =========== ================================================= =====================================
 marker      tests                                             when
 =========== ================================================= =====================================
 ``quick``   a choice of the default lane, under a minute      after every edit
-``ci``      pages, examples, processes that are killed        on every push
+``ci``      takes long, seldom finds what no other test does  on every push
 ``parity``  beside Vowpal Wabbit, or exact mode beside native ``parity and smoke`` on every push
 ``bounds``  with kernels that check every index               on every push
 ``library`` the library of kernels beside the compiler        on every push
@@ -14,6 +15,9 @@ marker      tests                                             when
 ``fuzz``    millions of malformed lines and forged files      every night
 ``bench``   speed, memory or quality beside a peer            by hand
 =========== ================================================= =====================================
+
+The lane ``sampled`` is for files of many cases: the default lane runs a third of the cases, always the same
+ones, and ``ci`` the rest.
 
 ``ONLINEAUTO_TESTS=nightly`` lets Hypothesis draw other examples in every run, and more of them.
 """
@@ -36,129 +40,12 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).resolve().parent
 OTHER_LANES = {"ci", "parity", "bounds", "library", "slow", "chaos", "fuzz", "bench", "ray", "postgres"}
 """Markers of tests that are not quick, whatever file they are in."""
+FILE_LANES = {"", "quick", "ci", "sampled"}
+QUICK_FILE = 'pytest.mark.lane("quick")'
 PARITY = ("parity", "automl_simulator")
 """Folders whose tests ask the wheel, or hold exact mode beside native mode."""
 SMOKE = 10
 """One in so many cases of the parity catalogue is run on every push, always the same ones."""
-
-QUICK = (
-    "api/test_bandit.py",
-    "api/test_decision_log.py",
-    "api/test_event_ids.py",
-    "api/test_fit.py",
-    "api/test_pending.py",
-    "api/test_report.py",
-    "automl/test_conformance.py",
-    "automl/test_defects.py",
-    "automl/test_member_budget.py",
-    "automl/test_random_draw.py",
-    "automl/test_stepwise.py",
-    "automl/test_vw_numbers.py",
-    "cli/test_letters.py",
-    "cli/test_odd_events.py",
-    "cluster/test_history.py",
-    "cluster/test_policies.py",
-    "cluster/test_speeds.py",
-    "datasets/test_logs.py",
-    "engine/test_losses.py",
-    "engine/test_members.py",
-    "engine/test_one_event.py",
-    "engine/test_room.py",
-    "engine/test_several_sources.py",
-    "features/test_interactions.py",
-    "features/test_layout.py",
-    "formats/test_diagnostics.py",
-    "formats/test_mark_kernels.py",
-    "formats/test_number_kernels.py",
-    "formats/test_source.py",
-    "formats/test_text.py",
-    "house/test_house.py",
-    "interop/test_dicts.py",
-    "interop/test_dsjson.py",
-    "interop/test_names.py",
-    "interop/test_vw_champion.py",
-    "interop/test_vw_fields.py",
-    "jit/test_fingerprint.py",
-    "jit/test_four.py",
-    "jit/test_packing.py",
-    "jit/test_words.py",
-    "learners/test_cost_kernels.py",
-    "learners/test_table.py",
-    "options/test_checks.py",
-    "options/test_command_line.py",
-    "options/test_option.py",
-    "options/test_refused_corners.py",
-    "options/test_registry.py",
-    "options/test_value.py",
-    "service/test_client.py",
-    "service/test_join.py",
-    "service/test_log.py",
-    "tune/test_brackets.py",
-    "tune/test_plain.py",
-    "tune/test_rungs.py",
-    "tune/test_searchers.py",
-    "tune/test_spaces.py",
-    "tune/test_study.py",
-    "tune/test_syne_tune_sequences.py",
-    "workspace/test_given_options.py",
-    "workspace/test_one_event.py",
-    "workspace/test_rules.py",
-    "workspace/test_run.py",
-)
-"""Files and folders of the quick lane: tests without compiling or processes, and one smoke of each area."""
-CI = (
-    "adapters/test_river.py",
-    "cli/test_cluster_command.py",
-    "cli/test_models.py",
-    "cli/test_pipes.py",
-    "cli/test_warmup.py",
-    "cluster/test_fitting.py",
-    "cluster/test_learned.py",
-    "engine/test_merging.py",
-    "estimators/test_paired.py",
-    "fuzz",
-    "jit/test_ahead.py",
-    "jit/test_cache.py",
-    "jit/test_compiling.py",
-    "mutation",
-    "pictures",
-    "property/test_models.py",
-    "property/test_threads.py",
-    "service/test_deployment.py",
-    "service/test_follower.py",
-    "service/test_full_disk.py",
-    "service/test_kill.py",
-    "service/test_personalizer.py",
-    "service/test_skipped.py",
-    "test_documents.py",
-    "test_examples.py",
-    "tune/live",
-    "tune/store/test_optuna.py",
-    "tune/store/test_processes.py",
-    "tune/test_claims.py",
-    "tune/test_commands.py",
-    "tune/test_dehb.py",
-    "tune/test_optuna_samplers.py",
-    "tune/workers/test_killed.py",
-    "tune/workers/test_workers.py",
-)
-"""Files and folders that take long and seldom find a fault that the default lane misses; some tests elsewhere
-have the marker, too."""
-SAMPLED = (
-    "adapters",
-    "api/test_log_law.py",
-    "engine/test_ensemble_twin.py",
-    "engine/test_least_squares_kernels.py",
-    "engine/test_members.py",
-    "engine/test_native_twin.py",
-    "features",
-    "formats",
-    "learners",
-    "property",
-    "tune/test_extending.py",
-    "tune/test_schedulers.py",
-)
-"""Files of many cases: the default lane runs always the same third of them, and ``ci`` the rest."""
 
 settings.register_profile(
     "push",
@@ -195,11 +82,13 @@ class _Lane:
         self._no_parity = markers == "ci" or "not parity" in markers
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Say True of a file to pass over, and None of one to leave to pytest."""
+        """Return True for a file to ignore, and None for one to leave to pytest."""
         if collection_path.is_dir():
             return None
-        unused = self._only_quick and not _is_below(collection_path, QUICK)
-        return unused or (self._no_parity and _is_below(collection_path, PARITY)) or None
+        if self._only_quick:
+            quick = collection_path.suffix == ".py" and QUICK_FILE in collection_path.read_text("utf-8")
+            return None if quick else True
+        return (self._no_parity and _is_parity(collection_path)) or None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -207,26 +96,27 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Lane(config.getoption("markexpr")))
 
 
-def _is_below(path: Path, places: tuple[str, ...]) -> bool:
-    return any(path.is_relative_to(TESTS / place) for place in places)
+def _is_parity(path: Path) -> bool:
+    return any(path.is_relative_to(TESTS / folder) for folder in PARITY)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the lanes that are lists of files: quick, ci, the parity catalogue and its part for every push."""
+    """Mark each test with the lane of its file, and the parity catalogue with its part for every push."""
     for item in items:
-        lanes = {marker.name for marker in item.iter_markers()} & OTHER_LANES
-        quick = _is_below(item.path, QUICK) and not lanes
-        if quick:
+        own = {marker.name for marker in item.iter_markers()} & OTHER_LANES
+        lane = item.get_closest_marker("lane")
+        name = lane.args[0] if lane else ""
+        assert name in FILE_LANES, f"{item.path} names the lane {name}"
+        if name == "quick" and not own:
             item.add_marker("quick")
-        sampled = _is_below(item.path, SAMPLED) and "[" in item.name and not one_in(3, item.name)
-        if lanes <= {"postgres"} and not quick and (sampled or _is_below(item.path, CI)):
+        if own <= {"postgres"} and (
+            name == "ci" or (name == "sampled" and "[" in item.name and not one_in(3, item.name))
+        ):
             item.add_marker("ci")
-        if _is_below(item.path, PARITY):
+        if _is_parity(item.path):
             item.add_marker("parity")
-            if item.get_closest_marker("slow"):
-                continue
-            if "[" not in item.name or is_smoke(item.name):
+            if not item.get_closest_marker("slow") and ("[" not in item.name or is_smoke(item.name)):
                 item.add_marker("smoke")
 
 

@@ -22,6 +22,8 @@ import pytest
 from bench import cold_start
 from onlineauto.jit.compiling import COMPILE_TIME, FIRST_RUN
 
+pytestmark = pytest.mark.lane("ci")
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.lane("ci")
+
 ROOT = Path(__file__).parent.parent
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))

@@ -8,6 +8,8 @@ import pytest
 from onlineauto.autovw import AutoVW
 from onlineauto.errors import OptionError
 
+pytestmark = pytest.mark.lane("sampled")
+
 
 class Domain:
     """Stands for a domain of FLAML, as ``loguniform(lower=2e-10, upper=1.0)`` returns one."""

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.lane("sampled")
+
 coba: Any = pytest.importorskip("coba")
 
 from coba.learners import VowpalLearner  # noqa: E402

@@ -16,6 +16,8 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("sampled")
+
 
 def decisions(n: int = 600) -> pa.Table:
     random = np.random.default_rng(3)

@@ -9,6 +9,8 @@ import pytest
 from onlineauto import AutoML, InputError
 from onlineauto.obp import action_dist_of, events_of
 
+pytestmark = pytest.mark.lane("sampled")
+
 
 def feedback(n: int = 2000, n_actions: int = 3) -> dict[str, Any]:
     """Make feedback in the pipeline's form; the best action is the sign of a number in the context."""

@@ -13,6 +13,8 @@ from river import compose, datasets, evaluate, metrics, preprocessing
 from onlineauto.errors import InputError
 from onlineauto.river import AutoMLClassifier, AutoMLPolicy, AutoMLRegressor
 
+pytestmark = pytest.mark.lane("ci")
+
 MODELS = (AutoMLRegressor, AutoMLClassifier)
 
 

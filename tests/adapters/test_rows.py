@@ -27,6 +27,8 @@ from onlineauto import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("sampled")
+
 X = np.array([[i % 7, i % 3] for i in range(60)], float)
 Y = 10 * X[:, 0] + X[:, 1]
 FRAME = pandas.DataFrame(X, columns=["x0", "x1"])

@@ -16,6 +16,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from onlineauto.sklearn import AutoMLClassifier, AutoMLRegressor
 
+pytestmark = pytest.mark.lane("sampled")
+
 NOT_HERE = {"check_array_api_input"}
 """Skipped by scikit-learn itself: it needs an environment variable and other arrays than NumPy's."""
 

@@ -15,6 +15,8 @@ from onlineauto.interop import from_dicts
 from onlineauto.workspace.save_load import save_model
 from tests.api.events import ACTIONS, context, logged, reward, serve
 
+pytestmark = pytest.mark.lane("quick")
+
 
 def test_it_learns_who_likes_what() -> None:
     bandit = AutoML(seed=1)

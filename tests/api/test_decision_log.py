@@ -19,6 +19,8 @@ from tests.api.events import ACTIONS, context, reward, serve
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("quick")
+
 _SERVING = """
 import sys
 from onlineauto import AutoML

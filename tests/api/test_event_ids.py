@@ -10,6 +10,8 @@ import pytest
 
 from onlineauto.api.decisions.event_ids import EventIds
 
+pytestmark = pytest.mark.lane("quick")
+
 
 def test_copies_give_other_ids() -> None:
     ids = EventIds()

@@ -18,6 +18,8 @@ from tests.api.events import ACTIONS, logged
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("quick")
+
 N = 200
 
 

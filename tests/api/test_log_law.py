@@ -18,6 +18,8 @@ from tests.api.events import ACTIONS, context, serve
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("sampled")
+
 HEAD = b'"EventId":"x","Timestamp":"2026-01-01T00:00:00.000000Z"'
 C = b'"c":{"u":{"a":1.0},"_multi":[{"b":{"c":1.0}},{"b":{"d":1.0}}]}'
 LABEL = b'"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0'

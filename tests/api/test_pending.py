@@ -16,6 +16,8 @@ from onlineauto import AutoML, InputError, OptionError
 from onlineauto.api.decisions.pending import Pending
 from tests.api.events import ACTIONS, context
 
+pytestmark = pytest.mark.lane("quick")
+
 
 class _Clock:
     def __init__(self) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from onlineauto import AutoML
 from tests.api.events import ACTIONS, context, serve
+
+pytestmark = pytest.mark.lane("quick")
 
 
 def _searched() -> AutoML:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.random_draw import RandomOrder
 
+pytestmark = pytest.mark.lane("quick")
+
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_oracles(name: str) -> None:

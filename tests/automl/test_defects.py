@@ -13,6 +13,8 @@ from tests.automl.moves import Move, Table, interactions, make_rules
 if TYPE_CHECKING:
     from onlineauto.automl.search import Search, SearchRules
 
+pytestmark = pytest.mark.lane("quick")
+
 MODES = pytest.mark.parametrize("exact", [False, True], ids=["native", "exact"])
 COUNTS = {b"a": 5, b"b": 7, b"c": 2}
 A, B, C = b"a", b"b", b"c"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from onlineauto.automl.search import SearchRules
+
+pytestmark = pytest.mark.lane("quick")
 
 NAMES = "a", "b", "c", "features", "layer"
 MANY = 2 * LEAST_WORTH

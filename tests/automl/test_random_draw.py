@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from onlineauto.automl.random_draw import FairDraw, float32
 from onlineauto.exact.control import VwDraw
 
+pytestmark = pytest.mark.lane("quick")
+
 
 @given(seed=st.integers(0, 2**64 - 1), n=st.integers(0, 50))
 def test_a_fair_order_has_each_number_once(seed: int, n: int) -> None:

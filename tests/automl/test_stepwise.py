@@ -35,6 +35,8 @@ from tests.automl.moves import Move, Table, make_rules
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+pytestmark = pytest.mark.lane("quick")
+
 NAMES, OF_ACTIONS = (b"a", b"b", b"y", b"z"), frozenset({b"y", b"z"})
 RULES = make_rules("stepwise", exact=False, max_live=3, lease=80, n_priority=1)
 RULES = replace(RULES, paired=True, on_drift="reopen")

@@ -16,6 +16,8 @@ from tests.automl.moves import Move, Table, interactions, make_rules
 if TYPE_CHECKING:
     from onlineauto.automl.search import Search, SearchRules
 
+pytestmark = pytest.mark.lane("quick")
+
 A, B, C = b"A", b"B", b"C"
 
 

@@ -19,6 +19,8 @@ from tests.waiting import PATIENCE, until
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 JOBS = """\
 [cluster]
 capacity = {CPU = 3}

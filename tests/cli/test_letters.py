@@ -12,6 +12,8 @@ from onlineauto.cli.main import main
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("quick")
+
 TEXT = "1 |имя a |возраст b\n-1 |имя d |возраст c\n"
 
 # The number of features of both lines: two names and the constant each, and products.

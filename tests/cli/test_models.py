@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 SEARCH = "--cb_explore_adf --automl 4 --default_lease 100 -b 12"
 OUTPUTS = ("-p", "--journal", "--extra_metrics")
 

@@ -11,6 +11,8 @@ from onlineauto.cli.main import main
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("quick")
+
 CONTEXT = '"c":{"U":{"id":"u"},"_multi":[{"T":{"t":"A"}},{"T":{"t":"B"}}],"_slots":[{"S":{"x":1}}]}'
 OUTCOMES = '"_outcomes":[{"_label_cost":1,"_a":[1,0],"_p":[0.5,0.5]}]'
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="named pipes are POSIX")
+pytestmark = [pytest.mark.lane("ci"), pytest.mark.skipif(os.name == "nt", reason="named pipes are POSIX")]
 
 EVENT = b"shared |s a b:%d\n0:%d:0.5 |x one\n|x two\n|x three\n\n"
 N_WARM, N_TIMED = 100, 60

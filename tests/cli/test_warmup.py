@@ -15,6 +15,8 @@ from onlineauto.cli.main import main
 from onlineauto.jit import cache_directory
 from onlineauto.jit.compiling import _listeners
 
+pytestmark = pytest.mark.lane("ci")
+
 ROOT = Path(__file__).resolve().parents[2]
 SIMPLE = "1 |a x:0.5 y |b z\n0 |a z |b y:2\n"
 EVENTS = "shared |s a b\n0:-1:0.1 |x one\n|x two |z three\n\nshared |s c\n|x one\n1:-0.5:0.25 |x two\n\n"

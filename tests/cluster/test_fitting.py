@@ -12,6 +12,8 @@ from onlineauto.cluster import ClusterPolicy, Fair, History, MarginalGain
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, fit_workload, record, simulate
 from onlineauto.errors import InputError
 
+pytestmark = pytest.mark.lane("ci")
+
 QUIET = Workload(rate=0.4, interference=0, noise=0.02)
 
 

@@ -13,6 +13,8 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("quick")
+
 
 class Bricks:
     """Lays a brick at each look."""

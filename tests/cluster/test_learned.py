@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster import ClusterPolicy
 
+pytestmark = pytest.mark.lane("ci")
+
 HELD_OUT = range(3_000_000, 3_000_016)
 
 

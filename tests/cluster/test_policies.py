@@ -36,6 +36,8 @@ from tests.cluster.situations import linear, situations
 if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints
 
+pytestmark = pytest.mark.lane("quick")
+
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_policies_are_policies(name: str) -> None:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from onlineauto.cluster import Record, Speeds
 from onlineauto.cluster.policies.speeds import fit_slowness, terms
 
+pytestmark = pytest.mark.lane("quick")
+
 scipy_optimize = pytest.importorskip("scipy.optimize")
 
 

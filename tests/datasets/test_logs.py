@@ -5,6 +5,8 @@ import pytest
 
 from datasets.logs import epsilon_greedy, uniform
 
+pytestmark = pytest.mark.lane("quick")
+
 
 @pytest.mark.parametrize("actions", [2, 10, 26])
 def test_uniform_takes_every_action_equally_often(actions: int) -> None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from onlineauto import Event
     from tests.naive.members import Features, Named
 
+pytestmark = pytest.mark.lane("sampled")
+
 
 NUMBERED = re.compile(rb"([A-Za-z0-9]+)[_=](\d+)")
 

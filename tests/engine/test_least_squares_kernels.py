@@ -18,6 +18,8 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
     raise_variances,
 )
 
+pytestmark = pytest.mark.lane("sampled")
+
 
 def regression(n: int) -> Regression:
     return Regression(

@@ -9,6 +9,8 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.interop import from_dicts
 
+pytestmark = pytest.mark.lane("quick")
+
 _ACTIONS = [{"a": "x"}, {"a": "y"}]
 
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+pytestmark = pytest.mark.lane("ci")
+
 OPTIONS: dict[str, Any] = {"cb_adf": True, "automl": 1, "default_lease": 10**6, "bit_precision": 12}
 MEMBERS = "features,waves,crosses,layer,baseline,ridge,trees"
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.naive.native_search.journal import Line
 
+pytestmark = pytest.mark.lane("sampled")
+
 EVERY = 100
 READING = ("cb_explore_adf", "ccb_explore_adf")
 """Options that say what an event looks like."""

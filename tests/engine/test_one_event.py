@@ -13,6 +13,8 @@ from onlineauto.interop import from_dicts
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
+pytestmark = pytest.mark.lane("quick")
+
 Event = dict[str, Any]
 
 

@@ -17,6 +17,8 @@ from onlineauto.features.records import make_stream
 if TYPE_CHECKING:
     from onlineauto import Block
 
+pytestmark = pytest.mark.lane("quick")
+
 LINES = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 5), max_size=4)
 """How many features a line has in each of its namespaces."""
 

@@ -17,6 +17,8 @@ from onlineauto.engine.stream.source import Sources, can_be_read_again
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("quick")
+
 FIRST = b"shared |s a\n0:-1:0.5 |x one\n|x two\n\nshared |s b\n|x one |y:2 z\n1:1:0.25 |x two\n\n"
 SECOND = b"shared |y q |s b\n|z new |x two\n0:0.5:0.5 |x one\n\nshared |s a\n0:-1:0.5 |x one\n|x two\n"
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "quadratic": "::", "bit_precision": 10}

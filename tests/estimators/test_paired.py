@@ -11,6 +11,8 @@ from onlineauto.estimators.paired import ChampionTest
 from onlineauto.testing import check_estimator
 from tests.naive.champion_test import ChampionTest as Twin
 
+pytestmark = pytest.mark.lane("ci")
+
 
 def test_fresh_tests_say_nothing() -> None:
     fresh = ChampionTest()

@@ -23,6 +23,8 @@ from tests.property.strategies import bandit_events, simple_events
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.lane("sampled")
+
 COLUMNS = (
     "line_number",
     "line_start",

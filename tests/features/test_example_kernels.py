@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tests.naive.features import Example, Featurizer
     from tests.naive.interactions import Feature
 
+pytestmark = pytest.mark.lane("sampled")
+
 F = np.float32
 BITS = 12
 

@@ -18,6 +18,8 @@ from tests.naive import hashing
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+pytestmark = pytest.mark.lane("sampled")
+
 UNHURRIED = settings(deadline=None)  # the first call compiles
 SEEDS = st.integers(0, 2**32 - 1)
 NAMES = st.one_of(

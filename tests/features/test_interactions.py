@@ -21,6 +21,8 @@ from onlineauto.features.interactions import (
 )
 from tests.naive.interactions import compiled
 
+pytestmark = pytest.mark.lane("quick")
+
 NAMES = st.lists(st.sampled_from([b"a", b"b", b"c", b"ab", b"ad", b"za"]), unique=True, max_size=4)
 LETTERS = st.text("abc:", min_size=2, max_size=4).map(parse_letters)
 FULL = (

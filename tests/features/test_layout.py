@@ -19,6 +19,8 @@ from tests.naive.blocks import Line, make_block
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
+pytestmark = pytest.mark.lane("quick")
+
 
 def block_of(*names: bytes, namespaces: Namespaces | None = None) -> Block:
     spans = tuple((name, ((1, 1.0),)) for name in names)

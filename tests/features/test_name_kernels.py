@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from onlineauto.features.name_kernels import NO_STEM, split_number
 from tests.naive.hashing import hash_name
 
+pytestmark = pytest.mark.lane("sampled")
+
 FORM = re.compile(rb"([A-Za-z0-9]+)[_=](\d+)")
 SEEDS = st.integers(0, 2**32 - 1)
 STEMS = st.text("aZ09x", min_size=1, max_size=3).map(str.encode)

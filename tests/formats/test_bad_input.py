@@ -17,6 +17,8 @@ from tests.naive.lines import unpack
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
+pytestmark = pytest.mark.lane("sampled")
+
 GOOD = b"shared |u a\n0:1:0.5 |a x\n|a y\n\n"
 SIMPLE = [
     (b"x |a x", "1: label 'x' is not a number"),

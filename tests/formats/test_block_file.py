@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.formats.text_reader import TextReader
 
+pytestmark = pytest.mark.lane("sampled")
+
 TEXT = b"shared 't1|s a |u b:2\n0:-1:0.5 |a x\n|a y:0.25\n\n|b z\n1:2:0.25 'tag|a x |b\n\n" * 8
 
 

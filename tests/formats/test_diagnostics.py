@@ -6,6 +6,8 @@ import pytest
 
 from onlineauto.formats.lines.diagnostics import ProblemCode, make_diagnostic
 
+pytestmark = pytest.mark.lane("quick")
+
 
 def worded(code: ProblemCode, text: bytes) -> str:
     return str(make_diagnostic(code, file="f", line=3, column=7, text=text, unit="event"))

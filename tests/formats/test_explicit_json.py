@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
 
+pytestmark = pytest.mark.lane("sampled")
+
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "json": True, "names": "columns"}
 ACTIONS = b'"_multi":[{"arm":"a"},{"arm":"b"}]}'
 

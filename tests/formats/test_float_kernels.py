@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("sampled")
+
 UNHURRIED = settings(deadline=None)  # the first call compiles
 LARGEST = 0x7F7FFFFF  # bits of the largest finite float32
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from tests.naive.lines import Line
 
+pytestmark = pytest.mark.lane("sampled")
+
 LABEL = {"_label_cost": -1, "_label_probability": 0.5, "_label_Action": 2, "_labelIndex": 1}
 CONTEXT = {"User": {"age": 3}, "_multi": [{"A": {"x": 1}}, {"A": {"x": 2}}]}
 GOOD = json.dumps({**LABEL, "a": [2, 1], "c": CONTEXT}).encode()

@@ -16,6 +16,8 @@ from tests.naive.json_text import JsonSettings, read
 if TYPE_CHECKING:
     from random import Random
 
+pytestmark = pytest.mark.lane("sampled")
+
 __all__ = ["same"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from onlineauto.formats.lines.mark_kernels import bitmap_size, find_marks, next_
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+pytestmark = pytest.mark.lane("quick")
 
 MARKS, BREAKS = b" \t\r\n|:", bytes({*range(32), 127} - {9})
 TEXTS = st.binary(max_size=300) | st.text("ab |:\t\n\r\0", max_size=300).map(str.encode)

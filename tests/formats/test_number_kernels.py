@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from onlineauto.formats.numbers.number_kernels import short_decimal
 from tests.naive import floats as naive
+
+pytestmark = pytest.mark.lane("quick")
 
 BEHIND = b"7" * 20
 UNHURRIED = settings(deadline=None)  # the first call compiles

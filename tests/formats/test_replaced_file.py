@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("sampled")
+
 WRITER = """
 import sys
 from onlineauto.formats.sources.replaced_file import replacing

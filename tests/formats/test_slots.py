@@ -11,6 +11,8 @@ from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.formats.reading import json_reader, text_reader
 from tests.naive.lines import Line, unpack
 
+pytestmark = pytest.mark.lane("sampled")
+
 ACTIONS = "ccb action |A a\nccb action |A b\nccb action |A c\n"
 
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
 
+pytestmark = pytest.mark.lane("quick")
+
 TEXT = b"".join(b"%d |a x:%d\n" % (i % 2, i) for i in range(1000))
 
 

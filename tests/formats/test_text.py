@@ -10,6 +10,8 @@ from tests.formats.reading import SHAPES, events, only_line, strings_of, text_re
 from tests.naive.hashing import hash_name, murmur3
 from tests.naive.lines import unpack
 
+pytestmark = pytest.mark.lane("quick")
+
 BOTH = pytest.mark.parametrize("exact", [False, True])
 
 

@@ -18,6 +18,8 @@ from tests.naive.text import read
 if TYPE_CHECKING:
     from random import Random
 
+pytestmark = pytest.mark.lane("sampled")
+
 
 def is_not_packed(text: bytes) -> bool:
     return unpacker_for(text) is None

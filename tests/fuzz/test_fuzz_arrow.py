@@ -17,6 +17,8 @@ from threading import Thread
 
 import pytest
 
+pytestmark = pytest.mark.lane("ci")
+
 SECONDS = 60
 """Maximum time for a file; the first one includes the compilation of kernels."""
 

@@ -18,6 +18,8 @@ import pytest
 from tests.fuzz.forged import Forger
 from tests.fuzz.frame import run_checked
 
+pytestmark = pytest.mark.lane("ci")
+
 
 def fuzz(files: int, seed: int) -> str:
     """Forge and use so many files; say how often one was refused, and how often of use."""

@@ -14,6 +14,8 @@ from tests.fuzz.frame import mutated, read_all, run_checked
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+pytestmark = pytest.mark.lane("ci")
+
 CORPUS = 2_000
 SAMPLE = 60
 SPECIAL = np.frombuffer(b'{}[]",:\\\\u0123456789.eE-+ \t\r\n_truefalsn\0\x7f\xff\xc3\xef\xbb\xbf', np.uint8)

@@ -10,6 +10,8 @@ import pytest
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.fuzz.frame import mutated, read_all, run_checked
 
+pytestmark = pytest.mark.lane("ci")
+
 CORPUS = 3_000
 REPEATS = 4
 SAMPLE = 150

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CI, PARITY, QUICK, SAMPLED, TESTS
 from tests.house.code import (
     FILES,
     KERNEL_FILES,
@@ -26,6 +25,8 @@ from tests.house.code import (
     named,
     parsed,
 )
+
+pytestmark = pytest.mark.lane("quick")
 
 MEMBER_FILES = sorted((PACKAGE / "engine" / "ensemble" / "members").glob("[a-z]*.py"))
 EXPLORER_FILES = sorted((PACKAGE / "explorers" / "kinds").glob("[a-z]*.py"))
@@ -58,11 +59,6 @@ def modules_without_type_checking(tree: ast.Module) -> set[str]:
 
 def test_there_is_a_house() -> None:
     assert len(FILES) > 40
-
-
-def test_lanes_list_what_there_is() -> None:
-    assert not [place for place in (*QUICK, *CI, *PARITY, *SAMPLED) if not (TESTS / place).exists()]
-    assert not set(QUICK) & {*CI, *PARITY}
 
 
 def test_numba_is_imported_only_by_jit() -> None:

@@ -15,6 +15,8 @@ from onlineauto.formats.mappings.named_event import named_event, spans_of
 from onlineauto.interop import event_text, from_dicts
 from tests.interop.learnt import ADF, lines_of, lines_of_text, predictions
 
+pytestmark = pytest.mark.lane("quick")
+
 WORDS = st.one_of(
     st.sampled_from(["a", "b", "7", "007", "user", "über", "x=1"]),
     st.text(

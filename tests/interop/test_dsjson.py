@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
+pytestmark = pytest.mark.lane("quick")
+
 ADF: dict[str, Any] = {"cb_explore_adf": True}
 NAME = st.text(st.sampled_from([*"ab01_", "é", '"', "\\", " ", "\t", "=", "/"]), max_size=5)
 NAMESPACE = NAME.filter(lambda name: not name.startswith("_"))

@@ -14,6 +14,8 @@ from onlineauto.workspace.options import REGISTRY
 from tests.parity.json_streams import JSON_STREAMS
 from tests.parity.streams import STREAMS
 
+pytestmark = pytest.mark.lane("quick")
+
 UNNAMED = re.compile(r"(?:.*\^)?[0-9]{6,}")
 
 

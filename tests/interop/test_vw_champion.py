@@ -12,6 +12,8 @@ from onlineauto.errors import OptionError
 from onlineauto.interop import read_vw_model, write_vw_model
 from onlineauto.interop.vw.champion import vw_model_bytes
 
+pytestmark = pytest.mark.lane("quick")
+
 EVENT = "shared |user tom |day mon\n0:-1:0.5 |item a\n|item b\n"
 
 

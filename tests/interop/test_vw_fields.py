@@ -21,6 +21,8 @@ from onlineauto.interop.vw.search import (
     search_fields,
 )
 
+pytestmark = pytest.mark.lane("quick")
+
 _COUNT = st.integers(0, 2**64 - 1)
 _BYTE = st.integers(0, 255)
 _FLOAT = st.floats(allow_nan=False)

@@ -32,6 +32,8 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.lane("ci")
+
 
 BANDIT = "shared |u a:1 b\n0:-1:0.5 |z c\n|z d\n\nshared |u a:2 e\n|z c\n0:0:0.5 |z d\n\n"
 SLOTS = "ccb shared |a x\nccb action |b y\nccb action |b z\nccb slot 0:-1:0.5 |\nccb slot |\n\n"

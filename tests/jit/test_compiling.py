@@ -14,6 +14,8 @@ from tests.waiting import PATIENCE, until
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 AT_ONCE = 2.0
 """Seconds within which a process ends that was told to, if the machine has nothing else to do."""
 TRIES = 5

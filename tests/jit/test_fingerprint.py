@@ -20,6 +20,8 @@ from onlineauto.jit.fingerprint import fingerprint_of, kernels_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.lane("quick")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 INNER = """

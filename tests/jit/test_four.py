@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+pytestmark = pytest.mark.lane("quick")
+
 ANY = arrays.arrays(np.float32, (2, 4), elements=st.floats(width=32))
 TRUTHS = arrays.arrays(np.bool_, (2, 9))
 

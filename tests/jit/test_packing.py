@@ -25,6 +25,8 @@ from onlineauto.jit.packing import pack
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+pytestmark = pytest.mark.lane("quick")
+
 RECORD = np.dtype([("start", np.int64), ("value", np.float32), ("known", np.bool_)], align=True)
 
 

@@ -16,6 +16,8 @@ from tests import bounds_checked
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+pytestmark = pytest.mark.lane("quick")
+
 BLOCKS = st.binary(min_size=64, max_size=80)
 UNHURRIED = settings(deadline=None)  # the first call compiles
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from math import isclose
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.learners.cost_kernels import dr_cost, ips_cost, mtr_weight
 from tests.naive import bandit
+
+pytestmark = pytest.mark.lane("quick")
 
 F = np.float32
 PROBABILITY = st.one_of(st.just(0.0), st.floats(0, 1, width=32)).map(F)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     Event = tuple[list[tuple[int, float]], int, float, float]
 
+pytestmark = pytest.mark.lane("sampled")
+
 N_INPUTS, K = 90, 5
 FITTED = FIRST_OF_COSTS + ROUNDS_OF_COSTS
 

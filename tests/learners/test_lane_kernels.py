@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from onlineauto.learners.gradient_kernels import Model
 
+pytestmark = pytest.mark.lane("sampled")
+
 CELLS, LANES = 8, 4
 UNLEARNT = np.array([0.0, 0.5, 0.0, 0.0], np.float32)
 NUMBERS = st.sampled_from([0.0, -0.0, 0.5, 1.0, -3e38])

@@ -17,6 +17,8 @@ from tests.naive.losses import LOSSES, TEXTBOOK, make_loss
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.lane("sampled")
+
 F = np.float32
 ANY = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0, 2.0, 44.0, -44.0, 50.0, -50.0, 88.0, -105.0]),

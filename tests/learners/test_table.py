@@ -14,6 +14,8 @@ from onlineauto.learners.table import TableShape, lanes_side_by_side
 if TYPE_CHECKING:
     from onlineauto.engine.loop.semantics import MakesTable
 
+pytestmark = pytest.mark.lane("quick")
+
 MAKERS = pytest.mark.parametrize("make", [lanes_side_by_side, interleaved_lanes], ids=["native", "exact"])
 
 

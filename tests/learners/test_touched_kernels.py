@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from onlineauto.learners.gradient_kernels import Rule
 
+pytestmark = pytest.mark.lane("sampled")
+
 CELLS, LANES = 32, 4
 HUGE = st.sampled_from([1.0, -1.0, 0.5, 1e-20, 1e19, -3e38, 3e38, np.inf, -np.inf]).map(F)
 """Values; an infinite one is a product of finite values that overflowed."""

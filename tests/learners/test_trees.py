@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     Event = tuple[list[tuple[int, float]], int, float, int]
 
+pytestmark = pytest.mark.lane("sampled")
+
 N_INPUTS = 80
 
 

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from tests.naive.learner import Learner
 
+pytestmark = pytest.mark.lane("sampled")
+
 F = np.float32
 CELLS, LANES = 8, 2
 SMALLEST = 1e-20

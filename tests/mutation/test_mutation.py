@@ -13,6 +13,8 @@ from tests.mutation.changes import count_mutants, mutant
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 SOURCE = '''"""Kernels."""
 LEAST = 0 + 1
 

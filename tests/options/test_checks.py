@@ -8,6 +8,8 @@ from onlineauto.errors import OptionError
 from onlineauto.features.options import unescape
 from onlineauto.workspace.options import REGISTRY
 
+pytestmark = pytest.mark.lane("quick")
+
 
 @pytest.mark.parametrize(
     "words",

@@ -7,6 +7,8 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.workspace.options import REGISTRY
 
+pytestmark = pytest.mark.lane("quick")
+
 VW_ONLY = "is an option of Vowpal Wabbit that onlineauto does not have"
 
 

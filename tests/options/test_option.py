@@ -9,6 +9,8 @@ import pytest
 
 from onlineauto.options import Registry, option, options_of, title_of
 
+pytestmark = pytest.mark.lane("quick")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinds:

@@ -7,6 +7,8 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.workspace.options import REGISTRY
 
+pytestmark = pytest.mark.lane("quick")
+
 _SEARCH = "--vw_exact --cb_explore_adf --automl 4"
 _DECAY = "--cb_explore_adf --epsilon_decay"
 _NOT_EXACT = "is not reproduced by --vw_exact"

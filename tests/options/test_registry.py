@@ -17,6 +17,8 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.options import Option, Registry
 from onlineauto.workspace.options import REGISTRY
 
+pytestmark = pytest.mark.lane("quick")
+
 _UNCHECKED = Registry(REGISTRY.groups)
 """Without the checks of options against each other, so that any values go together."""
 

@@ -11,6 +11,8 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.workspace.options import REGISTRY
 
+pytestmark = pytest.mark.lane("quick")
+
 
 @pytest.mark.parametrize(
     ("words", "message"),

@@ -22,6 +22,8 @@ from tests.pictures.test_story import JOURNAL, rotate
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 TABLE = """\
 average  since         example        example        current        current  current
 loss     last          counter         weight          label        predict features

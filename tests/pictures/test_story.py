@@ -14,6 +14,8 @@ from onlineauto.pictures.story import Stretch, story_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 ZA, ZB = ["Z", "a"], ["Z", "b"]
 
 

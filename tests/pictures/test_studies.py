@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from onlineauto.tune import ActiveTrial
 
+pytestmark = pytest.mark.lane("ci")
+
 SPACE = {
     "rate": Float(1e-4, 1, log=True),
     "depth": Int(1, 3),

@@ -17,6 +17,8 @@ from tests.property.column_doors import ACTIONS, CONTEXTS, DOORS, Model, drawn_t
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("sampled")
+
 
 def check_pairs(
     random: Random, context: str, action: str, rows: int, folder: Path, counts: dict[str, int]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from tests.property.door_events import DoorEvent
 
+pytestmark = pytest.mark.lane("sampled")
+
 _TOGETHER = 64
 """Number of events after which models begin again, so that the order of sums does not add up."""
 JSON_DOORS = {"json", "dsjson", "http", "personalizer"}

@@ -17,6 +17,8 @@ from tests.bounds_checked import run_tests
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.lane("sampled")
+
 VALUES = st.sampled_from(["1", "1", "1", "0.5", "-2", "0", "nan", "inf", "-inf", "1e30", "-1e30", "1e-30"])
 COSTS = st.sampled_from(["0", "-1", "1", "0.3", "1e30", "-1e30", "nan", "inf"])
 PROBABILITIES = st.sampled_from(["0.5", "0.25", "1", "1e-9", "0"])

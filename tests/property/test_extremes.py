@@ -19,6 +19,8 @@ from tests.property.strategies import bandit_events, numbered_events, simple_eve
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.lane("sampled")
+
 Options = dict[str, Any]
 
 MAGNITUDES = st.sampled_from([1.0, 1e4, 1e10, 1e19, 1e20, 1e30, 1e38, 1e-4, 1e-10, 1e-20, 1e-30, 1e-40])

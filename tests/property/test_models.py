@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.predict_only import PredictOnly
 
+pytestmark = pytest.mark.lane("ci")
+
 N_TRIPLES, N_DEFAULT = 250, 60
 """On every push, and in the default lane; slow are ten times as many others."""
 N_CORRUPTIONS = 10_000

@@ -25,6 +25,8 @@ pytest.importorskip("sklearn")
 import onlineauto.river
 import onlineauto.sklearn
 
+pytestmark = pytest.mark.lane("sampled")
+
 COLUMNS = ("n", "m", "s", "b")
 CLASSES = ("x", "y", "z")
 

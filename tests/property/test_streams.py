@@ -15,6 +15,8 @@ from tests.naive.blocks import Event, as_text, cut, make_block
 from tests.property.snapshot import model_of, predictions_of
 from tests.property.strategies import bandit_events, numbered_events, simple_events
 
+pytestmark = pytest.mark.lane("sampled")
+
 Options = dict[str, Any]
 
 KINDS: list[Options] = [

@@ -16,6 +16,8 @@ from onlineauto.features import layout
 from onlineauto.formats.text_reader import TextReader
 from tests.property.snapshot import model_of, predictions_of
 
+pytestmark = pytest.mark.lane("ci")
+
 Options = dict[str, Any]
 Result = dict[str, Any]
 

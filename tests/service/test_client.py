@@ -20,6 +20,8 @@ from onlineauto.errors import InputError
 from onlineauto.service.client import AsyncClient, Client, Retry, ServiceDecision
 from onlineauto.service.loop.upstream import HttpUpstream
 
+pytestmark = pytest.mark.lane("quick")
+
 ACTIONS = {"a": {"x": 1}, "b": {"y": 1}}
 if TYPE_CHECKING:
     from tests.service.in_process import InProcessClient

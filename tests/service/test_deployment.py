@@ -11,12 +11,15 @@ import venv
 from pathlib import Path
 
 import httpx
+import pytest
 
 from onlineauto.cli.serve import REGISTRY
 from onlineauto.service.http.metrics import COUNTERS, GAUGES
 from onlineauto.service.http.tokens import Tokens
 from tests.service.serving import held_port
 from tests.waiting import PATIENCE, until
+
+pytestmark = pytest.mark.lane("ci")
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "service"

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 RANK = {"context": {"u": {"a": 1}}, "actions": {"a": {"x": {"one": 1}}, "b": {"x": {"two": 1}}}}
 
 

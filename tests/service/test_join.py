@@ -17,6 +17,8 @@ from onlineauto.service.log.record import read_record
 from tests.service.endurance import simulate
 from tests.service.traffic import BEGIN, decision, record, reward
 
+pytestmark = pytest.mark.lane("quick")
+
 WAIT = 10.0
 AT_ONCE = {"learn_at": "reward"}
 

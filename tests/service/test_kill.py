@@ -24,6 +24,8 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 CONFIGURATION = REGISTRY.parse([*MODEL, "--dsjson"])
 OFTEN = ("--reward_wait", "1", "--snapshot_every", "0.05", "--publish_every", "0.1")
 

@@ -18,6 +18,8 @@ from tests.waiting import PATIENCE
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("quick")
+
 LINES = list(records(50))
 
 

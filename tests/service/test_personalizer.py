@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 ACTIONS = [{"id": name, "features": [{"topic": {name: 1}}]} for name in ("art", "news", "sport")]
 CONTEXT = [{"user": {"age": 30}}, {"hour": 9}]
 DAY = datetime.timedelta(days=1)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.outcomes import Outcomes
 
+pytestmark = pytest.mark.lane("ci")
+
 SETTINGS = JoinSettings(reward_wait=30.0)
 ODD = 0.123
 """The reward of a decision whose learning fails."""

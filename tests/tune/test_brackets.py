@@ -11,6 +11,8 @@ from onlineauto.tune.schedulers.bracket import Bracket, RungSlot, best_slots
 from onlineauto.tune.schedulers.brackets import Brackets
 from onlineauto.tune.schedulers.rungs import geometric
 
+pytestmark = pytest.mark.lane("quick")
+
 RUNGS = [(9, 1), (4, 3), (1, 9)]
 
 

@@ -22,6 +22,8 @@ from tests.waiting import PATIENCE, until
 if TYPE_CHECKING:
     from onlineauto.tune.trial import Job
 
+pytestmark = pytest.mark.lane("ci")
+
 SPACE = {"x": Float(0, 1)}
 
 

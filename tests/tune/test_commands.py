@@ -16,6 +16,8 @@ from tests.waiting import PATIENCE, until
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 TRAINABLE = """
 import os, signal, time
 steps = 0

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers import Suggestion
     from onlineauto.tune.searchers import Searcher
 
+pytestmark = pytest.mark.lane("ci")
+
 SPACE = Space({"x": Float(0, 1), "y": Float(0, 1)})
 
 

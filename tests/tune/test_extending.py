@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.trial import Job
 
+pytestmark = pytest.mark.lane("sampled")
+
 SPACE = {"x": Float(0, 1)}
 
 

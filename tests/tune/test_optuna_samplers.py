@@ -10,7 +10,8 @@ import pytest
 from onlineauto.tune import SEARCHERS, Categorical, Float, Int, Space
 
 optuna = pytest.importorskip("optuna")
-pytestmark = pytest.mark.filterwarnings("ignore")  # of Optuna: what is experimental there
+# Optuna warns of what is experimental in it.
+pytestmark = [pytest.mark.lane("ci"), pytest.mark.filterwarnings("ignore")]
 
 from optuna.distributions import CategoricalDistribution, FloatDistribution  # noqa: E402
 from optuna.search_space import IntersectionSearchSpace  # noqa: E402

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("quick")
+
 NUMBERS = [
     np.float16(0.5),
     np.float32(0.5),

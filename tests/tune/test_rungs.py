@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.rungs import geometric, hpbandster
 
+pytestmark = pytest.mark.lane("quick")
+
 GEOMETRIC = {
     (1, 9, 3): [[(9, 1), (3, 3), (1, 9)], [(5, 3), (2, 9)], [(3, 9)]],
     (1, 27, 3): [

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from onlineauto.tune import Searcher, Suggestion
 
+pytestmark = pytest.mark.lane("sampled")
+
 SPACE = Space({"x": Float(0, 1), "n": Int(1, 100)})
 C, S = Decision.CONTINUE, Decision.STOP
 

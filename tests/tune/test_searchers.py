@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.spaces import Config
 
+pytestmark = pytest.mark.lane("quick")
+
 
 @pytest.mark.parametrize(
     "make",

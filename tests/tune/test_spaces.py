@@ -17,6 +17,8 @@ from onlineauto.workspace.options import REGISTRY
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("quick")
+
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
 positive = st.floats(1e-6, 1e6)
 

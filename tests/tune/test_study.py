@@ -33,6 +33,8 @@ from onlineauto.tune.store import MemoryStore, Record, Store
 if TYPE_CHECKING:
     from onlineauto.tune.trial import Job
 
+pytestmark = pytest.mark.lane("quick")
+
 SPACE = {"rate": Float(1e-4, 1, log=True), "depth": Int(1, 12), "loss": Categorical(["squared", "logistic"])}
 
 

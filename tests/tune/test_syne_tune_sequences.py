@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.schedulers.scheduler import Scheduler, Suggestion
 
+pytestmark = pytest.mark.lane("quick")
+
 SPACE = Space({"x": Float(0, 1), "y": Float(0, 1)})
 JobRow = tuple[int | None, ...]
 """A job: trial, bracket, level and slot; for DEHB also the target, and the trial that remains in the slot."""

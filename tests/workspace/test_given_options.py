@@ -9,6 +9,8 @@ import pytest
 from onlineauto import OptionError, Workspace
 from onlineauto.workspace.options import REGISTRY
 
+pytestmark = pytest.mark.lane("quick")
+
 TEXT = "--cb_explore_adf -q ua --epsilon 0.1"
 
 

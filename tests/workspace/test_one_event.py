@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from onlineauto import Block
 
+pytestmark = pytest.mark.lane("quick")
+
 _ADF: dict[str, Any] = {"cb_explore_adf": True}
 _ACTIONS: dict[str, dict[str, Any]] = {
     "automl": _ADF | {"automl": 3, "oracle_type": "one_diff"},

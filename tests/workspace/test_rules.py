@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from onlineauto import Block
 
+pytestmark = pytest.mark.lane("quick")
+
 TEXT = b"shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.workspace.model_file import State
 
+pytestmark = pytest.mark.lane("quick")
+
 TEXT = generate.text("planted", events=700)
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "lease": 50, "bit_precision": 10}
 

@@ -20,6 +20,8 @@ from tests.formats.datasets.test_resume import LABELS, labels
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("sampled")
+
 EVENTS = {
     "rows": "events",
     "action": "arm",

@@ -19,6 +19,8 @@ from tests.naive.datasets import naive_events, text_of_events
 from tests.naive.lines import unpack
 from tests.property.test_extremes import OUTLIERS
 
+pytestmark = pytest.mark.lane("sampled")
+
 ODD_WORDS = st.text(max_size=12).filter(
     lambda text: max(text, default="a") < "\ud800" or max(text) > "\udfff"
 )

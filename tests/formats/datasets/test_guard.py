@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("sampled")
+
 N = 60
 COLUMNS: dict[str, Any] = {
     "rows": "events",

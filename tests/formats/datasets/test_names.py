@@ -15,6 +15,8 @@ from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("sampled")
+
 BEST = np.array([1, 2, 0])
 ROLES: dict[str, Any] = {"actions": "arm", "reward": "reward", "probability": "p"}
 

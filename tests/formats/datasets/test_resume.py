@@ -19,6 +19,8 @@ from onlineauto.workspace.run import Run
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("sampled")
+
 LABELS = {"rows": "labels", "label": "y", "context": {"a": ["word", "x"]}}
 ACTIONS = {
     "rows": "actions",

@@ -21,6 +21,8 @@ from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
 from onlineauto.formats.records.reader_state_kernels import FEATURES, LINES, WIDEST
 
+pytestmark = pytest.mark.lane("sampled")
+
 _NAMES = st.text(max_size=12) | st.sampled_from(["user", " ", "7", " 12 ", "a=b", "\udc80", "été"])
 _NUMBERS = (
     st.floats()

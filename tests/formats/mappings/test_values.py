@@ -19,6 +19,8 @@ from onlineauto import AutoML, AutoMLRegressor, InputError
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.mappings.values import plain, whole_number
 
+pytestmark = pytest.mark.lane("sampled")
+
 ONE_AND_A_HALF: list[Any] = [
     1.5,
     Decimal("1.5"),

@@ -21,6 +21,8 @@ from tests.tune.live.streams import bandits, numbers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.lane("ci")
+
 SEARCHED: dict[str, Any] = {"search": "interactions,learning_rate,power_t"}
 
 

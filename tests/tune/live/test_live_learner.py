@@ -19,6 +19,8 @@ from tests.tune.live.streams import bandits, numbers, take
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 RATE = {"learning_rate": 0.3}
 
 

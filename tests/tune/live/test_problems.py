@@ -9,6 +9,8 @@ import pytest
 from onlineauto.errors import InputError
 from onlineauto.tune.live import LiveLearner, tune_stream
 
+pytestmark = pytest.mark.lane("ci")
+
 
 def test_skipped_lines_are_said(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="onlineauto"):

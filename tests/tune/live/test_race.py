@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.searchers import Searcher
 
+pytestmark = pytest.mark.lane("ci")
+
 TRIALS, BATCHES, REPORTS = 9, 144, 16
 SETTING = Setting(space=Space({"rate": Float(0, 1)}), min_resource=BATCHES, max_resource=9 * BATCHES)
 

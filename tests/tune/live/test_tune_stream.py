@@ -19,6 +19,8 @@ from tests.tune.live.streams import bandits, numbers, take
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lane("ci")
+
 
 def test_it_finds_the_interaction_that_a_stream_needs() -> None:
     events = numbers(900)

@@ -14,7 +14,8 @@ import pytest
 from onlineauto.errors import OptionError
 
 optuna = pytest.importorskip("optuna")
-pytestmark = pytest.mark.filterwarnings("ignore")  # of Optuna: what is experimental there
+# Optuna warns of what is experimental in it.
+pytestmark = [pytest.mark.lane("ci"), pytest.mark.filterwarnings("ignore")]
 
 from optuna.storages._heartbeat import BaseHeartbeat, is_heartbeat_enabled  # noqa: E402
 from optuna.testing.pytest_storages import StorageTestCase  # noqa: E402

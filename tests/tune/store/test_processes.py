@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store.protocol import Record
 
+pytestmark = pytest.mark.lane("ci")
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from onlineauto.tune import Scheduler
     from onlineauto.tune.workers.trainable import Config
 
+pytestmark = pytest.mark.lane("ci")
+
 SCHEDULERS: Mapping[str, Callable[[], str | Scheduler]] = {
     "hyperband": lambda: "hyperband",
     "pbt": lambda: Pbt(population=4, interval=2),

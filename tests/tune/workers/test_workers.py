@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import AnyTrainable, Config, Report
     from tests.tune.postgres import Server
 
+pytestmark = pytest.mark.lane("ci")
+
 
 class Heard(Callback):
     """Writes down what it hears."""
