@@ -25,7 +25,7 @@ _LOG = logging.getLogger("onlineauto")
 FIRST_RUN, COMPILE_TIME = 8, 70
 """CPU seconds of the first run of the README's command: with the package's bitcode, and without.
 
-``python -m tests.bench.cold_start`` measures them. `tests/test_documents.py` finds the pages that name them.
+``python -m bench.cold_start`` measures them. `tests/test_documents.py` finds the pages that name them.
 """
 _STACK = 64 << 20
 """Bytes of the thread's stack: compilers recurse."""
