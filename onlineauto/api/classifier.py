@@ -17,9 +17,9 @@ from onlineauto.engine.classes.class_ensemble import ClassEnsemble
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, kind_of, short_repr
 from onlineauto.features.options import FeatureOptions
-from onlineauto.features.stored import Stored
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.values import plain, whole_number
+from onlineauto.state.stored import Stored
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 

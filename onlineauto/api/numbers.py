@@ -20,9 +20,9 @@ from onlineauto.estimators.typical_size_kernels import (
     STATE,
 )
 from onlineauto.estimators.typical_size_kernels import judge as judge_size
-from onlineauto.features.stored import MOST
 from onlineauto.formats.mappings.token_kernels import LARGE
 from onlineauto.formats.mappings.values import plain
+from onlineauto.state.stored import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

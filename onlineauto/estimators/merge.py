@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.estimators import difference_kernels as differences
+from onlineauto.estimators import draw_kernels as draws
+from onlineauto.estimators import scale_kernels as scales
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, SUMS
 from onlineauto.estimators.paired_kernels import (
     AT_START,
@@ -38,6 +40,7 @@ from onlineauto.estimators.paired_kernels import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -143,3 +146,25 @@ def merge_difference_tests(
     if state[T] > 0.0:
         _merge_wealth(state, fresh, pairs, floor=True)
     return state, spread
+
+
+def merge_scales(base: State, ends: Sequence[State], context: Any) -> State:
+    """Return the scale that all events have widened: the rule of its array."""
+    del context
+    scale = base.copy()
+    scale[scales.LOW] = min(end[scales.LOW] for end in ends)
+    scale[scales.HIGH] = max(end[scales.HIGH] for end in ends)
+    scale[scales.FLOOR] = min(end[scales.FLOOR] for end in ends)
+    for entry in (scales.OUTSIDE, scales.BELOW):
+        scale[entry] += sum(end[entry] - base[entry] for end in ends)
+    return scale
+
+
+def merge_draws(base: State, ends: Sequence[State], context: Any) -> State:
+    """Return the draws of all events; the latest is that of the last branch: the rule of its array."""
+    del context
+    state, total = ends[-1].copy(), base + sum(end - base for end in ends)
+    for entry in (draws.BY_CHANCE, draws.CHANGED, draws.CHANGES, draws.DUE):
+        state[entry] = total[entry]
+    state[draws.LARGEST] = max(end[draws.LARGEST] for end in ends)
+    return state

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.estimators.robust_kernels import T
-from onlineauto.features.stored import MOST
+from onlineauto.state.stored import MOST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 _LARGEST_SUM = 2.0**640
 """No sum of a sequence is as large: errors are below 2^257, their squares below 2^514, counts below 2^62."""

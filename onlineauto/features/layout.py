@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
     from onlineauto.features.namespaces import Namespaces
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 _LOG = logging.getLogger("onlineauto")
 

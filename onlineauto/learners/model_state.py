@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.features.stored import Stored
 from onlineauto.learners.cells import FIELDS, read_cells, write_cells
 from onlineauto.learners.gradient_kernels import CONTRACTION, FACTOR, GRAVITY, MIN_LABEL, ORIGIN, SHARED, W
 from onlineauto.learners.model import NOT_FIRST
+from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

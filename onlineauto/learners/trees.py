@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 _KEPT = ROWS + ROUNDS
 

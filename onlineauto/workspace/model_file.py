@@ -4,10 +4,8 @@ r"""Model files: a tree of numbers, texts, bytes and arrays in one file. An inco
 
     file = MAGIC  HEAD  description  array ...  SHA-256 of all before it
 
-The head has the version of this layout and the sizes of the description and of the file. The description is
-the tree as one MessagePack map. In it, an array is a map of three entries: ``dtype`` (as NumPy spells it,
-little-endian), ``shape``, and ``at``, the offset of its first byte from the first array of the file. Each
-array begins at a multiple of 64 bytes of the file, after padding with zeros; its items are in C order.
+The head has the version of this layout and the sizes of the description and of the file. Description and
+arrays are those of `onlineauto.state.codec`.
 
 A file is written to a temporary name, flushed to the disk, and then renamed. So a reader always sees the old
 file or the complete new one. ``docs/reference/formats/model-file.md`` describes the tree of a model.
@@ -16,7 +14,6 @@ file or the complete new one. ``docs/reference/formats/model-file.md`` describes
 from __future__ import annotations
 
 import hashlib
-import math
 import mmap
 import os
 import stat
@@ -28,11 +25,10 @@ import numpy as np
 
 from onlineauto.errors import InputError, OutputError
 from onlineauto.formats.sources.replaced_file import replacing
+from onlineauto.state.codec import align, describe, restore_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from numpy.typing import NDArray
 
 State: TypeAlias = dict[str, Any]
 """A tree: maps and lists of numbers, texts, bytes, arrays, and other values that msgspec can encode."""
@@ -49,12 +45,8 @@ HEAD = np.dtype(
 )
 """The head, which follows the magic: 24 bytes."""
 
-_ALIGNMENT = 64
 _DIGEST = hashlib.sha256().digest_size
 _BEGIN = len(MAGIC) + HEAD.itemsize
-_ARRAY = {"dtype", "shape", "at"}
-_DTYPES = {"<f4", "<f8", "<i8", "<u4", "<u8", "|u1", "|b1"}
-"""The types of arrays, in NumPy's spelling."""
 
 
 def encode_tree(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
@@ -62,45 +54,15 @@ def encode_tree(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
 
     The same tree gives the same bytes.
     """
-    arrays: list[NDArray[Any]] = []
-    end = 0
-
-    def describe(value: object) -> object:
-        nonlocal end
-        if isinstance(value, np.generic):
-            return value.item()
-        if not isinstance(value, np.ndarray):
-            raise TypeError(f"a model cannot hold {type(value).__name__}")
-        array = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
-        arrays.append(array)
-        at, end = end, _align(end + array.nbytes)
-        return {"dtype": array.dtype.str, "shape": array.shape, "at": at}
-
-    description = msgspec.msgpack.encode(tree, enc_hook=describe, order="deterministic")
+    described = describe(tree, owner="a model")
     head = np.zeros((), HEAD)
-    head["version"], head["description_bytes"] = VERSION, len(description)
-    begin = _BEGIN + len(description)
-    head["file_bytes"] = _align(begin) + end + _DIGEST
+    head["version"], head["description_bytes"] = VERSION, len(described.description)
+    head["file_bytes"] = align(_BEGIN + len(described.description)) + described.size + _DIGEST
     digest = hashlib.sha256()
-    for part in _parts(head.tobytes(), description + bytes(_align(begin) - begin), arrays):
+    for part in described.parts(MAGIC + head.tobytes()):
         digest.update(part)
         yield part
     yield digest.digest()
-
-
-def _parts(head: bytes, description: bytes, arrays: Iterable[NDArray[Any]]) -> Iterator[bytes | memoryview]:
-    yield MAGIC
-    yield head
-    yield description
-    for array in arrays:
-        if array.nbytes:
-            yield array.reshape(-1).view(np.uint8).data
-        yield bytes(_align(array.nbytes) - array.nbytes)
-
-
-def _align(size: int) -> int:
-    """Return a size rounded up to the alignment of arrays."""
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def decode_tree(data: bytes | mmap.mmap, *, name: str) -> State:
@@ -129,29 +91,10 @@ def decode_tree(data: bytes | mmap.mmap, *, name: str) -> State:
         raise InputError(f"{name} is damaged: its checksum does not match its content")
     end = _BEGIN + int(head["description_bytes"])
     try:
-        tree = msgspec.msgpack.decode(data[_BEGIN:end])
-        return {key: _with_arrays(value, data, _align(end)) for key, value in tree.items()}
+        tree = restore_tree(data, _BEGIN, end, limit=len(data) - _DIGEST)
+        return dict(tree.items())
     except (msgspec.DecodeError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{name} is not a model file that this program understands: {error}") from None
-
-
-def _with_arrays(value: Any, data: bytes | mmap.mmap, begin: int) -> Any:
-    """Return a tree whose descriptions of arrays are replaced by views; the first array is at `begin`."""
-    if isinstance(value, list):
-        return [_with_arrays(each, data, begin) for each in value]
-    if not isinstance(value, dict):
-        return value
-    if value.keys() != _ARRAY:
-        return {key: _with_arrays(each, data, begin) for key, each in value.items()}
-    kind, shape, at = value["dtype"], value["shape"], value["at"]
-    if not (isinstance(kind, str) and kind in _DTYPES and isinstance(shape, list)):
-        raise ValueError(f"there is no array of {kind!r} of the shape {shape!r}")
-    if not all(isinstance(size, int) and size >= 0 for size in (*shape, at)):
-        raise ValueError(f"there is no array of the shape {shape!r} at {at!r}")
-    dtype, count, first = np.dtype(kind), math.prod(shape), begin + at
-    if first + count * dtype.itemsize > len(data) - _DIGEST:
-        raise ValueError("one of its arrays ends beyond the end of the file")
-    return np.frombuffer(data, dtype, count=count, offset=first).reshape(shape)
 
 
 def read_file(path: str | os.PathLike[str]) -> State:

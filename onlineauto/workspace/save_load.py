@@ -10,7 +10,7 @@ from msgspec import ValidationError
 
 from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.explorers.choice import earlier_defaults
-from onlineauto.features.stored import Stored
+from onlineauto.state.stored import Stored
 from onlineauto.workspace.model_file import decode_tree, encode_tree, read_file, replace_file
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY

@@ -10,10 +10,10 @@ from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.report.metrics import Metrics
 from onlineauto.engine.report.progress import ProgressTable
-from onlineauto.features.stored import MOST
+from onlineauto.state.stored import MOST
 
 if TYPE_CHECKING:
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
     from onlineauto.workspace.workspace import Workspace
 
 OUTPUTS = ("predictions", "raw_predictions", "journal")

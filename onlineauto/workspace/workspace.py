@@ -31,13 +31,13 @@ from onlineauto.engine.stream.source import (
 from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import NAMES
-from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, numbers_in
 from onlineauto.jit import plan
 from onlineauto.learners.cells import read_cells
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL
+from onlineauto.state.stored import Stored
 from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.names import follow_names, is_utf8

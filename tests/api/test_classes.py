@@ -12,7 +12,7 @@ import pytest
 from onlineauto import AutoMLClassifier
 from onlineauto.engine.classes.class_ensemble import ClassEnsemble, rows_of
 from onlineauto.engine.classes.class_kernels import VARIANCE
-from onlineauto.features.stored import Stored
+from onlineauto.state.stored import Stored
 from onlineauto.interop.dicts import from_dicts
 
 OLD = Path(__file__).parents[1] / "data" / "classifier.model.gz"

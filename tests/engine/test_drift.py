@@ -14,7 +14,7 @@ from river.drift import ADWIN
 
 from onlineauto.engine.search.drift import Drift
 from onlineauto.errors import InputError
-from onlineauto.features.stored import Stored
+from onlineauto.state.stored import Stored
 from onlineauto.workspace.model_file import decode_tree, encode_tree
 from onlineauto.workspace.workspace import Workspace
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Context
     from onlineauto.features.records import Stream
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 
 class State(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,8 @@ from onlineauto.cluster.partitions.state import (
 )
 from onlineauto.engine.ensemble.branches import mean_retention, merge_statistic, shares
 from onlineauto.engine.ensemble.merge import merge_ensembles
-from onlineauto.engine.records.search import RewardOwner, Tally
-from onlineauto.estimators.draw_kernels import BY_CHANCE, CHANGED, CHANGES, DUE, LARGEST
-from onlineauto.estimators.merge import merge_difference_tests, merge_sums, merge_tests
-from onlineauto.estimators.scale_kernels import BELOW, FLOOR, HIGH, LOW, OUTSIDE
+from onlineauto.engine.records.search import Tally
+from onlineauto.estimators.scale_kernels import FLOOR
 from onlineauto.explorers.ranking_kernels import Errors
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
@@ -33,30 +31,29 @@ from onlineauto.learners.gradient_kernels import (
     MIN_LABEL,
     SCALE,
 )
+from onlineauto.state.schema import merge, send
+from onlineauto.state.schema import rebuild as rebuild_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.cluster.partitions.worker import End
+    from onlineauto.engine.records.search import Live
     from onlineauto.learners.gradient_kernels import Rule
     from onlineauto.workspace.workspace import Workspace
 
     Arrays = dict[str, NDArray[Any]]
     Rows = dict[str, NDArray[np.int64]]
 
-_SUMS = (
-    *("model.sums", "model.outliers", "explorer.counts", "live.updates", "live.compared", "live.logged"),
-    "screen.seen",
-)
-_LATEST = ("explorer.random", "live.last")
-_OF_DRAWS = [BY_CHANCE, CHANGED, CHANGES, DUE]
-_RECENT = 256.0
+_SUMS = (*("model.sums", "model.outliers", "explorer.counts", "screen.seen"),)
+_LATEST = ("explorer.random",)
 
 
 def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]) -> None:
     """Merge ends of chunks into the base, which the workspace holds."""
     base = dense_arrays(workspace)
-    dense = _merge_dense(base, [end.state.dense for end in ends], floor=_floor(workspace))
+    live, floor = _merge_live(workspace.searching.live_configs.arrays, ends)
+    dense = _merge_dense(base, [end.state.dense for end in ends]) | live
     tables = tables_of(workspace)
     rows = {
         name: _union(
@@ -64,7 +61,7 @@ def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]
         )
         for name, table in tables.items()
     }
-    parts = _merge_members(workspace, ends, rows, learnt, dense)
+    parts = _merge_members(workspace, ends, rows, learnt, dense, floor=floor)
     parts["model"] = merge_weights(
         take_rows(tables["model"], rows["model"]),
         _tables_of(ends, "model", rows, tables),
@@ -80,9 +77,24 @@ def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]
     workspace.learner.model.touched[rows["model"]] = True
 
 
-def _floor(workspace: Workspace) -> bool:
-    """Return whether the tests know or learn the smallest propensity."""
-    return bool(workspace.searching.live_configs.arrays.statistics.scale[FLOOR] > 0.0)
+class _Round(NamedTuple):
+    """The context in which the search merges; see `Round`."""
+
+    floor: bool
+    seen: float  # events learnt before
+    learnt: list[int]  # by each end
+
+    def mean(self, base: Any, ends: Sequence[Any], memory: float) -> NDArray[np.float64]:
+        """Return a mean of the latest `memory` events."""
+        return merge_statistic(base, ends, shares(self.learnt, mean_retention(self.seen, memory)))
+
+
+def _merge_live(live: Live, ends: Sequence[End]) -> tuple[Arrays, bool]:
+    """Return the merged arrays of live configs, and whether the smallest propensity is known or learnt."""
+    states, seen = [rebuild_record(live, "live", end.state.dense) for end in ends], live.tally[Tally.LEARNT]
+    floor = bool(live.statistics.scale[FLOOR] > 0.0)
+    learnt = [int(state.tally[Tally.LEARNT] - seen) for state in states]
+    return send(merge(live, states, _Round(floor, float(seen), learnt)), "live"), floor
 
 
 def _union(rows: Sequence[NDArray[np.int64]], n: int) -> NDArray[np.int64]:
@@ -108,8 +120,8 @@ def _tables_of(ends: Sequence[End], name: str, rows: Rows, tables: Any) -> list[
     return result
 
 
-def _merge_dense(base: Arrays, ends: Sequence[Arrays], *, floor: bool) -> Arrays:
-    """Return the merged small arrays, except those of the ensemble."""
+def _merge_dense(base: Arrays, ends: Sequence[Arrays]) -> Arrays:
+    """Return the merged small arrays of the model, of the explorer and of screening."""
     new: Arrays = {}
 
     def of(name: str) -> list[NDArray[Any]]:
@@ -142,45 +154,6 @@ def _merge_dense(base: Arrays, ends: Sequence[Arrays], *, floor: bool) -> Arrays
     low, high = [each[0] for each in of("explorer.costs")], [each[1] for each in of("explorer.costs")]
     new["explorer.costs"] = np.array([min(low), max(high)], np.float32)
     new["explorer.errors"] = _merge_errors(base["explorer.errors"], of("explorer.errors"))
-    tally = new["live.tally"] = added("live.tally")
-    tally[Tally.MARK] = base["live.tally"][Tally.MARK]  # marks of the base's lines
-    policies = new["live.policies"] = base["live.policies"].copy()
-    pairs, losses, spread = (base[f"live.{name}"].copy() for name in ("pairs", "losses", "spread"))
-    for live in range(len(policies)):
-        policies[live, RewardOwner.SELF] = merge_sums(
-            base["live.policies"][live, RewardOwner.SELF],
-            [each[live, RewardOwner.SELF] for each in of("live.policies")],
-        )
-        pairs[live] = merge_tests(
-            base["live.pairs"][live], [each[live] for each in of("live.pairs")], floor=floor
-        )
-        losses[live], spread[live] = merge_difference_tests(
-            (base["live.losses"][live], base["live.spread"][live]),
-            [(end["live.losses"][live], end["live.spread"][live]) for end in ends],
-        )
-    new |= {"live.pairs": pairs, "live.losses": losses, "live.spread": spread}
-    reach = new["live.reach"] = np.maximum.reduce(of("live.reach"))
-    n = [each[Tally.LEARNT] - base["live.tally"][Tally.LEARNT] for each in of("live.tally")]
-    part = shares(n, mean_retention(float(base["live.tally"][Tally.LEARNT]), _RECENT))
-    reach[1] = merge_statistic(base["live.reach"][1], [each[1] for each in of("live.reach")], part)
-    mix = base["live.mix"]
-    used = mix > 0.0
-    growth = np.prod(
-        [np.where(used, each / np.where(used, mix, 1.0), 1.0) for each in of("live.mix")], axis=0
-    )
-    new["live.mix"] = mix * growth / max(float((mix * growth).sum()), 1e-300)
-    scale = new["live.scale"] = base["live.scale"].copy()
-    scale[LOW], scale[HIGH] = (
-        min(each[LOW] for each in of("live.scale")),
-        max(each[HIGH] for each in of("live.scale")),
-    )
-    scale[FLOOR] = min(each[FLOOR] for each in of("live.scale"))
-    for at in (OUTSIDE, BELOW):
-        scale[at] += sum(each[at] - base["live.scale"][at] for each in of("live.scale"))
-    for name in ("live.draws", "live.compared_draws"):
-        draws = new[name] = ends[-1][name].copy()
-        draws[_OF_DRAWS] = added(name)[_OF_DRAWS]
-        draws[LARGEST] = max(each[LARGEST] for each in of(name))
     return new
 
 
@@ -206,7 +179,13 @@ def _merge_errors(base: NDArray[np.float64], ends: Sequence[NDArray[np.float64]]
 
 
 def _merge_members(
-    workspace: Workspace, ends: Sequence[End], rows: Rows, learnt: Sequence[int], dense: Arrays
+    workspace: Workspace,
+    ends: Sequence[End],
+    rows: Rows,
+    learnt: Sequence[int],
+    dense: Arrays,
+    *,
+    floor: bool,
 ) -> dict[str, Table]:
     """Merge the ensemble: put its small arrays into `dense`, and return the cells of its members."""
     live = workspace.searching.live_configs.arrays
@@ -234,7 +213,7 @@ def _merge_members(
         for name in own:
             arrays = arrays | compact(name, cells[name][at])
         branches.append(rebuild(live.ensemble, arrays, ENSEMBLE))
-    merged = merge_ensembles(base, branches, learnt=learnt, floor=_floor(workspace), ordered=True)
+    merged = merge_ensembles(base, branches, learnt=learnt, floor=floor, ordered=True)
     paths = {path for table in own.values() for path in table.paths}
     result = dict(flatten(merged, ENSEMBLE))
     dense |= {path: array for path, array in result.items() if path not in paths}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from onlineauto.cluster.partitions.state import State, Table
 from onlineauto.cluster.partitions.text_file import TextPart, UnreadBlock
@@ -18,17 +17,15 @@ from onlineauto.features.namespaces import Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics, ProblemCode
 from onlineauto.learners.gradient_kernels import SETTINGS
+from onlineauto.state.codec import describe, restore_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
     from onlineauto.options import Configuration
 
 _RECORDS = {"ROW": ROW, "COST": COST, "FEATURE": FEATURE, "LINE": LINE, "SPAN": SPAN, "SETTINGS": SETTINGS}
 _OUTCOMES = ("rows", "line", "weight", "holdout", "label", "action", "score")
-_ALIGNMENT = 64
 _HEAD = 8
 _UNREAD = 4
 """Number of parts of the message of an unread chunk."""
@@ -43,53 +40,15 @@ class Chunk(NamedTuple):
 
 def pack(tree: Any) -> Iterator[bytes | memoryview]:
     """Yield the bytes of a tree of plain values and arrays, in parts; arrays are not copied."""
-    arrays: list[NDArray[Any]] = []
-    end = 0
-
-    def describe(value: object) -> object:
-        nonlocal end
-        if isinstance(value, np.generic):
-            return value.item()
-        if not isinstance(value, np.ndarray):
-            raise TypeError(f"a message cannot hold {type(value).__name__}")
-        array = np.ascontiguousarray(value)
-        arrays.append(array)
-        at, end = end, _align(end + array.nbytes)
-        kind = next((name for name, dtype in _RECORDS.items() if dtype == array.dtype), array.dtype.str)
-        return {"dtype": kind, "shape": array.shape, "at": at}
-
-    header = msgspec.msgpack.encode(tree, enc_hook=describe)
-    begin = _align(_HEAD + len(header))
-    yield len(header).to_bytes(_HEAD, "little") + header + bytes(begin - _HEAD - len(header))
-    for array in arrays:
-        if array.nbytes:
-            yield array.reshape(-1).view(np.uint8).data
-        yield bytes(_align(array.nbytes) - array.nbytes)
+    described = describe(tree, owner="a message", record_types=_RECORDS)
+    yield from described.parts(len(described.description).to_bytes(_HEAD, "little"))
 
 
 def unpack(data: Any) -> Any:
     """Return the tree of a packed message; its arrays are views of `data`, a buffer."""
-    memory = np.frombuffer(data, np.uint8)
-    n = int.from_bytes(memory[:_HEAD].tobytes(), "little")
-    begin = _align(_HEAD + n)
-
-    def restored(value: Any) -> Any:
-        if isinstance(value, list):
-            return [restored(each) for each in value]
-        if not isinstance(value, dict):
-            return value
-        if "dtype" not in value:
-            return {name: restored(each) for name, each in value.items()}
-        dtype = _RECORDS.get(value["dtype"]) or np.dtype(value["dtype"])
-        at, shape = begin + value["at"], tuple(value["shape"])
-        size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        return memory[at : at + size].view(dtype).reshape(shape)
-
-    return restored(msgspec.msgpack.decode(memory[_HEAD : _HEAD + n].data))
-
-
-def _align(n: int) -> int:
-    return -(-n // _ALIGNMENT) * _ALIGNMENT
+    memory = memoryview(data).cast("B")
+    end = _HEAD + int.from_bytes(memory[:_HEAD], "little")
+    return restore_tree(memory, _HEAD, end, limit=len(memory), record_types=_RECORDS)
 
 
 def base_to_tree(base: Base) -> Any:

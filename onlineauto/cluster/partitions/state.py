@@ -16,10 +16,10 @@ from onlineauto.engine.ensemble.regression_kernels import Prepared
 from onlineauto.engine.ensemble.states import MemberStates
 from onlineauto.engine.ensemble.wave_kernels import Basis
 from onlineauto.engine.records.ensemble import MOST_ACTIONS
-from onlineauto.engine.search.live_arrays import arrays_of
 from onlineauto.explorers.exploration import EXPLORER_STATE
 from onlineauto.learners.gradient_kernels import GRADIENTS, SCALE
 from onlineauto.learners.tree_records import Fit, Trees
+from onlineauto.state.schema import send
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 ENSEMBLE = "ensemble"
 _OF_MODEL = ("shared", "lanes", "sums", "settings", "sizes", "outliers")
 _NOT_SENT = {"scratch", "sorted", "gains", "needs", "begins"}
-_NOT_OF_LIVE = {"counts", "seen", "marks", "recent", "fresh", "due", "lease", "evidence", "decided"}
 _AXES = {
     "weights": (0, 1),
     "spread": (0, 1, 1),
@@ -133,11 +132,7 @@ def dense_arrays(workspace: Workspace) -> Arrays:
     model, exploration, live = learner.model, learner.task.exploration, searching.live_configs.arrays
     arrays: Arrays = {f"model.{name}": getattr(model, name) for name in _OF_MODEL}
     arrays |= {f"explorer.{name}": getattr(exploration, name) for name in EXPLORER_STATE}
-    arrays |= {
-        f"live.{name}": array
-        for name, array in arrays_of(live).items()
-        if name not in _NOT_OF_LIVE and name != "sizes"
-    }
+    arrays |= send(live, "live")
     arrays["screen.seen"] = searching.screening.screen.seen
     if live.ensemble.on:
         tables = tables_of(workspace)

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from onlineauto.features.layout import StreamLayout
     from onlineauto.features.records import Stream
     from onlineauto.features.slots import Slots
-    from onlineauto.features.stored import Stored
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.learners.gradient_kernels import Model
     from onlineauto.options import Configuration
+    from onlineauto.state.stored import Stored
 
 
 class _HasArrays(Protocol):

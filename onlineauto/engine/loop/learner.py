@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Semantics
-    from onlineauto.features.stored import Stored
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
+    from onlineauto.state.stored import Stored
 
 KINDS = ("cost", "weight", "probability", "value")
 """Kinds of outliers: a cost or label, an importance weight, a probability, the value of a feature."""

@@ -1,99 +1,77 @@
-"""Records of a search: the live configs, and the screening of interactions."""
+"""Records of a search: the live configs, and the screening of interactions.
+
+An axis ``slots`` has one entry for each possible live config.
+"""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from onlineauto.automl.search import REVIEW
+from onlineauto.estimators.difference_kernels import SPREAD_SIZE
+from onlineauto.estimators.draw_kernels import DRAWS_SIZE
+from onlineauto.estimators.interval_kernels import POLICY_SIZE
+from onlineauto.estimators.merge import (
+    merge_difference_tests,
+    merge_draws,
+    merge_scales,
+    merge_sums,
+    merge_tests,
+)
+from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
+from onlineauto.estimators.robust import stored_evidence
+from onlineauto.estimators.robust_kernels import SIZE
+from onlineauto.estimators.scale_kernels import SCALE_SIZE
+from onlineauto.state.schema import (
+    add,
+    between,
+    counts,
+    declare,
+    field,
+    jointly,
+    keep,
+    largest,
+    latest,
+    nested,
+    record,
+    untouched,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.ensemble import Ensemble
     from onlineauto.estimators.robust_kernels import Test
     from onlineauto.features.records import Interactions
 
-
-class Due(IntEnum):
-    """Entries of `Schedule.due`."""
-
-    FILL = 0  # 1 if a config waits, and fewer configs are live than allowed
-    REPLACEABLE = 1  # 1 if a config waits to replace a challenger that is proved worse
-    REVIEW = 2  # the loop stops once this number of events is learnt
-    LOOK = 3  # the loop stops once `LiveStatistics.recent` has this number of losses
+    State = NDArray[np.float64]
 
 
-class Schedule(NamedTuple):
-    """The leases of live configs, and the conditions under which the loop stops for the search."""
+PLACES = 64
+"""Number of positions of actions that are counted separately; the last one includes all later positions."""
 
-    due: NDArray[np.int64]  # [4]: see `Due`; an array, so that the loop's context need not be packed again
-    lease: NDArray[np.int64]  # [slots]
-    updates: NDArray[np.int64]  # [slots]: events learnt since the config became live
+GROUP = 32
+"""Number of events whose mean loss is one observation of the drift detector."""
 
+NEVER = 2**62
+"""A number of events that is never reached."""
 
-class Tests(NamedTuple):
-    """The tests of challengers against the champion: which tests decide, and the evidence so far."""
-
-    paired: bool  # paired tests decide, not bounds on the reward of each config
-    by_reward: bool  # the reward test can change the champion
-    by_loss: bool  # the loss test can change the champion, among configs that are `alike`
-    sparing: bool  # rewards are compared, and challengers score all actions, on some events only
-    cost_is_reward: bool
-    robust: Test  # the constants of the bounds on each config's reward
-    evidence: NDArray[np.float64]  # [slots, RewardOwner, LOWER | UPPER, SIZE]: evidence for bounds on rewards
-    decided: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0
-    pairs: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's rewards against the champion's
-    losses: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's losses against the champion's
-    spread: NDArray[np.float64]  # [slots, SPREAD_SIZE]: spread of the differences of losses
-    alike: NDArray[np.bool_]  # [slots]: the losses of config and champion can be compared
-    prices: NDArray[np.float64]  # [slots]: minimum gain per event for a promotion, as a part of the range
-    levels: NDArray[np.float64]  # [slots]: joint probability of error of both tests of a challenger
-    compared: NDArray[np.int64]  # [slots]: number of `Schedule.updates` on which rewards were compared
+_RECENT = 256.0
+"""Number of the recent losses whose mean `LiveStatistics.reach` has."""
 
 
-class LiveStatistics(NamedTuple):
-    """Sums over the events so far: rewards and losses of live configs, and statistics of the log."""
+class Round(Protocol):
+    """The context in which the records of a search merge."""
 
-    policies: NDArray[np.float64]  # [slots, RewardOwner, POLICY_SIZE]: sums for intervals, if paired: of
-    # the config; and of the champion, at the time when the config became live
-    last: NDArray[np.float64]  # [slots, RewardOwner, 2]: latest importance weight and reward
-    reach: NDArray[np.float64]  # [2]: largest loss; mean of recent losses
-    recent: NDArray[np.float64]  # [groups]: sums of the champion's latest losses, over GROUP events each
-    fresh: NDArray[np.int64]  # [1]: number of losses in `recent`
-    scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and smallest propensity
-    logged: NDArray[np.float64]  # [PLACES + 1]: events learnt by position of the logged action; the total
-    draws: NDArray[np.float64]  # [DRAWS_SIZE]: whether each event's logged action was drawn separately
-    compared_draws: NDArray[np.float64]  # [DRAWS_SIZE]: the same for events on which rewards were compared
+    floor: bool  # the tests know or learn the smallest propensity
 
-
-class NamespaceCounts(NamedTuple):
-    """Counts of the features of namespaces so far, by the keys of the layout."""
-
-    counts: NDArray[np.int64]  # [keys]: number of actions with features in each namespace
-    sizes: NDArray[np.int64]  # [keys]: number of features on these actions
-    seen: NDArray[np.bool_]  # [keys]: seen before, or never crossed
-    marks: NDArray[np.int64]  # [keys]: mark of the last line that counted a namespace
-
-
-class Live(NamedTuple):
-    """The live configs. Number 0 is the champion, and the only one unless a search is running.
-
-    An axis ``slots`` has one entry for each possible live config. The first `n` entries are in use.
-    """
-
-    n: int  # number of live configs now
-    slot_step: int  # lanes between two live configs
-    part_step: int  # lanes between two parts of a live config
-    searching: bool
-    reversed: bool  # challengers learn in descending order
-    mixing: bool  # a single line's prediction is a weighted mean over all live configs
-    mix: NDArray[np.float64]  # [slots]: weights of that mean; they sum to 1
-    tally: NDArray[np.int64]  # [Tally]
-    schedule: Schedule
-    tests: Tests
-    statistics: LiveStatistics
-    namespaces: NamespaceCounts
-    ensemble: Ensemble
+    def mean(self, base: Any, ends: Sequence[Any], memory: float) -> NDArray[np.float64]:
+        """Return the mean of the latest `memory` events, from those of the base and of branches."""
 
 
 class Tally(IntEnum):
@@ -106,18 +84,171 @@ class Tally(IntEnum):
     ACTIONS = 4  # actions counted
 
 
-PLACES = 64
-"""Number of positions of actions that are counted separately; the last one includes all later positions."""
-
-GROUP = 32
-"""Number of events whose mean loss is one observation of the drift detector."""
-
-
 class RewardOwner(IntEnum):
     """Rows of an estimator: the config's own reward, and the champion's reward over the same events."""
 
     SELF = 0
     CHAMPION = 1
+
+
+class Due(IntEnum):
+    """Entries of `Schedule.due`."""
+
+    FILL = 0  # 1 if a config waits, and fewer configs are live than allowed
+    REPLACEABLE = 1  # 1 if a config waits to replace a challenger that is proved worse
+    REVIEW = 2  # the loop stops once this number of events is learnt
+    LOOK = 3  # the loop stops once `LiveStatistics.recent` has this number of losses
+
+
+@record
+class Schedule(NamedTuple):
+    """The leases of live configs, and the conditions under which the loop stops for the search."""
+
+    # An array, so that the loop's context need not be packed again
+    due: NDArray[np.int64] = field(len(Due), saved=False)
+    lease: NDArray[np.int64] = field("slots", saved=False, initial=NEVER)
+    # Events learnt since the config became live
+    updates: NDArray[np.int64] = field("slots", read=counts(), merge=add)
+
+
+def _merge_pairs(base: State, ends: Sequence[State], context: Round) -> State:
+    rows = zip(base, *ends, strict=True)
+    return np.array([merge_tests(first, others, floor=context.floor) for first, *others in rows])
+
+
+def _merge_losses(base: Tests, ends: Sequence[Tests], context: Round) -> dict[str, State]:
+    del context
+    states = [zip(tests.losses, tests.spread, strict=True) for tests in (base, *ends)]
+    merged = [merge_difference_tests(first, others) for first, *others in zip(*states, strict=True)]
+    losses, spread = zip(*merged, strict=True)
+    return {"losses": np.array(losses), "spread": np.array(spread)}
+
+
+@record
+class Tests(NamedTuple):
+    """The tests of challengers against the champion: which tests decide, and the evidence so far."""
+
+    paired: bool  # paired tests decide, not bounds on the reward of each config
+    by_reward: bool  # the reward test can change the champion
+    by_loss: bool  # the loss test can change the champion, among configs that are `alike`
+    sparing: bool  # rewards are compared, and challengers score all actions, on some events only
+    cost_is_reward: bool
+    robust: Test  # the constants of the bounds on each config's reward
+    # Evidence for bounds on rewards, by `RewardOwner`: the lower and the upper one
+    evidence: NDArray[np.float64] = field(
+        "slots", len(RewardOwner), 2, SIZE, read=stored_evidence, forgets=True
+    )
+    # Not better, until it or the champion has a weight other than 0
+    decided: NDArray[np.bool_] = field("slots", saved=False, forgets=True)
+    # Tests of a challenger's rewards against the champion's
+    pairs: NDArray[np.float64] = field("slots", PAIR_SIZE, merge=_merge_pairs, forgets=True)
+    # Tests of a challenger's losses against the champion's
+    losses: NDArray[np.float64] = field("slots", PAIR_SIZE, merge=jointly, forgets=True)
+    # Spread of the differences of losses
+    spread: NDArray[np.float64] = field("slots", SPREAD_SIZE, merge=jointly, forgets=True)
+    # The losses of config and champion can be compared
+    alike: NDArray[np.bool_] = field("slots", merge=keep, initial=True)
+    # Minimum gain per event for a promotion, as a part of the range
+    prices: NDArray[np.float64] = field("slots", merge=keep)
+    # Joint probability of error of both tests of a challenger
+    levels: NDArray[np.float64] = field("slots", read=between(0.0, 2.0), merge=keep)
+    # Number of `Schedule.updates` on which rewards were compared
+    compared: NDArray[np.int64] = field("slots", read=counts(), merge=add, since=2, before="updates")
+
+
+declare(Tests, merge=_merge_losses)
+
+
+def _merge_policies(base: State, ends: Sequence[State], context: Round) -> State:
+    """Return the sums of each config; the champion's, from when it became live, do not change."""
+    del context
+    result = base.copy()
+    for live, policies in enumerate(result):
+        policies[RewardOwner.SELF] = merge_sums(
+            base[live, RewardOwner.SELF], [end[live, RewardOwner.SELF] for end in ends]
+        )
+    return result
+
+
+def _merge_reach(base: State, ends: Sequence[State], context: Round) -> State:
+    result = largest(base, ends, context)
+    result[1] = context.mean(base[1], [end[1] for end in ends], _RECENT)
+    return result
+
+
+@record
+class LiveStatistics(NamedTuple):
+    """Sums over the events so far: rewards and losses of live configs, and statistics of the log."""
+
+    # Sums for intervals, if paired, by `RewardOwner`; the champion's, when the config became live
+    policies: NDArray[np.float64] = field(
+        "slots", len(RewardOwner), POLICY_SIZE, merge=_merge_policies, forgets=True
+    )
+    # Latest importance weight and reward, by `RewardOwner`
+    last: NDArray[np.float64] = field("slots", 2, 2, merge=latest, forgets=True)
+    # Largest loss; mean of recent losses
+    reach: NDArray[np.float64] = field(2, merge=_merge_reach, forgets=True)
+    # Sums of the champion's latest losses, over GROUP events each
+    recent: NDArray[np.float64] = field(REVIEW // GROUP + 2, forgets=True)
+    # Number of losses in `recent`
+    fresh: NDArray[np.int64] = field(1, read=counts(REVIEW + 2 * GROUP), forgets=True)
+    # Range of rewards, and smallest propensity
+    scale: NDArray[np.float64] = field(SCALE_SIZE, merge=merge_scales, forgets=True)
+    # Events learnt by position of the logged action; the total
+    logged: NDArray[np.float64] = field(PLACES + 1, merge=add, forgets=True, since=2)
+    # Whether each event's logged action was drawn separately
+    draws: NDArray[np.float64] = field(DRAWS_SIZE, merge=merge_draws, forgets=True, since=2)
+    # The same for events on which rewards were compared
+    compared_draws: NDArray[np.float64] = field(
+        DRAWS_SIZE, merge=merge_draws, forgets=True, since=2, before="draws"
+    )
+
+
+class NamespaceCounts(NamedTuple):
+    """Counts of the features of namespaces so far, by the keys of the layout."""
+
+    counts: NDArray[np.int64]  # [keys]: number of actions with features in each namespace
+    sizes: NDArray[np.int64]  # [keys]: number of features on these actions
+    seen: NDArray[np.bool_]  # [keys]: seen before, or never crossed
+    marks: NDArray[np.int64]  # [keys]: mark of the last line that counted a namespace
+
+
+def _merge_mix(base: State, ends: Sequence[State], context: Round) -> State:
+    """Return weights that have grown by the product of their growths in the branches."""
+    del context
+    used = base > 0.0
+    growths = [np.where(used, end / np.where(used, base, 1.0), 1.0) for end in ends]
+    mix: State = base * np.prod(growths, axis=0)
+    return mix / max(float(mix.sum()), 1e-300)
+
+
+def _merge_tallies(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Round) -> NDArray[Any]:
+    tally = add(base, ends, context)
+    tally[Tally.MARK] = base[Tally.MARK]  # marks of the base's lines
+    return tally
+
+
+@record
+class Live(NamedTuple):
+    """The live configs. Number 0 is the champion, and the only one unless a search is running.
+
+    The first `n` entries of each axis ``slots`` are in use.
+    """
+
+    n: int  # number of live configs now
+    slot_step: int  # lanes between two live configs
+    part_step: int  # lanes between two parts of a live config
+    searching: bool
+    reversed: bool  # challengers learn in descending order
+    mixing: bool  # a single line's prediction is a weighted mean over all live configs
+    # Weights of that mean; they sum to 1
+    mix: NDArray[np.float64] = field("slots", read=between(0.0, 2.0), merge=_merge_mix, predicts=True)
+    tally: NDArray[np.int64] = field(len(Tally), saved=False, merge=_merge_tallies)
+    schedule: Schedule = nested(Schedule)
+    tests: Tests = nested(Tests)
+    statistics: LiveStatistics = nested(LiveStatistics)
+    namespaces: NamespaceCounts = untouched()
+    ensemble: Ensemble = untouched()
 
 
 class Screen(NamedTuple):

@@ -12,10 +12,9 @@ import msgspec
 import numpy as np
 
 from onlineauto.automl.config import Config, Interaction
-from onlineauto.engine.records.search import GROUP
+from onlineauto.engine.records.search import GROUP, NEVER
 from onlineauto.engine.search.drift import LOOK
-from onlineauto.engine.search.live_arrays import NEVER
-from onlineauto.features.stored import Stored
+from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from onlineauto.jit import prepare
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 LOOK = 256
 """Number of the champion's losses between two checks."""

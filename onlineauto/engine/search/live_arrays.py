@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.automl.search import REVIEW
 from onlineauto.engine.ensemble.ensemble import begin_again, make_ensemble
 from onlineauto.engine.records.search import (
-    GROUP,
-    PLACES,
+    NEVER,
     Live,
     LiveStatistics,
     NamespaceCounts,
@@ -20,13 +18,10 @@ from onlineauto.engine.records.search import (
     Tests,
 )
 from onlineauto.engine.records.task import Shape
-from onlineauto.estimators.difference_kernels import SPREAD_SIZE
-from onlineauto.estimators.draw_kernels import DRAWS_SIZE
-from onlineauto.estimators.interval_kernels import POLICY_SIZE
-from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
-from onlineauto.estimators.robust_kernels import SIZE, Test
+from onlineauto.estimators.robust_kernels import Test
 from onlineauto.estimators.scale import make_scale
 from onlineauto.learners.cost_kernels import MTR
+from onlineauto.state.schema import copy, make
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,22 +33,10 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.options import Configuration
 
-NEVER = 2**62
-"""A number of events that is never reached."""
-
-
-_EVIDENCE = (
-    *("evidence", "pairs", "losses", "policies", "spread", "reach", "recent", "fresh"),
-    *("logged", "draws", "compared_draws", "scale", "last", "decided"),
-)
-"""Arrays that are cleared when learning restarts."""
-
 
 def forget_evidence(live: Live, fresh: Live) -> None:
     """Reset the evidence, the mix and the ensemble to `fresh` arrays, but not counts, leases and levels."""
-    mine, theirs = arrays_of(live), arrays_of(fresh)
-    for name in _EVIDENCE:
-        mine[name][...] = theirs[name]
+    copy(fresh, live, forgets=True)
     live.mix[: live.n] = 1.0 / live.n
     if live.ensemble.on:
         begin_again(live.ensemble, fresh.ensemble)
@@ -94,7 +77,10 @@ def make_live(
     max_live, simple, shape = options.automl or 1, learner.task.shape == Shape.SIMPLE, learner.shape
     alpha = float(np.float32(options.automl_significance_level))
     share = 1 if options.fixed_significance_level else max_live
-    return Live(
+    sizes = {"slots": max_live}
+    return make(
+        Live,
+        sizes,
         n=1,
         slot_step=shape.config_step,
         part_step=shape.part_step,
@@ -102,13 +88,10 @@ def make_live(
         reversed=options.debug_reversed_learn,
         mixing=simple and predicts_with != "champion",
         mix=np.eye(1, max_live)[0],
-        tally=np.zeros(5, np.int64),
-        schedule=Schedule(
-            due=np.array([0, 0, NEVER, NEVER], np.int64),
-            lease=np.full(max_live, NEVER, np.int64),
-            updates=np.zeros(max_live, np.int64),
-        ),
-        tests=Tests(
+        schedule=make(Schedule, sizes, due=np.array([0, 0, NEVER, NEVER], np.int64)),
+        tests=make(
+            Tests,
+            sizes,
             paired=options.is_paired(control.paired),
             by_reward=not simple and options.tests_rewards(),
             by_loss=options.tests_losses(),
@@ -118,27 +101,8 @@ def make_live(
                 alpha=np.float64(np.float32(np.float32(alpha) / np.float32(share))),
                 tol_x=np.float64(np.float32(options.tol_x)),
             ),
-            evidence=np.zeros((max_live, 2, 2, SIZE)),
-            decided=np.zeros(max_live, bool),
-            pairs=np.zeros((max_live, PAIR_SIZE)),
-            losses=np.zeros((max_live, PAIR_SIZE)),
-            spread=np.zeros((max_live, SPREAD_SIZE)),
-            alike=np.ones(max_live, bool),
-            prices=np.zeros(max_live),
-            levels=np.zeros(max_live),
-            compared=np.zeros(max_live, np.int64),
         ),
-        statistics=LiveStatistics(
-            policies=np.zeros((max_live, 2, POLICY_SIZE)),
-            last=np.zeros((max_live, 2, 2)),
-            reach=np.zeros(2),
-            recent=np.zeros(REVIEW // GROUP + 2),
-            fresh=np.zeros(1, np.int64),
-            scale=make_scale(*options.rewards(), floor=options.min_prob),
-            logged=np.zeros(PLACES + 1),
-            draws=np.zeros(DRAWS_SIZE),
-            compared_draws=np.zeros(DRAWS_SIZE),
-        ),
+        statistics=make(LiveStatistics, sizes, scale=make_scale(*options.rewards(), floor=options.min_prob)),
         namespaces=make_counts(np.zeros(0, bool)),
         ensemble=make_ensemble(
             max_live,
@@ -155,10 +119,3 @@ def make_counts(seen: NDArray[np.bool_]) -> NamespaceCounts:
     """Return counts of namespaces before the first event; `seen` marks namespaces that count as seen."""
     n = len(seen)
     return NamespaceCounts(np.zeros(n, np.int64), np.zeros(n, np.int64), seen, np.zeros(n, np.int64))
-
-
-def arrays_of(live: Live) -> dict[str, NDArray[Any]]:
-    """Return the arrays of all records except the ensemble's, by their names."""
-    records: tuple[Any, ...] = (live, live.schedule, live.tests, live.statistics, live.namespaces)
-    fields = (item for record in records for item in record._asdict().items())
-    return {name: value for name, value in fields if isinstance(value, np.ndarray)}

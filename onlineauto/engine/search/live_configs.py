@@ -20,12 +20,12 @@ from onlineauto.automl.decisions import (
 )
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensemble import ensemble as ensembles
-from onlineauto.engine.records.search import GROUP, Due, RewardOwner, Tally
+from onlineauto.engine.records.search import GROUP, NEVER, Due, RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
-from onlineauto.engine.search.live_arrays import NEVER, arrays_of, forget_evidence, make_counts, make_live
-from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
+from onlineauto.engine.search.live_arrays import forget_evidence, make_counts, make_live
+from onlineauto.engine.search.stored_configs import stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import (
     WaitingConfig,
     events_before,
@@ -37,6 +37,7 @@ from onlineauto.engine.search.waiting_configs import (
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND
 from onlineauto.estimators.paired_kernels import BETTER, level
 from onlineauto.estimators.scale_kernels import HIGH, LOW
+from onlineauto.state.schema import read, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,23 +50,14 @@ if TYPE_CHECKING:
     from onlineauto.engine.ensemble.member import Member
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.features.layout import StreamLayout
-    from onlineauto.features.stored import Stored
     from onlineauto.learners.gradient_kernels import Model
     from onlineauto.learners.hyperparameters import Hyperparameters
     from onlineauto.options import Configuration
+    from onlineauto.state.stored import Stored
 
 _PARKED = 4
 """Maximum number of waiting configs that retain their weights, per possible live config."""
 _HIGHEST_PRICE = 0.24
-_STORED = (
-    *("updates", "compared", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies"),
-    *("spread", "reach", "recent", "fresh", "mix", "logged", "draws", "compared_draws", "scale", "last"),
-)
-"""Arrays of `Live` in a model file; the others are derived from these, or from the next block."""
-_PREDICTS = ("mix",)
-"""Arrays of these that predictions need."""
-_LATER = {"logged": "", "draws": "", "compared": "updates", "compared_draws": "draws"}
-"""Arrays that files of earlier versions do not have, and their substitutes in these files."""
 
 
 class LiveConfigs:
@@ -104,7 +96,7 @@ class LiveConfigs:
         self._keys: dict[bytes, int] = {}
         self._version = -1
         self._n_tests = self._n_ensemble_tests = 0
-        self._stored_arrays: tuple[str, ...] = _STORED
+        self._predicts = False
         self._alpha = float(np.float32(options.automl_significance_level))
         self._fresh = partial(
             make_live, configuration, learner, control, predicts_with=predicts_with, members=members
@@ -301,7 +293,7 @@ class LiveConfigs:
 
     def only_predict(self) -> None:
         """Drop, here and in the state, what only learning needs."""
-        self._stored_arrays = _PREDICTS
+        self._predicts = True
         ensemble = ensembles.to_predict(self.arrays.ensemble, range(self.max_live))
         self.arrays = self.arrays._replace(ensemble=ensemble)
 
@@ -322,7 +314,7 @@ class LiveConfigs:
             "tests": self._n_tests,
             "parked": [{"config": config} | kept._asdict() for config, kept in self.waiting.items()],
             "tally": tally,
-            "arrays": {name: arrays_of(arrays)[name] for name in self._stored_arrays},
+            "arrays": save(arrays, predicts=self._predicts),
         } | (ensemble if arrays.ensemble.on else {})
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
@@ -338,12 +330,7 @@ class LiveConfigs:
             )
             for each in stored["parked"].items()
         }
-        stored_arrays, arrays = stored["arrays"], arrays_of(self.arrays)
-        for name in self._stored_arrays:
-            place = name if name in stored_arrays else _LATER.get(name, name)
-            array = arrays[name]
-            if place in stored_arrays or name not in _LATER:
-                array[...] = stored_array(name, stored_arrays[place], array)
+        read(stored["arrays"], self.arrays, predicts=self._predicts)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
         ensemble = self.arrays.ensemble
         if ensemble.on and "stack" in stored:

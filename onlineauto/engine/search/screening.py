@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.layout import StreamLayout
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 _FADING = 0.3
 """Factor by which gains shrink when the champion changes."""

@@ -71,9 +71,9 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.journal import Entry
     from onlineauto.features.block import Block
     from onlineauto.features.layout import StreamLayout
-    from onlineauto.features.stored import Stored
     from onlineauto.learners.gradient_kernels import Model
     from onlineauto.options import Configuration
+    from onlineauto.state.stored import Stored
 
 _KEPT = 20
 _SCREEN_CELLS = 1 << 18

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.automl.search import REVIEW
-from onlineauto.engine.records.search import GROUP
 from onlineauto.engine.search.waiting_configs import WaitingConfig
-from onlineauto.estimators.robust import stored_evidence
-from onlineauto.features.stored import MOST, Stored
 from onlineauto.learners.cells import FIELDS
 from onlineauto.learners.gradient_kernels import W
+from onlineauto.state.stored import MOST, Stored
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.task import Decay
     from onlineauto.learners.gradient_kernels import Model
-
-
-def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
-    """Return the stored values of `array`, which is the array of `Live` called `name`."""
-    if name == "fresh":
-        return stored.counts(array.shape, most=REVIEW + 2 * GROUP)
-    if name in ("updates", "compared"):
-        return stored.counts(array.shape)
-    if name == "evidence":
-        return stored_evidence(stored, array)
-    if name in ("mix", "levels"):
-        return stored.array_between(array, 0.0, 2.0)  # both are at most 1, apart from rounding
-    return stored.array_like(array)
 
 
 def stored_counts(stored: Stored) -> dict[bytes, tuple[int, int]]:

@@ -11,8 +11,8 @@ from onlineauto.features.slots import Slots, find_slots
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.layout import StreamLayout
-    from onlineauto.features.stored import Stored
     from onlineauto.options import Configuration
+    from onlineauto.state.stored import Stored
 
 
 class SlotFinder:

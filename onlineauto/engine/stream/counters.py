@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from onlineauto.features.stored import MOST
+from onlineauto.state.stored import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

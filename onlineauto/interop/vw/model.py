@@ -18,7 +18,6 @@ from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.explorers.options import SlotOptions
 from onlineauto.explorers.ranking_kernels import LEARNT as EXPLORED
-from onlineauto.features.stored import Stored
 from onlineauto.interop.vw.evidence import evidence_of
 from onlineauto.interop.vw.file import read_vw_file
 from onlineauto.interop.vw.options import EXPLORER_FIELDS, configuration_of, shape_of
@@ -35,6 +34,7 @@ from onlineauto.learners.gradient_kernels import (
     W,
 )
 from onlineauto.learners.rule import make_rule
+from onlineauto.state.stored import Stored
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.stored_run import stored_run
 from onlineauto.workspace.workspace import Workspace

@@ -25,7 +25,7 @@ from onlineauto.estimators.evaluation_kernels import (
     evaluate_events,
 )
 from onlineauto.estimators.evidence import make_evidence
-from onlineauto.features.stored import Stored
+from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

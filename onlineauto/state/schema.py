@@ -1,0 +1,369 @@
+"""The schema of state: what a record's arrays are, and everything that is done with all of them.
+
+A record is a NamedTuple. Its definition says of each array, in one line, what all operations need to know::
+
+    @record
+    class Crosses(NamedTuple):
+        weights: NDArray[np.float32] = field("orders", "cells", merge=jointly, predicts=True)
+        spread: NDArray[np.float32] = field("orders", "cells", read=between(0.0, 1.0), merge=jointly)
+        mean: NDArray[np.float64] = field(1, read=finite, merge=largest, predicts=True)
+        gains: NDArray[np.float64] = scratch("cells")
+
+`record` takes the descriptions out of the class, so that every array must still be given to its constructor,
+and kernels see the same class as without them. `declare` describes a class whose file should not change.
+A new array of a state is one more such line: no operation has a list of names.
+
+===============  ===========================================================================================
+`make`           the record before the first event
+`save`, `read`   a section of a model file: the used part of each array, checked when it is read
+`send`           the used part of each array that merges, by path, for a message
+`rebuild`        a record with such arrays in place of its own
+`receive`        copy such arrays into a record
+`merge`          one record from a base and the branches that continued from it, by the rule of each array
+`copy`           the arrays of a record into another one
+`to_predict`     a record that shares what predictions need; its other arrays are empty
+===============  ===========================================================================================
+
+Axes are names or numbers. The sizes of named axes are given to `make`. The part of an axis that is *used* is
+given to `save`, `read` and `send`; without it, the whole axis is. An array that `to_predict` has emptied is
+neither saved nor read. Arrays of a nested record are saved beside those of its owner, under their own names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+
+from onlineauto.state.stored import MOST, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Axis = int | str
+    Reader = Callable[[Stored, NDArray[Any]], NDArray[Any]]
+    Writer = Callable[[NDArray[Any]], NDArray[Any]]
+    Rule = Callable[[NDArray[Any], Sequence[NDArray[Any]], Any], NDArray[Any]]
+    RecordRule = Callable[[Any, Sequence[Any], Any], Mapping[str, NDArray[Any]]]
+
+T = TypeVar("T", bound=type[Any])
+Record = TypeVar("Record", bound=tuple[Any, ...])
+
+_DTYPE = re.compile(r"NDArray\[np\.(\w+)\]")
+
+
+def keep(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Any) -> NDArray[Any]:
+    """Return the base's array: branches do not change it, or whoever merges decides on it."""
+    del ends, context
+    return base.copy()
+
+
+def add(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Any) -> NDArray[Any]:
+    """Return the base's array with the changes of all branches."""
+    del context
+    total: NDArray[Any] = base + sum(end - base for end in ends)
+    return total
+
+
+def latest(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Any) -> NDArray[Any]:
+    """Return the array of the last branch."""
+    del context
+    return (ends[-1] if len(ends) else base).copy()
+
+
+def largest(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Any) -> NDArray[Any]:
+    """Return the largest numbers of the base and of all branches."""
+    del context
+    result: NDArray[Any] = np.maximum.reduce([base, *ends])
+    return result
+
+
+def smallest(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Any) -> NDArray[Any]:
+    """Return the smallest numbers of the base and of all branches."""
+    del context
+    result: NDArray[Any] = np.minimum.reduce([base, *ends])
+    return result
+
+
+def jointly(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Any) -> NDArray[Any]:
+    """Stand for an array that the rule of its record merges together with others; it is never called."""
+    del base, ends, context
+    raise AssertionError("an array that merges jointly has no rule of its own")
+
+
+def unchecked(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return a stored array of the type and shape of `array`, with any numbers."""
+    return stored.array_like(array)
+
+
+def finite(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return a stored array like `array`, whose numbers are finite."""
+    return stored.finite(array.dtype, array.shape)
+
+
+def between(low: float, high: float) -> Reader:
+    """Return the reader of arrays whose numbers are from `low` to `high`."""
+    return lambda stored, array: stored.array_between(array, low, high)
+
+
+def counts(most: int = MOST) -> Reader:
+    """Return the reader of arrays of whole numbers from 0 to `most`."""
+    return lambda stored, array: stored.counts(array.shape, most=most)
+
+
+def _as_it_is(array: NDArray[Any]) -> NDArray[Any]:
+    return array
+
+
+def lower_triangle(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the lower triangles of symmetric matrices, row by row: the writer of covariances."""
+    row, column = np.tril_indices(array.shape[-1])
+    return array[..., row, column]
+
+
+def symmetric(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return the matrices of stored lower triangles, in the shape of `array`, whose numbers are finite."""
+    row, column = np.tril_indices(array.shape[-1])
+    values = stored.finite(array.dtype, (*array.shape[:-2], len(row)))
+    result = np.zeros(array.shape, array.dtype)
+    result[..., row, column] = result[..., column, row] = values
+    return result
+
+
+@dataclass(frozen=True)
+class Field:
+    """What all operations need to know of an array."""
+
+    axes: tuple[Axis, ...]
+    initial: float = 0
+    read: Reader = unchecked  # makes an array of the file valid, or raises a ValueError
+    write: Writer = _as_it_is  # makes the used part an array of the file
+    merge: Rule | None = None  # None: neither sent nor merged
+    predicts: bool = False  # predictions need it
+    saved: bool = True  # a model file has it
+    forgets: bool = False  # it is evidence, which is dropped when learning restarts
+    since: int = 1  # version of the section that has it first
+    before: str = ""  # the array that stands for it in files of earlier versions
+    dtype: np.dtype[Any] | None = None  # from the annotation
+
+    def used(self, array: NDArray[Any], used: Mapping[str, int]) -> NDArray[Any]:
+        """Return the used part of an array, a view."""
+        ends = tuple(slice(used.get(axis)) if isinstance(axis, str) else slice(None) for axis in self.axes)
+        return array[ends]
+
+    def is_emptied(self, array: NDArray[Any]) -> bool:
+        """Return whether `to_predict` has emptied an array."""
+        return not self.predicts and array.size == 0
+
+
+@dataclass(frozen=True)
+class _Nested:
+    """A record in a record."""
+
+    record: type[Any]
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """The descriptions of the arrays and records of a record, by name, and the rule that merges some."""
+
+    fields: Mapping[str, Field | _Nested]
+    merge: RecordRule | None
+
+
+_schemas: dict[type[Any], _Schema] = {}
+
+
+def field(*axes: Axis, **description: Any) -> Any:
+    """Return the description of an array; see `Field`. The type of its numbers is that of the annotation."""
+    return Field(axes, **description)
+
+
+def scratch(*axes: Axis, initial: float = 0) -> Any:
+    """Return the description of an array that is memory only, or derived from others."""
+    return Field(axes, initial, saved=False)
+
+
+def untouched() -> Any:
+    """Return the description of a field that no operation touches."""
+    return None
+
+
+def nested(record: type[Any]) -> Any:
+    """Return the description of a record in a record."""
+    return _Nested(record)
+
+
+def record(cls: T) -> T:
+    """Describe a class by the default values of its fields, which it then no longer has."""
+    _describe(cls, dict(cls._field_defaults))
+    cls._field_defaults = {}
+    cls.__new__.__defaults__ = None
+    return cls
+
+
+def declare(cls: type[Any], *, merge: RecordRule | None = None, **fields: Any) -> None:
+    """Describe a class from outside, or, without `fields`, only say how it merges.
+
+    `merge` returns the arrays that merge `jointly`, by name, from the records of the base and of the
+    branches, and the context of the merge.
+    """
+    _describe(cls, fields or dict(_schemas[cls].fields), merge)
+
+
+def _describe(cls: type[Any], fields: Mapping[str, Any], merge: RecordRule | None = None) -> None:
+    described: dict[str, Field | _Nested] = {}
+    for name in cls._fields:
+        item = fields.get(name)
+        if isinstance(item, Field):
+            annotation = cls.__annotations__[name]
+            found = _DTYPE.search(getattr(annotation, "__forward_arg__", str(annotation)))
+            assert found, f"{cls.__name__}.{name} is no array"
+            kind = {"bool_": "bool"}.get(found[1], found[1])
+            item = Field(**{**vars(item), "dtype": np.dtype(kind)})
+        if item is not None:
+            described[name] = item
+    _schemas[cls] = _Schema(described, merge)
+
+
+def fields_of(cls: type[Any]) -> dict[str, Field]:
+    """Return the description of each array of a record and of the records in it, by name."""
+    result: dict[str, Field] = {}
+    for name, item in _schemas[cls].fields.items():
+        result |= {name: item} if isinstance(item, Field) else fields_of(item.record)
+    return result
+
+
+def arrays_of(record: Any) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a record and of the records in it, by name."""
+    return {name: array for name, _, array in _walk(record)}
+
+
+def _walk(record: Any) -> Iterator[tuple[str, Field, NDArray[Any]]]:
+    """Yield the name, the description and the array of each field, also of records in the record."""
+    for name, item in _schemas[type(record)].fields.items():
+        value = getattr(record, name)
+        if isinstance(item, Field):
+            yield name, item, value
+        else:
+            yield from _walk(value)
+
+
+def make(cls: type[Record], sizes: Mapping[str, int] | None = None, **values: Any) -> Record:
+    """Return a record before the first event; `values` are its other fields, and arrays that begin unlike."""
+    for name, item in _schemas[cls].fields.items():
+        if name in values:
+            continue
+        if isinstance(item, _Nested):
+            values[name] = make(item.record, sizes)
+            continue
+        shape = tuple((sizes or {})[axis] if isinstance(axis, str) else axis for axis in item.axes)
+        values[name] = (
+            np.full(shape, item.initial, item.dtype) if item.initial else np.zeros(shape, item.dtype)
+        )
+    return cls(**values)
+
+
+def save(
+    record: Any, used: Mapping[str, int] | None = None, *, predicts: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Return the section of a model file: the used part of each array; only what `predicts` if so."""
+    return {
+        name: item.write(item.used(array, used or {}))
+        for name, item, array in _walk(record)
+        if item.saved and not item.is_emptied(array) and (item.predicts or not predicts)
+    }
+
+
+def read(
+    stored: Stored, record: Any, used: Mapping[str, int] | None = None, *, predicts: bool = False
+) -> None:
+    """Copy a section of a model file into a record; what is beyond the used part is as before any event.
+
+    Raises
+    ------
+    ValueError
+        An array is missing, or has another type or shape, or numbers that are not valid.
+    """
+    for name, item, array in _walk(record):
+        if not item.saved or item.is_emptied(array) or (predicts and not item.predicts):
+            continue
+        source = name if name in stored or item.since == 1 else item.before
+        part = item.used(array, used or {})
+        values = item.read(stored[source], part) if source in stored or item.since == 1 else item.initial
+        if part.size < array.size:
+            array[...] = item.initial
+        part[...] = values
+
+
+def send(record: Any, prefix: str, used: Mapping[str, int] | None = None) -> dict[str, NDArray[Any]]:
+    """Return the used part of each array that merges, by its path: prefix and name."""
+    return {
+        f"{prefix}.{name}": item.used(array, used or {})
+        for name, item, array in _walk(record)
+        if item.merge is not None
+    }
+
+
+def rebuild(record: Record, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Record:
+    """Return a record with the arrays that `send` made of another one; it shares all others."""
+    changed: dict[str, Any] = {}
+    for name, item in _schemas[type(record)].fields.items():
+        if isinstance(item, _Nested):
+            changed[name] = rebuild(getattr(record, name), prefix, arrays)
+        elif f"{prefix}.{name}" in arrays:
+            changed[name] = arrays[f"{prefix}.{name}"]
+    return cast("Record", cast("Any", record)._replace(**changed))
+
+
+def receive(record: Any, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Copy arrays into a record, by path; what is beyond their shape is as before the first event."""
+    for name, item, array in _walk(record):
+        values = arrays.get(f"{prefix}.{name}")
+        if values is None:
+            continue
+        if values.shape != array.shape:
+            array[...] = item.initial
+        array[tuple(map(slice, values.shape))] = values
+
+
+def merge(base: Record, ends: Sequence[Record], context: Any = None) -> Record:
+    """Return the record of all events: each branch has continued from the base, on separate events.
+
+    Arrays that do not merge are those of the base, shared. `context` is passed to rules.
+    """
+    schema = _schemas[type(base)]
+    together = schema.merge(base, ends, context) if schema.merge is not None else {}
+    merged: dict[str, Any] = {}
+    for name, item in schema.fields.items():
+        own, others = getattr(base, name), [getattr(end, name) for end in ends]
+        if isinstance(item, _Nested):
+            merged[name] = merge(own, others, context)
+        elif name in together:
+            merged[name] = together[name]
+        elif item.merge is not None:
+            merged[name] = item.merge(own, others, context)
+    return cast("Record", cast("Any", base)._replace(**merged))
+
+
+def copy(source: Any, target: Any, *, forgets: bool = False) -> None:
+    """Copy the arrays of a record into another of the same shapes, or of these only what it `forgets`."""
+    for (_, item, array), (_, _, own) in zip(_walk(source), _walk(target), strict=True):
+        if item.forgets or not forgets:
+            own[...] = array
+
+
+def to_predict(record: Record) -> Record:
+    """Return a record that shares the arrays that predictions need; its other arrays are empty."""
+    smaller: dict[str, Any] = {}
+    for name, item in _schemas[type(record)].fields.items():
+        value = getattr(record, name)
+        if isinstance(item, _Nested):
+            smaller[name] = to_predict(value)
+        elif not item.predicts:
+            smaller[name] = np.zeros((0,) * value.ndim, value.dtype)
+    return cast("Record", cast("Any", record)._replace(**smaller))
