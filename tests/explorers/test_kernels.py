@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.engine.policies.rnd_noise_kernels import normal_of
+from onlineauto.engine.policies.visit_kernels import normal_of
 from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.cost_range_kernels import highest_cost, largest_weight, lowest_cost

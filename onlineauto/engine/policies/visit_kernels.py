@@ -11,32 +11,191 @@ The parts of a live config are the lanes of these models, in this order:
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.example_kernels import begin_squares
+from onlineauto.engine.event.example_kernels import begin_squares, open_action
 from onlineauto.engine.event.live_config_kernels import learner
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.policies.bag_kernels import add_vote, draw_time
-from onlineauto.engine.policies.cover_kernels import CoverNumber, add_policy, pseudo_cost
 from onlineauto.engine.policies.decay_kernels import compare_models, visit_models
 from onlineauto.engine.policies.policy_kernels import estimate_all, learn_as, learn_costs, part_of, score_all
-from onlineauto.engine.policies.rnd_guess_kernels import guess
-from onlineauto.engine.policies.rnd_noise_kernels import draw_noise
 from onlineauto.engine.records.loop import Label
 from onlineauto.explorers.explore_kernels import BONUS, FILLED, SUMS, VOTES, WORK
 from onlineauto.explorers.pmf_kernels import falling_floor
-from onlineauto.explorers.ranking_kernels import BAG, COVER, EPSILON_DECAY, RND
-from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.explorers.ranking_kernels import BAG, COVER, DRAWN, EPSILON_DECAY, RND, count_leaders
+from onlineauto.explorers.sample_kernels import mix_number, mix_state, number_of, step_on
+from onlineauto.features.group_kernels import forget
+from onlineauto.features.product_kernels import cross_all, list_linear
+from onlineauto.features.records import Listing
+from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from onlineauto.engine.records.loop import Actions, Buffers, Context, LoopRun
+    from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.features.records import Records, Stream
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+
+_MOST = 20
+GREEDIFY = 0
+"""Index, among the explorer's numbers, of the flag that the first model learns each event exactly once."""
+
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_TWO = np.float32(2)
+_LEAST = np.float32(1e-12)
+_APART = np.uint64(0xD6E8FEB86659FD93)
+
+
+class RndNumber(IntEnum):
+    """Entries of `Exploration.numbers` under ``--rnd``."""
+
+    NOISE = 0  # size of the noise on costs
+    VARIANCE = 1  # variance of the guesses
+
+
+@inline_kernel
+def normal_of(state: np.uint64) -> F32:
+    """Return a normal number (float32) by the polar method, from VW's generator in state `state`."""
+    x = size = _ZERO
+    while not _ZERO < size < _ONE:
+        state = step_on(state)
+        x = _TWO * number_of(state) - _ONE
+        state = step_on(state)
+        y = _TWO * number_of(state) - _ONE
+        size = x * x + y * y
+    return x * math.sqrt((-_TWO * math.log(size)) / size)
+
+
+@kernel
+def draw_noise(at: Exploration) -> F32:
+    """Draw the noise (float32) to add to the cost that a member is about to learn."""
+    number = normal_of(mix_state(at.random[0], np.uint64(at.counts[DRAWN])))
+    at.counts[DRAWN] += 1
+    return np.float32(at.numbers[RndNumber.NOISE]) * number
+
+
+@kernel
+def _list_names(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -> int:
+    """List the features of an action by their 64-bit hashes in `buffers.name`; return the number of runs."""
+    scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
+    groups, _, _ = open_action(run, actions, action)
+    listing = Listing(buffers.name, buffers.value, _ALL)
+    n = list_linear(run.layout, scratch, features, n_shared, groups, listing)
+    _, n_runs = cross_all(run.interactions, scratch, features, listing, buffers.runs, n)
+    forget(scratch, n_shared, groups)
+    return n_runs
+
+
+@kernel
+def guess(run: LoopRun, actions: Actions, slot: int, member: int, buffers: Buffers) -> None:
+    """Fill the explorer's scratch (`WORK`) with the guess of a member (from 1) for each action.
+
+    The sum includes the features that live config `slot` uses, and is divided by √(2 Σ x²).
+    """
+    seed = run.task.exploration.random[0]
+    spread: F32 = math.sqrt(np.float32(run.task.exploration.numbers[RndNumber.VARIANCE]))
+    apart = np.uint64(member) * _APART
+    for action in range(actions.n):
+        n_runs = _list_names(run, actions, action, buffers)
+        squares = product = _ZERO
+        for r in range(n_runs):
+            short_loop()
+            listed = buffers.runs[r]
+            if not run.interactions.holders[listed.product, slot]:
+                continue
+            for i in range(listed.start, listed.end):
+                x = buffers.value[i]
+                number = normal_of(mix_state(seed, buffers.name[i] + apart))
+                squares += x * x
+                product += x * number
+        size: F32 = math.sqrt(_TWO * max(_LEAST, squares))
+        buffers.explored[WORK, action] = spread * product / size
+
+
+class CoverNumber(IntEnum):
+    """Entries of `Exploration.numbers` under online cover."""
+
+    PSI = 0  # the reward for diversity ψ
+    FALLS = 1  # the flag that the floor of probabilities falls over time
+
+
+@inline_kernel
+def pseudo_cost(cost: F32, psi: F32, share: F32, least: F32, norm: F32) -> F32:
+    """Return the cost (float32) that a policy learns for an action with probability `share` so far."""
+    return cost - psi * least / (max(share, least) / norm)
+
+
+@inline_kernel
+def add_policy(
+    at: Exploration, n: int, least: F32, norm: F32, explored: NDArray[np.float32], order: NDArray[np.int32]
+) -> F32:
+    """Add a policy's vote, shared by its best actions, and its scores to the sums; return the new norm.
+
+    The policy's scores are in the explorer's scratch (`FILLED`). The norm (float32) is the sum of all shares,
+    each at least the floor `least`. With the quirk `sums_by_rank` scores are added by their rank, like in
+    VW, and not by their action.
+    """
+    votes, sums, ranked = explored[VOTES], explored[SUMS], explored[WORK]
+    leading = count_leaders(explored[FILLED], n, at.first_only, order, ranked)
+    share = _ONE / np.float32(at.policies) / np.float32(leading)
+    for i in range(n):
+        sums[i if at.quirks.sums_by_rank else order[i]] += ranked[i]
+    for i in range(leading):
+        before = votes[order[i]]
+        if before < least:
+            norm += max(_ZERO, share - (least - before))
+        else:
+            norm += share
+        votes[order[i]] = before + share
+    return norm
+
+
+@inline_kernel
+def poisson(number: F32) -> int:
+    """Return a count from the Poisson distribution of mean 1, given a uniform number (float32) in [0, 1)."""
+    chance = np.exp(np.float64(-1.0))
+    through, count = chance, 0
+    while np.float64(number) > through and count < _MOST:
+        count += 1
+        chance /= count
+        through += chance
+    return count
+
+
+@kernel
+def draw_time(at: Exploration, policy: int) -> int:
+    """Draw the number of times that a model learns an event; 1 for the first model of a greedified bag."""
+    if at.numbers[GREEDIFY] > 0.0 and policy == 0:
+        return 1
+    if at.quirks.steps_generator:
+        at.random[0] = step_on(at.random[0])
+        return poisson(number_of(at.random[0]))
+    at.counts[DRAWN] += 1
+    return poisson(mix_number(at.random[0], np.uint64(at.counts[DRAWN] - 1)))
+
+
+@inline_kernel
+def add_vote(
+    score: NDArray[np.float32],
+    n: int,
+    first_only: bool,
+    votes: NDArray[np.float32],
+    sums: NDArray[np.float32],
+    order: NDArray[np.int32],
+    ranked: NDArray[np.float32],
+) -> None:
+    """Add a model's vote, shared by its best actions, to `votes`, and its scores to `sums`."""
+    leading = count_leaders(score, n, first_only, order, ranked)
+    for i in range(n):
+        sums[order[i]] += ranked[i]
+        if i < leading:
+            votes[order[i]] += _ONE / np.float32(leading)
 
 
 @kernel
