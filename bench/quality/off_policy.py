@@ -31,8 +31,8 @@ from onlineauto.estimators.evaluation_kernels import (
     SNIPS,
     Logged,
     evaluate_events,
+    make_evidence,
 )
-from onlineauto.estimators.evidence import make_evidence
 from onlineauto.evaluation.evaluation import Evaluation
 
 if TYPE_CHECKING:

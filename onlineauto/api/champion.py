@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.config_text import namespace_text
+from onlineauto.automl.config import namespace_text
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners.hyperparameters import Hyperparameters
+from onlineauto.learners.rule import Hyperparameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -34,8 +34,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.formats.mappings.identities import named
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.mappings.named_block import named_block
-from onlineauto.formats.mappings.named_event import check_weight, named_event
+from onlineauto.formats.mappings.named_event import check_weight, named_block, named_event
 from onlineauto.formats.mappings.values import is_missing
 from onlineauto.interop.datasets import dataset_rows, is_arrow
 

@@ -7,8 +7,8 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.proposals import take_in_new
-from onlineauto.automl.queue import take_least_tried
 from onlineauto.automl.random_draw import FairDraw, RandomOrder
+from onlineauto.automl.schedule import take_least_tried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

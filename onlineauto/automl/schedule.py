@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.decisions import Extend, Remove, Rotate
-from onlineauto.automl.queue import has_waiting
+from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.search import ConfigState, LiveConfig
 
 if TYPE_CHECKING:
@@ -16,6 +16,24 @@ if TYPE_CHECKING:
     from onlineauto.automl.search import Search, SearchRules
 
 Step = tuple["Search", tuple["Decision", ...]]
+
+
+def has_waiting(search: Search) -> bool:
+    """Return whether there is a config that could become live."""
+    return any(map(search.waits, range(search.n_valid)))
+
+
+def take_least_tried(rules: SearchRules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
+    """Return the index of the next waiting candidate, or None, and the search."""
+    waiting = list(filter(search.waits, range(search.n_valid)))
+    if not waiting:
+        return None, search
+    lease = min(search.candidates[number].lease for number in waiting)
+    priority = PRIORITIES[rules.priority]
+    equals = [number for number in waiting if search.candidates[number].lease == lease]
+    return max(
+        equals, key=lambda number: (priority.of(search.candidates[number].config, statistics.count), number)
+    ), search
 
 
 def schedule(rules: SearchRules, search: Search, statistics: Statistics) -> Step:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.automl.config_text import words_text
+from onlineauto.automl.config import words_text
 from onlineauto.cli.compiling import show_compiling
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.engine.report.header import header
-from onlineauto.engine.report.label_range import LabelRange
 from onlineauto.engine.report.metrics import Metrics
-from onlineauto.engine.report.parquet_predictions import ENDING, ParquetPredictions
-from onlineauto.engine.report.predictions import Predictions, open_sink
+from onlineauto.engine.report.predictions import ENDING, ParquetPredictions, Predictions, open_sink
 from onlineauto.engine.report.search_summary import decay_warning, outside_warning, search_summary
-from onlineauto.engine.report.summary import summary
+from onlineauto.engine.report.summary import LabelRange, summary
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics, summary_of

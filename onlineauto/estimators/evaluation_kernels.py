@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.estimators.interval_kernels import interval, observe_policy, tally
-from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, widen
+from onlineauto.estimators.interval_kernels import POLICY_SIZE, SUMS, interval, observe_policy, tally
+from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, make_scale, widen
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ TOTALS = 7
 
 
 class Evidence(NamedTuple):
-    """The evidence about a policy; see `onlineauto.estimators.evidence`."""
+    """The evidence about a policy; see `make_evidence`."""
 
     open: NDArray[np.float64]  # scale without a floor
     floored: NDArray[np.float64]  # scale with a floor
@@ -134,3 +134,21 @@ def evaluate_events(evidence: Evidence, logged: Logged, alpha: float, bounds: ND
         for way in range(3 if len(bounds) else 0):
             low, high = bounds_of(evidence, way, alpha)
             bounds[i, way, 0], bounds[i, way, 1] = low, high
+
+
+_AWAITED = 100
+
+
+def make_evidence(low: float, high: float, *, floor: float | None) -> Evidence:
+    """Return new evidence, see `onlineauto.estimators.evaluation_kernels`."""
+    totals = np.zeros(TOTALS)
+    if low > high or floor is None:
+        totals[AWAITED] = _AWAITED
+    return Evidence(
+        open=make_scale(low, high, floor=0.0),
+        floored=make_scale(low, high, floor=floor),
+        ips=np.zeros(POLICY_SIZE),
+        snips=np.zeros(POLICY_SIZE),
+        dr=np.zeros(SUMS),
+        totals=totals,
+    )

@@ -22,8 +22,7 @@ from onlineauto.estimators.paired_kernels import (
     observe_difference,
     observe_predicted,
 )
-from onlineauto.estimators.scale import make_scale
-from onlineauto.estimators.scale_kernels import OUTSIDE, widen
+from onlineauto.estimators.scale_kernels import OUTSIDE, make_scale, widen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

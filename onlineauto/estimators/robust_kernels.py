@@ -15,14 +15,17 @@ observations with bounded mean*, 2022; VW ``confidence_sequence_robust``, whose 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, local_array, short_loop
+from onlineauto.state.stored import MOST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from onlineauto.state.stored import Stored
 
 T, SUM, LOW, MID, USED, HISTOGRAM = range(6)
 """Entries of a state: number of observations, their sum, squared errors up to 0, those up to 1, index after
@@ -315,3 +318,15 @@ def is_better(challenger: NDArray[np.float64], champion: NDArray[np.float64], te
         if s + _slack(s, test) <= 1.0 - min(1.0, u + _slack(u, test)):
             return False, BY_MEANS
     return _settle(challenger, champion, test, s, u)
+
+
+_LARGEST_SUM = 2.0**640
+"""No sum of a sequence is as large: errors are below 2^257, their squares below 2^514, counts below 2^62."""
+
+
+def stored_evidence(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return stored states of robust confidence sequences, in the shape of `array`."""
+    values = stored.array_between(array, -_LARGEST_SUM, _LARGEST_SUM)
+    if (values[..., T] < 0).any() or (values[..., T] > MOST).any():
+        raise stored.fail("the states of confidence sequences")
+    return values

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from onlineauto.jit import entry_kernel, inline_kernel
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 LOW, HIGH, FLOOR, OUTSIDE, BELOW, LEARNT = range(6)
@@ -51,3 +52,11 @@ def widen(scale: NDArray[np.float64], reward: float, p: float, n: int) -> None:
         scale[BELOW] += 1.0
     if beyond or below:
         scale[OUTSIDE] += 1.0
+
+
+def make_scale(low: float, high: float, *, floor: float | None) -> NDArray[np.float64]:
+    """Return a new scale, float64[6], see `onlineauto.estimators.scale_kernels`."""
+    scale = np.zeros(SCALE_SIZE)
+    scale[[LOW, HIGH]] = low, high
+    scale[[FLOOR, LEARNT]] = (1.0, 1.0) if floor is None else (floor, 0.0)
+    return scale

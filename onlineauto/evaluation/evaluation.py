@@ -24,8 +24,8 @@ from onlineauto.estimators.evaluation_kernels import (
     Logged,
     bounds_of,
     evaluate_events,
+    make_evidence,
 )
-from onlineauto.estimators.evidence import make_evidence
 from onlineauto.estimators.scale_kernels import BELOW, OUTSIDE
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions

@@ -28,7 +28,6 @@ from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.features.namespaces import Namespaces
     from onlineauto.features.records import Records
 
 Rules = Mapping[str, str | int | bool | tuple[str, ...]]
@@ -52,6 +51,29 @@ _ARRAYS = (
     ("features", FEATURE),
 )
 """Arrays of a block that kernels read."""
+
+DEFAULT = b" "
+"""Name of the default namespace, as in ``| feature``."""
+
+
+@dataclass(slots=True)
+class Namespaces:
+    """Names of namespaces, by number."""
+
+    # Full name of each; the default namespace is called ``b" "``.
+    names: list[bytes] = field(default_factory=list)
+    # Hash (uint32) of each full name, the seed of its features' hashes; 0 for the default namespace.
+    hashes: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """Return the number of namespaces."""
+        return len(self.names)
+
+    def add(self, name: bytes, hash_: int) -> int:
+        """Append a new name and return its number."""
+        self.names.append(name)
+        self.hashes.append(hash_)
+        return len(self.names) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from onlineauto.features.block import DEFAULT
 from onlineauto.features.interactions import (
     WILDCARD,
     Term,
@@ -23,7 +24,6 @@ from onlineauto.features.interactions import (
     parse_full_names,
     parse_letters,
 )
-from onlineauto.features.namespaces import DEFAULT
 from onlineauto.features.options import FeatureOptions, first_letter, letters_of
 from onlineauto.features.records import FACTOR, GROUP, PLACE, Interactions, Scratch
 from onlineauto.features.records import Layout as KernelLayout
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.features.block import Block
-    from onlineauto.features.namespaces import Namespaces
+    from onlineauto.features.block import Block, Namespaces
     from onlineauto.state.stored import Stored
 
 _LOG = logging.getLogger("onlineauto")

@@ -12,9 +12,9 @@ from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.records import FEATURE
 from onlineauto.formats.json.line_kernels import read_json_lines
 from onlineauto.formats.json.mark_kernels import find_json_marks
+from onlineauto.formats.lines.diagnostics import LogCounts, SlotLogCounts
 from onlineauto.formats.lines.in_place_reader import InPlaceReader
 from onlineauto.formats.lines.line_reader import join_lines
-from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
 from onlineauto.formats.records.json_state_kernels import EVENT, FRAME, LOG, STAGED, Stage
 from onlineauto.formats.records.reader_state_kernels import STATE
 from onlineauto.jit import Bound

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import InputError
 from onlineauto.formats.mappings.identities import name_values, numbers_in_event
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.mappings.named_block import named_block
-from onlineauto.formats.mappings.named_event import NamedEvent, named_event
+from onlineauto.formats.mappings.named_event import NamedEvent, named_block, named_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

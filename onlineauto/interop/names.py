@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from onlineauto.features.namespaces import DEFAULT
+from onlineauto.features.block import DEFAULT
 from onlineauto.formats.mappings.name_hashes import NameHashes
 
 if TYPE_CHECKING:

@@ -25,9 +25,8 @@ from onlineauto.learners.gradient_kernels import (
     T,
     W,
 )
-from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.options import LossOptions, UpdateOptions
-from onlineauto.learners.rule import initial_t, make_rule
+from onlineauto.learners.rule import Hyperparameters, initial_t, make_rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.learners.gradient_kernels import Rule
+from onlineauto.learners.gradient_kernels import SETTINGS, Rule
 from onlineauto.learners.loss_kernels import (
     CLASSIC,
     EXPECTILE,
@@ -19,7 +19,10 @@ from onlineauto.learners.loss_kernels import (
 from onlineauto.learners.options import LossOptions, UpdateOptions
 
 if TYPE_CHECKING:
-    from onlineauto.options import Configuration
+    from collections.abc import Mapping
+
+    from onlineauto.features.records import Records
+    from onlineauto.options import Configuration, Tunable
 
 LOSSES = {
     "squared": SQUARED,
@@ -79,3 +82,26 @@ def make_rule(configuration: Configuration, *, guarded: bool = False) -> Rule:
         track_labels=update.min_prediction is None and update.max_prediction is None,
         guarded=guarded,
     )
+
+
+class Hyperparameters:
+    """All options of a configuration that can be searched (declared with ``tunable=``)."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        options = configuration.tunable()
+        self.tunable: dict[str, Tunable] = {name: tunable for name, (tunable, _) in options.items()}
+        self.defaults = {name: value for name, (_, value) in options.items()}
+        self.defaults["learning_rate"] = float(make_rule(configuration).learning_rate)
+
+    def write(self, record: Records, settings: Mapping[str, float | str]) -> None:
+        """Write the values of `settings` into a record of `SETTINGS`, and the defaults of all others."""
+        for name, tunable in self.tunable.items():
+            tunable.write(record, settings.get(name, self.defaults[name]), self.defaults[name])
+        record["plain"] = record["square_root"] and record["l1"] == 0.0 and record["l2"] == 0.0
+
+    def records(self, n: int) -> Records:
+        """Return `n` records of the defaults: SETTINGS[n]."""
+        records = np.zeros(n, SETTINGS)
+        for i in range(n):
+            self.write(records[i], {})
+        return records

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.automl.config_text import namespace_text
+from onlineauto.automl.config import namespace_text
 from onlineauto.pictures.picture import Picture
 
 if TYPE_CHECKING:

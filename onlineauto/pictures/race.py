@@ -7,8 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.automl.config import ConfigKind
-from onlineauto.automl.config_text import namespace_text
+from onlineauto.automl.config import ConfigKind, namespace_text
 from onlineauto.pictures.picture import Picture
 from onlineauto.pictures.story import story_of
 

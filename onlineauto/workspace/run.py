@@ -6,9 +6,8 @@ import os
 from typing import TYPE_CHECKING, Any, Protocol
 
 from onlineauto.engine.report.progress import ProgressTable
-from onlineauto.engine.stream.event_sources import with_datasets
 from onlineauto.engine.stream.position import Position
-from onlineauto.engine.stream.source import read_blocks
+from onlineauto.engine.stream.source import read_blocks, with_datasets
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.lines.event_source import EndlessSource, EventSource
 from onlineauto.workspace.options import REGISTRY

@@ -19,14 +19,13 @@ from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.event_readers import event_readers
-from onlineauto.engine.stream.event_sources import with_datasets
-from onlineauto.engine.stream.position import Position, split_every
-from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
+from onlineauto.engine.stream.position import Position, PositionedBlocks, split_every
 from onlineauto.engine.stream.source import (
     kind_of,
     open_source,
     read_blocks,
     rules_of,
+    with_datasets,
 )
 from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError

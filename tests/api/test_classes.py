@@ -12,8 +12,8 @@ import pytest
 from onlineauto import AutoMLClassifier
 from onlineauto.engine.classes.class_ensemble import ClassEnsemble, rows_of
 from onlineauto.engine.classes.class_kernels import VARIANCE
-from onlineauto.state.stored import Stored
 from onlineauto.interop.dicts import from_dicts
+from onlineauto.state.stored import Stored
 
 OLD = Path(__file__).parents[1] / "data" / "classifier.model.gz"
 

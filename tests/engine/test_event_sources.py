@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from onlineauto import convert, read
-from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
+from onlineauto.engine.stream.position import PositionedBlocks
 from onlineauto.engine.stream.source import event_rules, read_blocks
 from onlineauto.errors import InputError
 from onlineauto.formats.datasets.dataset_source import DatasetSource

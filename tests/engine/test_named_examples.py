@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from onlineauto import Workspace
-from onlineauto.features.namespaces import Namespaces
+from onlineauto.features.block import Namespaces
 from onlineauto.workspace.inspection.named_examples import NamedExamples
 from tests.naive.blocks import make_block, name_hash
 from tests.naive.features import Featurizer

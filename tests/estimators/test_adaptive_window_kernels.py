@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from river.drift import ADWIN
 
-from onlineauto.estimators.adaptive_window import make_window, window_of
+from onlineauto.engine.search.drift import make_window, window_of
 from onlineauto.estimators.adaptive_window_kernels import (
     LARGEST_ROW,
     SPREAD,

@@ -18,8 +18,8 @@ from onlineauto.estimators.evaluation_kernels import (
     Logged,
     bounds_of,
     evaluate_events,
+    make_evidence,
 )
-from onlineauto.estimators.evidence import make_evidence
 from tests.naive.evaluation import Evaluator
 
 FLOOR = 0.1

@@ -20,7 +20,7 @@ from onlineauto.estimators.paired_kernels import (
     observe_difference,
     observe_predicted,
 )
-from onlineauto.estimators.scale import make_scale
+from onlineauto.estimators.scale_kernels import make_scale
 
 State = np.ndarray[tuple[int], np.dtype[np.float64]]
 

@@ -24,8 +24,7 @@ from onlineauto.estimators.paired_kernels import (
     observe_difference,
     observe_predicted,
 )
-from onlineauto.estimators.scale import make_scale
-from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, OUTSIDE, SCALE_SIZE, widen
+from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, OUTSIDE, SCALE_SIZE, make_scale, widen
 from onlineauto.jit import kernel, local_array
 from tests.naive.champion_test import ChampionTest as Twin
 

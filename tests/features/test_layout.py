@@ -10,8 +10,8 @@ import pytest
 
 from onlineauto.exact.layout import VwLayout
 from onlineauto.features import layout as module
+from onlineauto.features.block import Namespaces
 from onlineauto.features.layout import StreamLayout
-from onlineauto.features.namespaces import Namespaces
 from onlineauto.features.options import FeatureOptions
 from onlineauto.workspace.options import REGISTRY
 from tests.naive.blocks import Line, make_block

@@ -11,8 +11,7 @@ import pytest
 
 import onlineauto
 from onlineauto.errors import InputError, OptionError, ParseError
-from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.lines.log_counts import LogCounts
+from onlineauto.formats.lines.diagnostics import Diagnostics, LogCounts
 from tests.formats.odd_json import JSON_KINDS
 from tests.formats.reading import json_reader
 from tests.naive.hashing import hash_name

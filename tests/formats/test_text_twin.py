@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.formats.sources.unpacking import unpacker_for
+from onlineauto.formats.sources.source import unpacker_for
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES, text_reader
 from tests.formats.twins import is_read_as

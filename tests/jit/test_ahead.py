@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.estimators.adaptive_window import make_window
+from onlineauto.engine.search.drift import make_window
 from onlineauto.estimators.adaptive_window_kernels import clear, rises
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.jit import ahead, entry_kernel, prepare, worker
@@ -192,7 +192,7 @@ import os, sys, time
 import numpy as np
 from pathlib import Path
 from onlineauto.estimators.adaptive_window_kernels import clear, rises
-from onlineauto.estimators.adaptive_window import make_window
+from onlineauto.engine.search.drift import make_window
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.jit import ahead, cache_directory, compiling_processes, prepare, watch_compiling
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.jit import entry_kernel, kernel
-from onlineauto.jit.compiler.enumerations import without_enumerations
+from onlineauto.jit.compiler.compile import without_enumerations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from onlineauto.state.stored import Stored
 from onlineauto.learners.tree_kernels import add_input, begin_row, learn_trees, score_trees
 from onlineauto.learners.tree_records import (
     FIRST_OF_COSTS,
@@ -27,6 +26,7 @@ from onlineauto.learners.trees import (
     trees_state,
     trees_to_predict,
 )
+from onlineauto.state.stored import Stored
 from tests.naive.trees import CostTrees
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from onlineauto.state.stored import Stored
 from onlineauto.learners.tree_kernels import add_input, begin_row, learn_trees, score_trees
 from onlineauto.learners.tree_records import FIRST, ROUNDS, ROWS, Grown, LoggedOutput
 from onlineauto.learners.trees import (
@@ -18,6 +17,7 @@ from onlineauto.learners.trees import (
     trees_state,
     widened,
 )
+from onlineauto.state.stored import Stored
 from tests.naive.trees import BoostedTrees
 
 if TYPE_CHECKING:

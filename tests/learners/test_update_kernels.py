@@ -28,11 +28,11 @@ from onlineauto.learners.gradient_kernels import (
     dot,
     materialize,
     update,
+    update_four,
 )
 from onlineauto.learners.gradient_kernels import see_label as see
 from onlineauto.learners.model import initial_state, initial_table, make_model
 from onlineauto.learners.rule import make_rule
-from onlineauto.learners.update_kernels import update_four
 from onlineauto.workspace.options import REGISTRY
 from tests.naive.bandit import make_twin
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features.block import UNLABELLED, Block
-from onlineauto.features.namespaces import DEFAULT, Namespaces
+from onlineauto.features.block import DEFAULT, UNLABELLED, Block, Namespaces
 from tests.naive.hashing import hash_name
 
 if TYPE_CHECKING:

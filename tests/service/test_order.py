@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
-from onlineauto.estimators.evaluation_kernels import Logged, evaluate_events
-from onlineauto.estimators.evidence import make_evidence
+from onlineauto.estimators.evaluation_kernels import Logged, evaluate_events, make_evidence
 from onlineauto.service.join.settings import JoinSettings
 from onlineauto.service.learning.experiment import BUCKETS, CANARY, CONTROL, arm_of
 from onlineauto.service.learning.labels import label_line

@@ -22,7 +22,7 @@ from onlineauto.evaluation.evaluation import Evaluation
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.exploration import kernel_of, pmf_address
 from onlineauto.explorers.explore_kernels import ROWS
-from onlineauto.formats.blocks.checks import SHAPES, problem_of
+from onlineauto.formats.blocks.reader import SHAPES, problem_of
 from onlineauto.formats.datasets.event_table import EventTable
 from onlineauto.formats.datasets.features import ColumnFeatures, Encoder
 from onlineauto.formats.json_reader import JsonReader

@@ -12,8 +12,7 @@ from onlineauto.cluster.partitions.worker import Base, End
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.records.loop import ROW
 from onlineauto.engine.search.deferred import Control, Found
-from onlineauto.features.block import Block
-from onlineauto.features.namespaces import Namespaces
+from onlineauto.features.block import Block, Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics, ProblemCode
 from onlineauto.learners.gradient_kernels import SETTINGS

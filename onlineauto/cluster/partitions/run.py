@@ -22,8 +22,7 @@ from onlineauto.cluster.partitions.text_file import (
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
-from onlineauto.engine.stream.position import Position, skip_events
-from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
+from onlineauto.engine.stream.position import Position, PositionedBlocks, skip_events
 from onlineauto.engine.stream.source import read_blocks
 from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError

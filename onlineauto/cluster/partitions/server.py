@@ -9,7 +9,7 @@ from onlineauto.cluster.partitions.messages import base_of_tree, base_to_tree, c
 from onlineauto.cluster.partitions.text_file import UnexpectedEventsError
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.errors import OnlineautoError
-from onlineauto.features.namespaces import Namespaces
+from onlineauto.features.block import Namespaces
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:

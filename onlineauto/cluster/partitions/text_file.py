@@ -22,8 +22,7 @@ from onlineauto.cluster.partitions.cutting import join_blocks
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.source import check_labels, kind_of, open_lines
 from onlineauto.errors import InputError
-from onlineauto.features.block import Block
-from onlineauto.features.namespaces import Namespaces
+from onlineauto.features.block import Block, Namespaces
 from onlineauto.formats.blocks.reader import BEGIN
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.line_reader import LARGEST_EVENT

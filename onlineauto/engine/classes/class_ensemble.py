@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 VERSION: Final = 2
 """The version of the section of a model file. Version 1 has no trees."""

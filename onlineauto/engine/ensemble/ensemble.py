@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.ensemble.member import Member
     from onlineauto.engine.records.ensemble import Inputs
-    from onlineauto.features.stored import Stored
     from onlineauto.options import Configuration
+    from onlineauto.state.stored import Stored
 
 _PREDICTS = ("weights", "range")
 _LEARNS = (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.task import Task
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 INPUTS_VERSION = 1
 """Version of the section of inputs in a model file."""

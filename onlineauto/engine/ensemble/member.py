@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
-    from onlineauto.features.stored import Stored
     from onlineauto.options import Configuration
     from onlineauto.options.option import Group
+    from onlineauto.state.stored import Stored
 
 ANY = 2**62
 """A limit that nothing exceeds."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 
 def make_regression(actions: int, inputs: int) -> Regression:

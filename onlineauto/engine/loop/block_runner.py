@@ -15,7 +15,7 @@ from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemo
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal
 from onlineauto.engine.records.task import Shape
-from onlineauto.engine.stream.ccb_slots import SlotFinder
+from onlineauto.engine.stream.event_readers import SlotFinder
 from onlineauto.features.records import make_stream
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from onlineauto.engine.ensemble.product_kernels import Crossed, Ends
-from onlineauto.engine.event.event_seed_kernels import name_events
+from onlineauto.engine.event.event_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_KEYS, MOST_NUMBERS, MOST_PRODUCTS, Taken
 from onlineauto.engine.records.loop import HANDED, ROW, Ahead, Buffers, MemberBuffers, Outlier, Results

@@ -15,7 +15,6 @@ from onlineauto.engine.ensemble.evidence_kernels import ensemble_column, predict
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.keep_kernels import keep_weight, weigh
 from onlineauto.engine.event.new_action_kernels import note_learnt_parts
-from onlineauto.engine.event.origin_kernels import finds_origin
 from onlineauto.engine.event.outcome_kernels import explore, leave_out, open_row, rank_placed, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.loop.follow_kernels import hand_over
@@ -28,22 +27,45 @@ from onlineauto.engine.outliers.outlier_kernels import (
 )
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal, Outlier
 from onlineauto.engine.records.task import Shape
+from onlineauto.estimators.scale_kernels import HIGH, LOW
+from onlineauto.estimators.typical_size_kernels import FIRST_EVENTS
 from onlineauto.explorers.explore_kernels import note_cost, note_error, note_learnt
 from onlineauto.features.group_kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, SIZES, SPANS
-from onlineauto.jit import call_at, entry_kernel
-from onlineauto.learners.gradient_kernels import clip
+from onlineauto.jit import call_at, entry_kernel, kernel
+from onlineauto.learners.gradient_kernels import ORIGIN, clip
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.loop import Context, Results
+    from onlineauto.engine.records.loop import Context, LoopRun, Results
     from onlineauto.features.records import Stream
     from onlineauto.formats.records.reader_state_kernels import Reader
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+
+FAR = 16.0
+"""Costs are far from 0 if all exceed this many times their range."""
+
+
+@kernel
+def finds_origin(run: LoopRun) -> bool:
+    """Return whether all costs so far are far from 0; if so, set the origin to their middle.
+
+    Costs are looked at after `FIRST_EVENTS` learnt events, and whenever that number has doubled, because
+    costs that are all equal tell nothing. Learning must restart when the origin is found.
+    """
+    learnt = run.model.outliers[Outlier.NONE]
+    if not run.task.finds_origin or learnt < FIRST_EVENTS or learnt & (learnt - 1) != 0:
+        return False
+    low, high = run.live.statistics.scale[LOW], run.live.statistics.scale[HIGH]
+    if run.model.shared[ORIGIN] != 0.0 or not low < high or max(low, -high) <= FAR * (high - low):
+        return False
+    sign = -1.0 if not run.live.tests.cost_is_reward else 1.0
+    run.model.shared[ORIGIN] = np.float32(sign * 0.5 * (low + high))
+    return True
 
 
 @entry_kernel

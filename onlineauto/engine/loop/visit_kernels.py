@@ -29,9 +29,16 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import learnt_probability
 from onlineauto.jit import call_at, inline_kernel, short_loop
 from onlineauto.learners.cost_kernels import MTR
-from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, LearnedLabel, clip, see_label
+from onlineauto.learners.gradient_kernels import (
+    MAX_LABEL,
+    MIN_LABEL,
+    LearnedLabel,
+    clip,
+    has_fours,
+    see_label,
+    update_four,
+)
 from onlineauto.learners.loss_kernels import loss_value
-from onlineauto.learners.update_kernels import has_fours, update_four
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, Context, Results

@@ -22,8 +22,7 @@ from onlineauto.estimators.merge import (
     merge_tests,
 )
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
-from onlineauto.estimators.robust import stored_evidence
-from onlineauto.estimators.robust_kernels import SIZE
+from onlineauto.estimators.robust_kernels import SIZE, stored_evidence
 from onlineauto.estimators.scale_kernels import SCALE_SIZE
 from onlineauto.state.schema import (
     add,
@@ -252,7 +251,7 @@ class Live(NamedTuple):
 
 
 class Screen(NamedTuple):
-    """The estimated gains of candidate interactions; see `onlineauto.engine.event.screen_kernels`."""
+    """The estimated gains of candidate interactions; see `onlineauto.engine.event.example_kernels`."""
 
     many: int  # number of screened interactions, including namespaces not seen again since a resume
     interactions: Interactions  # those of namespaces seen so far

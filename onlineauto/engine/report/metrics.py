@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.counters import Count
     from onlineauto.features.block import Block
     from onlineauto.features.slots import Slots
-    from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
+    from onlineauto.formats.lines.diagnostics import LogCounts, SlotLogCounts
     from onlineauto.options import Configuration
 
 

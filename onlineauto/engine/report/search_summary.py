@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.automl.config import ConfigKind
-from onlineauto.automl.config_text import elements_text, flags_text, words_text
+from onlineauto.automl.config import ConfigKind, elements_text, flags_text, words_text
 from onlineauto.engine.records.search import Tally
 from onlineauto.engine.records.task import DecayTally
 from onlineauto.estimators.scale_kernels import BELOW, FLOOR, HIGH, LOW

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.features.layout import StreamLayout
     from onlineauto.learners.gradient_kernels import Model
-    from onlineauto.learners.hyperparameters import Hyperparameters
+    from onlineauto.learners.rule import Hyperparameters
     from onlineauto.options import Configuration
     from onlineauto.state.stored import Stored
 

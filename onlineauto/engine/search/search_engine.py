@@ -13,7 +13,7 @@ import numpy as np
 
 from onlineauto.automl.config import Config, Interaction
 from onlineauto.automl.control import control_of
-from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, start
+from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, invite, start
 from onlineauto.automl.decisions import (
     ENSEMBLE,
     BoundCrossed,
@@ -30,12 +30,10 @@ from onlineauto.automl.decisions import (
     Swap,
     Widen,
 )
-from onlineauto.automl.invite import invite
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import space_of
-from onlineauto.automl.search import Search, SearchRules
-from onlineauto.automl.search_checks import config_problem, search_problem
+from onlineauto.automl.search import Search, SearchRules, config_problem, search_problem
 from onlineauto.engine.ensemble.ensemble import names_of
 from onlineauto.engine.ensemble.inputs import can_have_members
 from onlineauto.engine.ensemble.options import EnsembleOptions
@@ -57,7 +55,7 @@ from onlineauto.engine.search.screening import Screening
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
 from onlineauto.jit import prepare
-from onlineauto.learners.hyperparameters import Hyperparameters
+from onlineauto.learners.rule import Hyperparameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

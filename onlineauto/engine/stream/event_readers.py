@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from onlineauto.engine.stream.source import kind_of, open_lines
 from onlineauto.engine.stream.validity import other_names
+from onlineauto.explorers.options import SlotOptions
 from onlineauto.features.options import FeatureOptions
+from onlineauto.features.slots import Slots, find_slots
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 
 if TYPE_CHECKING:
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.features.block import Block, Rules
-    from onlineauto.features.namespaces import Namespaces
+    from onlineauto.features.block import Block, Namespaces, Rules
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.line_reader import LineReader
     from onlineauto.formats.mappings.encoded_event import EncodedEvent
@@ -27,9 +28,44 @@ if TYPE_CHECKING:
     OneEventLike: TypeAlias = str | bytes | Mapping[str, Any] | EncodedEvent | Sequence[str] | Sequence[bytes]
     """VW text or JSON of one event, a list of the lines of the text, or a mapping for
     `onlineauto.interop.from_dicts`."""
+    from onlineauto.features.layout import StreamLayout
+    from onlineauto.state.stored import Stored
 
 _TEXTS: Final = (str, bytes, list, tuple)
 """Types of an event that is a text, or the lines of one."""
+
+
+class SlotFinder:
+    """Finds slots; see `onlineauto.features.slots`."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._hash_seed = configuration[FeatureOptions].hash_seed
+        self._indexed = None if configuration[SlotOptions].ccb_no_slot_index else False
+
+    def find(self, block: Block, layout: StreamLayout) -> Slots:
+        """Return the slots of a block, and remember whether later slots have an index feature.
+
+        The layout decides which features are ignored.
+        """
+        slots = self.found(block, layout)
+        if self._indexed is False:
+            self._indexed = slots.first_indexed < len(block)
+        return slots
+
+    def found(self, block: Block, layout: StreamLayout) -> Slots:
+        """Return the slots of a block like `find`, but leave the state unchanged."""
+        return find_slots(block, layout, hash_seed=self._hash_seed, indexed=self._indexed)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state, for `restore`."""
+        return {"told": self._indexed}
+
+    def restore(self, stored: Stored) -> None:
+        """Restore a state that was stored with the same options."""
+        indexed = stored["told"]
+        if indexed.is_none() != (self._indexed is None):
+            raise indexed.fail("known" if indexed.is_none() else "unknown, as these options have it")
+        self._indexed = None if indexed.is_none() else indexed.truth()
 
 
 class ReadsOne(Protocol):

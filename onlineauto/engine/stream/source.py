@@ -6,13 +6,12 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
-from onlineauto.engine.stream.event_sources import with_datasets
 from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
 from onlineauto.engine.stream.validity import find_odd_labels
 from onlineauto.errors import EventTypeError, InputError, OptionError, short_repr
@@ -42,6 +41,26 @@ blocks, and whole sources (path objects, binary files)."""
 
 BlockSource = Callable[[Sources, "Configuration", "Diagnostics"], Iterator["Block"]]
 """Yields blocks of a source, read by the options, and counts problems with lines, like `read_blocks`."""
+
+
+def with_datasets(source: Any, configuration: Configuration) -> Any:
+    """Return a source; a path of Parquet, or a list of such paths, is wrapped in a `DatasetSource`."""
+    if isinstance(source, EventSource):
+        return source
+    from onlineauto.formats.datasets.files import is_dataset
+
+    if isinstance(source, list | tuple):
+        paths = [each for each in source if isinstance(each, os.PathLike)]  # texts are events, not paths
+        are_datasets = [is_dataset(each) for each in paths] if len(paths) == len(source) else []
+    else:
+        are_datasets = [is_dataset(source)]
+    if not any(are_datasets):
+        return source
+    if not all(are_datasets):
+        raise InputError("some of the files are Parquet and some are not: read them in two runs")
+    from onlineauto.formats.datasets.dataset_source import DatasetSource
+
+    return DatasetSource(source, configuration[InputOptions].columns)
 
 
 def kind_of(configuration: Configuration) -> str:

@@ -11,7 +11,7 @@ The header is JSON, with blanks up to a multiple of 64 bytes: the rules by which
 byte order, the layout of the records. A frame is one `Block`, and its sections are the block's arrays, so a
 mapped frame becomes a block without copying. The last frame has no events. Each frame records the number of
 events up to its end. The header, each frame's head and each frame's body have checksums (XXH3, 64 bits). They
-detect damage, not forgery; `onlineauto.formats.blocks.checks` rejects forged blocks that could make kernels
+detect damage, not forgery; `onlineauto.formats.blocks.reader` rejects forged blocks that could make kernels
 fail.
 """
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 import msgspec
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.features.block import NAMES, Block
-from onlineauto.features.namespaces import Namespaces
-from onlineauto.formats.blocks.checks import SHAPES, problem_of
+from onlineauto.features.block import NAMES, Block, Namespaces
+from onlineauto.formats.blocks.block_kernels import (
+    EVENTS,
+    LINE,
+    LINES,
+    NUMBERS,
+    POINTERS,
+    SLOTS,
+    Sections,
+    find_problem,
+)
 from onlineauto.formats.blocks.file import (
     BLOCK,
     FILE_HEAD,
@@ -53,6 +61,31 @@ _PIECE = 1 << 20
 
 Rules = dict[str, str | int | bool | tuple[str, ...]]
 """The options by which events were read, by name."""
+
+SHAPES: Final = {"simple": LINE, "cb": LINE, "cb_adf": LINES, "ccb_adf": SLOTS}
+"""Shapes of events, by the kind of events in a file's header."""
+_TEXTS: Final = {
+    POINTERS: "has an offset out of range",
+    EVENTS: "has lines that do not form an event",
+    NUMBERS: "has an invalid number",
+}
+
+
+def problem_of(block: Block, *, shape: int, as_vw: bool) -> str:
+    """Return the problem of a block of events of one of the `SHAPES`; empty if there is none.
+
+    In native mode all numbers must be finite, and weights and probabilities must be in range.
+    """
+    sections = Sections(
+        events=block.event_start,
+        lines=block.lines,
+        line_bytes=block.lines.view(np.uint8).reshape(-1, block.lines.itemsize),
+        spans=block.spans,
+        costs=block.costs,
+        features=block.features.view(np.uint64),
+    )
+    problem = find_problem(sections, len(block.tag), len(block.namespaces), shape, as_vw)
+    return _TEXTS.get(problem, "")
 
 
 class _Header(msgspec.Struct):

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.features.block import Block
-    from onlineauto.features.namespaces import Namespaces
+    from onlineauto.features.block import Block, Namespaces
     from onlineauto.features.records import Records
 
 _FRAME_BYTES = 1 << 20

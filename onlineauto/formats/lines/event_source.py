@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
-    from onlineauto.features.block import Block
-    from onlineauto.features.namespaces import Namespaces
+    from onlineauto.features.block import Block, Namespaces
     from onlineauto.formats.lines.diagnostics import Diagnostics
 
 

@@ -1,4 +1,4 @@
-"""Read labels and tags in native mode, for `onlineauto.formats.text.head_kernels`."""
+"""Read labels and tags in native mode, for `onlineauto.formats.text.line_kernels`."""
 
 from __future__ import annotations
 

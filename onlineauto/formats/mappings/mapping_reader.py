@@ -14,8 +14,7 @@ from onlineauto.formats.mappings.encoded_event import KEYS, EncodedEvent, marsha
 from onlineauto.formats.mappings.event_kernels import read_event
 from onlineauto.formats.mappings.identities import name_values
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.mappings.named_block import named_block
-from onlineauto.formats.mappings.named_event import named_event
+from onlineauto.formats.mappings.named_event import named_block, named_event
 from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, ReaderRules
 from onlineauto.formats.records.record_reader import RecordReader
 from onlineauto.jit import Bound, Sealed

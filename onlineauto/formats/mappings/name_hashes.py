@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import InputError, OptionError
+from onlineauto.features.block import DEFAULT, Namespaces
 from onlineauto.features.hash_kernels import hash_name, murmur3
-from onlineauto.features.namespaces import DEFAULT, Namespaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

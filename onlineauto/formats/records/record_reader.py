@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features.block import Block
-from onlineauto.features.namespaces import DEFAULT, Namespaces
+from onlineauto.features.block import DEFAULT, Block, Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.records.namespace_table_kernels import insert
 from onlineauto.formats.records.reader_state_kernels import NAME, RULES, SIZES, STATE, Reader

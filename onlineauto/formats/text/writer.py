@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.features.block import UNLABELLED
-from onlineauto.features.namespaces import DEFAULT
+from onlineauto.features.block import DEFAULT, UNLABELLED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

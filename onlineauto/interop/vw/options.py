@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.loop.task import parts_of_slot
+from onlineauto.engine.loop.learner import parts_of_slot
 from onlineauto.engine.stream.source import kind_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.exact.semantics import EXACT

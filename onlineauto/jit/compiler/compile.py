@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+from enum import EnumType, IntEnum
+from functools import cache, update_wrapper
+from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from numba import types
 
-from onlineauto.jit.compiler.enumerations import without_enumerations
 from onlineauto.jit.compiler.intrinsics import enter, result_of
 from onlineauto.jit.compiler.numba_private import PRIVATE_SETTINGS, Inner, optimized_module
 
@@ -17,6 +20,34 @@ if TYPE_CHECKING:
 
 _SETTINGS: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy", **PRIVATE_SETTINGS}
 _inner: list[Inner] = []
+
+
+def without_enumerations(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a copy of a function in which the `IntEnum` classes that it names are tuples of ints."""
+    assert isinstance(function, FunctionType)
+    names = function.__code__.co_names
+    plain = {name: _plain(value) for name, value in function.__globals__.items() if name in names}
+    cells = tuple(CellType(_plain(cell.cell_contents)) for cell in function.__closure__ or ())
+    made = FunctionType(
+        function.__code__, function.__globals__ | plain, function.__name__, function.__defaults__, cells
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return update_wrapper(made, function)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without enumerations: a member as its int, an `IntEnum` class as a tuple of ints."""
+    if isinstance(value, IntEnum):
+        return int(value)
+    return _tuple_of(value) if isinstance(value, EnumType) and issubclass(value, IntEnum) else value
+
+
+@cache
+def _tuple_of(members: type[IntEnum]) -> Any:
+    """Return a named tuple of the ints of all members; one object for each enumeration."""
+    named = dict(members.__members__)
+    kind: Any = namedtuple(members.__name__, named)  # type: ignore[misc]  # noqa: PYI024
+    return kind(*map(int, named.values()))
 
 
 def type_for_callers(function: Callable[..., Any], *, inline: bool) -> Any:

@@ -23,8 +23,8 @@ from onlineauto.estimators.evaluation_kernels import (
     Logged,
     bounds_of,
     evaluate_events,
+    make_evidence,
 )
-from onlineauto.estimators.evidence import make_evidence
 from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from onlineauto.api.champion import champion_of
-from onlineauto.automl.config_text import namespace_text
+from onlineauto.automl.config import namespace_text
 from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.service.learning.segments import SegmentSummary
 from onlineauto.service.learning.values import Agreement, Point, Value

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.automl.config_text import namespace_text
+from onlineauto.automl.config import namespace_text
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensemble.ensemble import able_scores
 from onlineauto.engine.ensemble.states import constant_of

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.automl.config import MOST_FACTORS, Config, ConfigKind
-from onlineauto.automl.config_text import words_text
+from onlineauto.automl.config import MOST_FACTORS, Config, ConfigKind, words_text
 from onlineauto.automl.decisions import Rotate, Widen
 from onlineauto.automl.search import ConfigState
 from onlineauto.engine.search.journal import entry_of

@@ -15,10 +15,10 @@ from onlineauto.features.interactions import compile_products, parse_full_names,
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, W
-from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.model import adopt_sizes
 from onlineauto.learners.model_state import apply_penalties
 from onlineauto.learners.options import LossOptions, UpdateOptions
+from onlineauto.learners.rule import Hyperparameters
 from onlineauto.options import options_of
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.start.first_champion import begin_with

@@ -15,7 +15,7 @@ from onlineauto.cluster.partitions import text_file
 from onlineauto.cluster.partitions.messages import Chunk, chunk_of_tree, chunk_to_tree, pack, unpack
 from onlineauto.cluster.partitions.text_file import TextFile, UnexpectedEventsError, UnreadBlock
 from onlineauto.engine.stream.source import read_blocks
-from onlineauto.features.namespaces import Namespaces
+from onlineauto.features.block import Namespaces
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
 from tests.cluster.partitions.test_text_files import BANDIT, EVENTS, OPTIONS, count_calls, file_of, run_of

@@ -38,7 +38,7 @@ from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.engine.records.search import Tally
 from onlineauto.engine.stream.source import read_blocks
-from onlineauto.features.namespaces import Namespaces
+from onlineauto.features.block import Namespaces
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
 

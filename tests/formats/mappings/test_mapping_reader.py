@@ -17,8 +17,7 @@ from onlineauto.features.event import events
 from onlineauto.formats.mappings.encoded_event import EncodedEvent, marshal_values
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.mappings.named_block import named_block
-from onlineauto.formats.mappings.named_event import named_event
+from onlineauto.formats.mappings.named_event import named_block, named_event
 from onlineauto.formats.records.reader_state_kernels import FEATURES, LINES, WIDEST
 
 pytestmark = pytest.mark.lane("sampled")

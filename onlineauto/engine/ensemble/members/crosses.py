@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Buffers, Context, LoopRun
     from onlineauto.features.records import Stream
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 ORDERS = 3
 """Number of scores: features of the context one by one, in pairs, in triples."""

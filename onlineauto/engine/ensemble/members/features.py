@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Context, LoopRun
     from onlineauto.features.records import Stream
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 UNSURE = 1.0 / 3.0
 """Variance of the weight of a feature before the first event."""

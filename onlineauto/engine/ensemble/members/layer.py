@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Buffers, Context
     from onlineauto.features.records import Stream
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 LEAST_WORTH = 100.0
 """Minimum worth of the layer, about a twentieth of the squared error of 2,000 events. The minimum is high

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Buffers, Context
     from onlineauto.features.records import Stream
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 UNSURE = 0.01
 """Variance of the weight of a feature before the first event; 1 / UNSURE is the penalty λ."""

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs, Taken
     from onlineauto.engine.records.loop import Actions, Context
     from onlineauto.features.records import Stream
-    from onlineauto.features.stored import Stored
     from onlineauto.learners.tree_records import TreeRow, Trees
+    from onlineauto.state.stored import Stored
 
 
 class TreesState(NamedTuple):

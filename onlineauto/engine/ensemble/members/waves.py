@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs, Taken
     from onlineauto.engine.records.loop import Actions, Context, LoopRun
     from onlineauto.features.records import Stream
-    from onlineauto.features.stored import Stored
+    from onlineauto.state.stored import Stored
 
 
 class WavesState(NamedTuple):
