@@ -211,7 +211,7 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
 
 def _fill_gaps(folder: Path) -> int:
     """Write blanks in place of missing parts of the log in a folder, and return 0."""
-    from onlineauto.service.log.gaps import fill_gaps
+    from onlineauto.service.log.segment_log import fill_gaps
     from onlineauto.service.loop.folder_identity import FolderIdentity
 
     with ExitStack() as stack:
@@ -263,7 +263,7 @@ def _restore(source: Path, folder: Path) -> int:
 
 def _lock(folder: Path, stack: ExitStack) -> None:
     """Lock the folder of a service until a stack is closed."""
-    from onlineauto.service.loop.folder_lock import FolderLock
+    from onlineauto.service.loop.folder_identity import FolderLock
 
     try:
         stack.callback(FolderLock(folder).release)

@@ -132,7 +132,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _source(address: str, options: TopicOptions) -> TopicSource:
-    from onlineauto.service.join.duration import seconds_of
+    from onlineauto.service.join.settings import seconds_of
     from onlineauto.service.topics.brokers import read_client_settings
     from onlineauto.service.topics.topic_source import TopicSource
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
-from onlineauto.service.join.aggregation import AGGREGATIONS
 from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
+from onlineauto.service.join.settings import AGGREGATIONS
 from onlineauto.service.log.record import read_record
 from tests.service.endurance import simulate
 from tests.service.traffic import BEGIN, decision, record, reward

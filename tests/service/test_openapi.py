@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from onlineauto.service.http.front_handlers import FollowerHandlers
+from onlineauto.service.http.front_handlers import RankServerHandlers
 from onlineauto.service.http.handlers import Handlers
 from onlineauto.service.http.openapi import openapi_document
 from onlineauto.service.http.routes import ROUTES
@@ -34,6 +34,6 @@ def test_the_document_is_whole() -> None:
 
 
 def test_a_rank_server_describes_what_it_has() -> None:
-    paths = openapi_document(FollowerHandlers)["paths"]
+    paths = openapi_document(RankServerHandlers)["paths"]
     assert "/v1/rank" in paths
     assert "/v1/model" not in paths

@@ -19,12 +19,11 @@ from onlineauto.errors import InputError
 from onlineauto.service.learning.rounds import PlannedRounds
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder_copy import FolderCopy, OtherLogError, restore_folder
-from onlineauto.service.loop.folder_identity import FolderIdentity, check_whole
-from onlineauto.service.loop.folder_lock import FolderLock
-from onlineauto.service.loop.follower import Follower
+from onlineauto.service.loop.folder_identity import FolderIdentity, FolderLock, check_whole
+from onlineauto.service.loop.rank_server import RankServer
 from tests.service.serving import MODEL, ROOT
 from tests.service.test_folder_copy import fill, model_of, opened, step
-from tests.service.test_follower import Beside
+from tests.service.test_rank_server import Beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -330,7 +329,7 @@ def test_a_copy_that_has_lost_segments_is_completed(loop: Loop, tmp_path: Path) 
 
 
 def test_a_backup_of_a_rank_server_has_its_name_and_model(loop: Loop, tmp_path: Path) -> None:
-    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower = RankServer(tmp_path / "rank", Beside(loop))
     while follower.follow():
         pass
     follower.close()
@@ -338,7 +337,7 @@ def test_a_backup_of_a_rank_server_has_its_name_and_model(loop: Loop, tmp_path: 
     assert main(["loop", str(tmp_path / "rank"), "--backup", str(tmp_path / "disk2")]) == 0
     assert main(["loop", str(tmp_path / "again"), "--restore", str(tmp_path / "disk2")]) == 0
     assert (tmp_path / "again/model").read_bytes() == (tmp_path / "rank/model").read_bytes()
-    again = Follower(tmp_path / "again", Beside(loop))
+    again = RankServer(tmp_path / "again", Beside(loop))
     assert again.source == source  # the learner has none of its records twice
     again.close()
 

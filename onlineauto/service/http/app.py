@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from onlineauto.jit import is_compiling
 from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard
-from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
+from onlineauto.service.http.front_handlers import FrontHandlers, RankServerHandlers
 from onlineauto.service.http.handlers import Handlers
 from onlineauto.service.http.metrics import ServiceMetrics
 from onlineauto.service.http.personalizer import canonical_path, what_instead
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from onlineauto.service.http.reply import Reply
     from onlineauto.service.http.waiting import Waiting
-    from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.front import Front
     from onlineauto.service.loop.loop import Loop
+    from onlineauto.service.loop.rank_server import RankServer
 
 _LOG = logging.getLogger("onlineauto.service")
 _IDLE: Final = 0.1
@@ -55,8 +55,8 @@ def application(
     return _application(loop, Handlers(loop, metrics), guard, waiting, partial(_learn, loop))
 
 
-def follower_application(
-    follower: Follower,
+def rank_server_application(
+    rank_server: RankServer,
     waiting: Waiting,
     *,
     tokens: Tokens | None = None,
@@ -64,14 +64,14 @@ def follower_application(
     hosts: Collection[str] = (),
 ) -> Application:
     """Return the application of a rank server; the parameters are those of `application`."""
-    metrics = ServiceMetrics(partial(follower_status, follower))
+    metrics = ServiceMetrics(partial(follower_status, rank_server))
     guard = RequestGuard(Tokens() if tokens is None else tokens, metrics.request, most=most, hosts=hosts)
-    handlers = FollowerHandlers(follower, metrics)
-    return _application(follower, handlers, guard, waiting, partial(_follow, follower))
+    handlers = RankServerHandlers(rank_server, metrics)
+    return _application(rank_server, handlers, guard, waiting, partial(_follow, rank_server))
 
 
 def _application(
-    front: Loop | Follower,
+    front: Loop | RankServer,
     handlers: FrontHandlers,
     guard: RequestGuard,
     waiting: Waiting,
@@ -165,14 +165,16 @@ def _learn(loop: Loop, stop: threading.Event) -> None:
             stop.wait(_IDLE)
 
 
-def _follow(follower: Follower, stop: threading.Event) -> None:
+def _follow(rank_server: RankServer, stop: threading.Event) -> None:
     """Follow the learner until `stop` is set; ask again while the learner is away."""
     away = False
     while not stop.is_set():
-        exchanged = follower.follow()
-        if away != (follower.failed is not None):
+        exchanged = rank_server.follow()
+        if away != (rank_server.failed is not None):
             away = not away
-            message = f"the learner is away: {follower.failed}" if away else "the learner is available again"
+            message = (
+                f"the learner is away: {rank_server.failed}" if away else "the learner is available again"
+            )
             _LOG.warning(message, extra={"event": "learner", "away": away})
         if not exchanged:
             stop.wait(_AGAIN if away else _FOLLOW)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from onlineauto.service.http.endpoint import Request
     from onlineauto.service.http.metrics import ServiceMetrics
     from onlineauto.service.log.group_commit import Done
-    from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.front import Front
+    from onlineauto.service.loop.rank_server import RankServer
     from onlineauto.service.ranking.answer import Ranked
     from onlineauto.service.ranking.rank_request import RankRequest
     from onlineauto.service.ranking.slots import SlotsRankRequest
@@ -239,10 +239,10 @@ class _AllDone:
             self._done(error)
 
 
-class FollowerHandlers(FrontHandlers):
+class RankServerHandlers(FrontHandlers):
     """Answers the requests that a rank server receives."""
 
-    front: Follower
+    front: RankServer
 
     async def status(self, request: Request) -> Reply:
         """Return the state of the rank server."""

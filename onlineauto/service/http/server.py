@@ -16,7 +16,7 @@ import msgspec
 
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.options import Configuration
-from onlineauto.service.http.app import application, follower_application
+from onlineauto.service.http.app import application, rank_server_application
 from onlineauto.service.http.memory import memory_bytes, return_memory
 from onlineauto.service.http.protocol.connections import ConnectionLimits, most_connections
 from onlineauto.service.http.protocol.serving import (
@@ -31,8 +31,8 @@ from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.learning.rounds import Learners
 from onlineauto.service.loop.folder_copy import FolderCopy
-from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.rank_server import RankServer
 from onlineauto.service.loop.telemetry import end_telemetry
 from onlineauto.service.loop.upstream import HttpUpstream
 from onlineauto.service.loop.warm import warm_up
@@ -91,7 +91,7 @@ def serve(serving: Serving) -> None:
         )
     limits = ConnectionLimits(most=most_connections(serving.max_connections))
     with bind_socket(serving.host, serving.port) as opened:
-        make = _learner if serving.follow is None else _follower
+        make = _learner if serving.follow is None else _rank_server
         front, app = make(serving, waiting, tokens)
         app.connections.limits = limits
         return_memory()
@@ -167,10 +167,10 @@ def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, 
     return loop, application(loop, waiting, tokens=tokens, most=serving.max_requests, hosts=hosts)
 
 
-def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follower, Application]:
+def _rank_server(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[RankServer, Application]:
     """Return a rank server and its application; its token for the learner is read from the environment."""
     assert serving.follow is not None
-    follower = Follower(
+    rank_server = RankServer(
         serving.folder,
         HttpUpstream(serving.follow, token=os.environ.get("ONLINEAUTO_TOKEN")),
         limits=_limits(serving),
@@ -178,10 +178,10 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
         deliver=waiting.deliver,
     )
     hosts, most = (*OWN_HOSTS, serving.host), serving.max_requests
-    return follower, follower_application(follower, waiting, tokens=tokens, most=most, hosts=hosts)
+    return rank_server, rank_server_application(rank_server, waiting, tokens=tokens, most=most, hosts=hosts)
 
 
-def _copies_of(serving: Serving, front: Loop | Follower) -> list[LogCopier]:
+def _copies_of(serving: Serving, front: Loop | RankServer) -> list[LogCopier]:
     """Return the copies of the log that are asked for; the loop reports their states."""
     copies: list[LogCopier] = []
     if serving.ship is not None:

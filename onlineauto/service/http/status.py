@@ -15,8 +15,8 @@ from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.board import ChampionChange, LiveConfigSummary
 
 if TYPE_CHECKING:
-    from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.loop import Loop
+    from onlineauto.service.loop.rank_server import RankServer
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -139,27 +139,27 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     time: float
 
 
-def follower_status(follower: Follower) -> FollowerStatus:
+def follower_status(rank_server: RankServer) -> FollowerStatus:
     """Return the state of a rank server."""
-    counts = follower.join.counts
+    counts = rank_server.join.counts
     return FollowerStatus(
         ranked=counts.ranked,
         rewarded=counts.rewarded,
-        model=follower.published.name,
-        behind_bytes=follower.behind,
-        ready=follower.writable,
-        learning=follower.failed is None,
-        error=follower.trouble or ("" if follower.failed is None else str(follower.failed)),
-        settings=follower.join.settings,
-        pending=follower.join.waiting,
-        max_pending=follower.limits.pending,
-        finished=follower.join.finished,
-        max_finished=follower.join.settings.max_finished,
-        early=follower.join.early,
-        log_bytes=follower.log.end,
-        log_groups=follower.groups,
-        queued=follower.queued,
-        time=follower.clock(),
+        model=rank_server.published.name,
+        behind_bytes=rank_server.behind,
+        ready=rank_server.writable,
+        learning=rank_server.failed is None,
+        error=rank_server.trouble or ("" if rank_server.failed is None else str(rank_server.failed)),
+        settings=rank_server.join.settings,
+        pending=rank_server.join.waiting,
+        max_pending=rank_server.limits.pending,
+        finished=rank_server.join.finished,
+        max_finished=rank_server.join.settings.max_finished,
+        early=rank_server.join.early,
+        log_bytes=rank_server.log.end,
+        log_groups=rank_server.groups,
+        queued=rank_server.queued,
+        time=rank_server.clock(),
     )
 
 

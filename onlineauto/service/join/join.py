@@ -32,23 +32,33 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.service.join.aggregation import add_reward, final_reward
-from onlineauto.service.join.counts import Counts
+from onlineauto.errors import InputError, OptionError
 from onlineauto.service.join.decision import (
+    DecisionTable,
     JoinDecision,
     deadline_of,
+    entries_of,
     hash_of,
+    is_decision,
     n_keys,
     pack_decision,
     read_decision,
     remember_key,
     reward_of,
     table_of,
+    upgrade,
 )
-from onlineauto.service.join.rules import JoinRules, RuleBook
 from onlineauto.service.join.scale import RewardScale
-from onlineauto.service.join.settings import JoinSettings, read_settings
-from onlineauto.service.join.state import Early, JoinState, check_state, checked_wait, decisions_of
+from onlineauto.service.join.settings import (
+    MOST_WAIT,
+    JoinRules,
+    JoinSettings,
+    RuleBook,
+    add_reward,
+    check_settings,
+    final_reward,
+    read_settings,
+)
 from onlineauto.service.join.timed import Finished, Timed
 
 if TYPE_CHECKING:
@@ -63,6 +73,31 @@ MOST_SOURCES: Final = 256
 _DAY: Final = 86400.0
 _JITTER: Final = 60.0
 """Seconds by which a record may precede the one before it without counting as a clock that was set back."""
+
+
+class Counts(msgspec.Struct):
+    """Numbers of records by outcome."""
+
+    # Decisions; and ignored decisions, whose id was in use at the time, or which a rank server sent twice.
+    ranked: int = 0
+    repeated: int = 0
+    # Rewards; and those that arrived after the end of their decision or, with the aggregation ``first``,
+    # after another one, that repeated another, or whose decision never arrived or could not be waited for
+    # within the limits.
+    rewarded: int = 0
+    late: int = 0
+    duplicate: int = 0
+    dangling: int = 0
+    joined: int = 0  # Decisions that ended with a reward, without one, or without having been activated.
+    defaulted: int = 0
+    inactive: int = 0
+    # Rewards beyond the declared or learnt range, and sums beyond the declared range. Each is replaced by the
+    # bound.
+    clipped: int = 0
+    # Finished decisions that were dropped before their wait was over, because the table was full.
+    forgotten: int = 0
+    # Records whose time is implausibly far from the record before: the join did not follow their clock.
+    clock_jumps: int = 0
 
 
 class EndedDecision(NamedTuple):
@@ -491,3 +526,67 @@ class Join:
 def _within(bounds: tuple[float, float], reward: float) -> float:
     """Return a reward, or the bound that it exceeds."""
     return min(max(reward, bounds[0]), bounds[1])
+
+
+_END: Final = 1e12
+"""Upper bound of all times of a table, in seconds since 1970."""
+
+
+class Early(msgspec.Struct, array_like=True):
+    """Rewards and an activation of a decision that has not arrived yet."""
+
+    deadline: float
+    active: bool
+    rewards: list[tuple[str, float]]
+    wait: float = 0.0
+
+
+class JoinState(msgspec.Struct):
+    """The state of a join in a snapshot; the states of all earlier versions can be read."""
+
+    settings: JoinSettings
+    now: float
+    early: list[tuple[str, Early]]
+    counts: Counts
+    sources: dict[str, int]
+    waiting: DecisionTable | None = None
+    finished: list[DecisionTable] = []
+    clock: float | None = None
+    set_back: tuple[float, float] | None = None
+    scale: tuple[dict[int, int], float] | None = None
+    rules: tuple[int, list[tuple[int, float, JoinRules]]] | None = None  # absent in the second version
+    heard: dict[str, float] = {}
+    retired: float = 0.0
+    decisions: list[tuple[str, list[Any]]] = []  # the decisions of a state of the first version
+
+
+def checked_wait(decision: JoinDecision, book: RuleBook) -> float:
+    """Return the seconds for which a decision of a state waits."""
+    if not 0 < decision.wait <= MOST_WAIT or not abs(decision.made) < _END or decision.rules not in book:
+        raise InputError(f"the decision at {decision.position} has a time that is out of range, or no rules")
+    return decision.wait
+
+
+def decisions_of(table: DecisionTable, kept: JoinState) -> Iterator[tuple[str, bytes]]:
+    """Yield the entries of a table of a state; entries of version 2 get the rules of the settings."""
+    for event_id, packed in entries_of(table):
+        entry = packed if kept.rules is not None else upgrade(packed)
+        if not is_decision(entry):
+            raise InputError(f"{event_id!r} has {len(packed)} bytes, as no decision has")
+        yield event_id, entry
+
+
+def check_state(kept: JoinState) -> None:
+    """Check that the settings, times and bounds of a state are within their ranges."""
+    try:
+        check_settings(kept.settings)
+        for _, _, rules in () if kept.rules is None else kept.rules[1]:
+            check_settings(msgspec.structs.replace(kept.settings, **msgspec.structs.asdict(rules)))
+    except OptionError as error:
+        raise InputError(f"the settings are out of range: {error}") from None
+    times = [kept.now, kept.clock or 0.0, kept.retired, *(kept.set_back or ()), *kept.heard.values()]
+    times += [each for _, early in kept.early for each in (early.deadline, early.wait)]
+    if not all(abs(each) < _END for each in times):
+        raise InputError("a time is out of range")
+    if kept.scale is not None and not 0 < kept.scale[1] < inf:
+        raise InputError(f"the bound of rewards is {kept.scale[1]}")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from onlineauto.errors import InputError, OptionError
-from onlineauto.service.join.aggregation import AGGREGATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 MODES: Final = ("online", "apprentice", "logging-only")
 """The model decides; the baseline decides and the model learns; the baseline decides without learning."""
@@ -28,6 +28,51 @@ _METRIC: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 ROLLBACK: Final = "rollback"
 """Behind the name of a guardrail: the baseline decides for all once the guardrail is broken."""
 
+AGGREGATIONS: Final = ("first", "last", "sum", "mean", "min", "max")
+"""Names of the aggregations. Only with ``first`` is a reward final before the wait of its decision ends."""
+
+
+def seconds_of(duration: float | str, *, name: str) -> float:
+    """Return a duration in seconds; `name` is that of the setting, for errors.
+
+    >>> seconds_of("PT10M", name="reward_wait"), seconds_of("90", name="reward_wait")
+    (600.0, 90.0)
+    """
+    try:
+        return float(duration)
+    except ValueError:
+        pass
+    try:
+        return msgspec.convert(duration, timedelta).total_seconds()
+    except msgspec.ValidationError:
+        raise OptionError(
+            f"{name} is a number of seconds, or a duration like PT10M or P1DT12H, not {duration!r}"
+        ) from None
+
+
+def add_reward(how: str, count: int, value: float, reward: float) -> float:
+    """Return the running value of `count` rewards, `value`, updated by one more reward.
+
+    >>> add_reward("max", 0, 0.0, -3.0), add_reward("mean", 1, 2.0, 4.0)
+    (-3.0, 6.0)
+    """
+    if count == 0 or how == "last":
+        return reward
+    if how == "first":
+        return value
+    if how in ("sum", "mean"):
+        return value + reward
+    return min(value, reward) if how == "min" else max(value, reward)
+
+
+def final_reward(how: str, count: int, value: float) -> float:
+    """Return the reward of a decision from its running value.
+
+    >>> final_reward("mean", 2, 6.0), final_reward("sum", 2, 6.0)
+    (3.0, 6.0)
+    """
+    return value / count if how == "mean" else value
+
 
 class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings for how decisions wait for their rewards and end.
@@ -42,7 +87,7 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     default_reward : float
         The reward of a decision that received none.
     aggregation : str
-        One of `onlineauto.service.join.aggregation.AGGREGATIONS`.
+        One of `onlineauto.service.join.settings.AGGREGATIONS`.
     mode : {"online", "apprentice", "logging-only"}
         Whether model or baseline decides, and whether joined decisions are learnt.
     options : str
@@ -147,3 +192,82 @@ def read_settings(values: Mapping[str, Any]) -> JoinSettings:
     except OptionError as error:
         raise InputError(f"the log has settings that are out of range: {error}") from None
     return settings
+
+
+_MOST_RULES: Final = 1 << 16
+
+
+class JoinRules(msgspec.Struct, frozen=True, array_like=True):
+    """Settings in force for a decision until it ends; see `JoinSettings` for their meanings."""
+
+    aggregation: str
+    default_reward: float
+    reward_range: tuple[float, float] | None = None
+    learn_at: str = WAIT
+
+    @property
+    def at_once(self) -> bool:
+        """True if a decision ends at its first reward."""
+        return self.learn_at != WAIT and self.aggregation == "first"
+
+
+def rules_of(settings: JoinSettings) -> JoinRules:
+    """Return the rules of a decision that is made under some settings."""
+    return JoinRules(settings.aggregation, settings.default_reward, settings.reward_range, settings.learn_at)
+
+
+class RuleBook:
+    """The rules of all decisions of a table, by numbers that fit into a packed decision.
+
+    Replaced rules are kept for the longest possible wait: after that, no decision uses them.
+    """
+
+    def __init__(self, settings: JoinSettings) -> None:
+        self.current = 0
+        self._rules = {0: rules_of(settings)}
+        self._until: dict[int, float] = {}  # the time until which replaced rules are kept
+
+    def __getitem__(self, number: int) -> JoinRules:
+        """Return the rules with a number."""
+        return self._rules[number]
+
+    def __contains__(self, number: int) -> bool:
+        """Return whether there are rules with a number."""
+        return number in self._rules
+
+    def change(self, settings: JoinSettings, now: float) -> None:
+        """Replace the current settings."""
+        wanted = rules_of(settings)
+        if wanted == self._rules[self.current]:
+            return
+        for number in [number for number, until in self._until.items() if until <= now]:
+            del self._rules[number], self._until[number]
+        number = next((number for number, each in self._rules.items() if each == wanted), -1)
+        if number < 0:
+            if len(self._rules) >= _MOST_RULES:
+                raise InputError(f"{_MOST_RULES} different settings have decisions that may wait for them")
+            number = next(number for number in range(_MOST_RULES) if number not in self._rules)
+            self._rules[number] = wanted
+        self._until.pop(number, None)
+        self._until[self.current] = now + MOST_WAIT
+        self.current = number
+
+    def state(self) -> tuple[int, list[tuple[int, float, JoinRules]]]:
+        """Return the current number, and all rules with their numbers and expiry times."""
+        rules = sorted(self._rules.items())
+        return self.current, [(number, self._until.get(number, 0.0), each) for number, each in rules]
+
+    @classmethod
+    def of(
+        cls, settings: JoinSettings, state: tuple[int, Sequence[tuple[int, float, JoinRules]]]
+    ) -> RuleBook:
+        """Return the book of a `state`, whose current rules must match the settings."""
+        made = cls(settings)
+        made.current, entries = state
+        made._rules = {number: rules for number, _, rules in entries}
+        made._until = {number: until for number, until, _ in entries if number != made.current}
+        if made._rules.get(made.current) != rules_of(settings) or not all(
+            0 <= number < _MOST_RULES for number in made._rules
+        ):
+            raise InputError("the rules of decisions are not those of their settings")
+        return made

@@ -27,10 +27,12 @@ SEGMENTS: Final = "[0-9]" * 20 + ".dsjson"
 """The pattern of the names of segments, for `Path.glob`."""
 _CHUNK: Final = 1 << 20
 _MOST_OPENED: Final = 16
+"""Maximum number of segments that are open for reading."""
 _NEAR: Final = 1 << 16
 """Number of bytes before and behind a line that are read with it, because most decisions are joined roughly
 in the order of their lines."""
-"""Maximum number of segments that are open for reading."""
+_BLANKS: Final = 1 << 20
+"""Length in bytes of a line of blanks, which a reader of the log skips as a damaged record."""
 
 
 class SegmentLog:
@@ -291,3 +293,25 @@ class SegmentLog:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def fill_gaps(folder: Path) -> list[tuple[int, int]]:
+    """Fill the gaps between the segments of a log that is not in use; return the positions of each gap."""
+    paths = sorted(folder.glob(SEGMENTS))
+    gaps = []
+    for path, following in itertools.pairwise(paths):
+        begin, end = int(path.stem) + path.stat().st_size, int(following.stem)
+        if begin > end:
+            raise InputError(
+                f"{path} overlaps {following.name}: restore the file, or cut it to "
+                f"{end - int(path.stem)} bytes"
+            )
+        if begin == end:
+            continue
+        gaps.append((begin, end))
+        with path.open("ab") as file:
+            for at in range(begin, end, _BLANKS):
+                file.write(b" " * (min(_BLANKS, end - at) - 1) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    return gaps

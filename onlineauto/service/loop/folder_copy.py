@@ -20,18 +20,17 @@ import msgspec
 
 from onlineauto.errors import InputError
 from onlineauto.service.learning.rounds import planned_parts
-from onlineauto.service.log.gaps import fill_gaps
 from onlineauto.service.log.log_copier import LogCopier
 from onlineauto.service.log.record import is_whole, read_record
-from onlineauto.service.log.segment_log import SEGMENTS, SegmentLog
+from onlineauto.service.log.segment_log import SEGMENTS, SegmentLog, fill_gaps
 from onlineauto.service.loop.folder_identity import (
     NAMED_FILES,
     SERVICE_FILES,
     FolderIdentity,
+    FolderLock,
     check_whole,
     service_file_in,
 )
-from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.workspace.model_file import read_file, replace_file
 
 if TYPE_CHECKING:

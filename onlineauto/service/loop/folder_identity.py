@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -12,7 +15,6 @@ from onlineauto.service.log.segment_log import SEGMENTS
 from onlineauto.workspace.model_file import replace_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Self
 
 _NAME: Final = "identity.json"
@@ -20,6 +22,34 @@ _FORMAT: Final = 1
 NAMED_FILES: Final = ("models/*.oam", "rounds", "tokens", "source", "model")
 SERVICE_FILES: Final = ("snapshot.oam", f"log/{SEGMENTS}", "journals/*.jsonl", *NAMED_FILES)
 """The files of a service, in the order in which they can be copied while another process writes them."""
+
+
+class FolderLock:
+    """Locks a folder for this process, until `release` or the end of the process."""
+
+    def __init__(self, folder: str | os.PathLike[str], *, use: str = "runs in") -> None:
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self._path = Path(folder) / "lock"
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise InputError(f"cannot use the folder {folder}: {error.strerror}") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise InputError(f"another service {use} {folder}; each needs its own folder") from None
+
+    def is_in_place(self) -> bool:
+        """Return whether the locked folder is still at its path; another disk may be there."""
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(self._file))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Release the lock."""
+        os.close(self._file)
 
 
 class FolderIdentity(msgspec.Struct, frozen=True):

@@ -32,10 +32,16 @@ from onlineauto.service.log.record import LogRecord, read_record, sealed, stamp
 from onlineauto.service.loop.slots import DeferredSlots
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.loop.telemetry import record_spans
-from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
-from onlineauto.service.ranking.choice import certain_choice, choose, seed_of
-from onlineauto.service.ranking.path import path_at
-from onlineauto.service.ranking.rank_request import Limits, RankRequest, context_of
+from onlineauto.service.ranking.answer import (
+    Ranked,
+    answer_of,
+    certain_choice,
+    choose,
+    line_of,
+    read_answer,
+    seed_of,
+)
+from onlineauto.service.ranking.rank_request import Limits, RankRequest, context_of, path_at
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:

@@ -12,25 +12,22 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from onlineauto.errors import InputError, OnlineautoError, OptionError
-from onlineauto.service.join.duration import seconds_of
-from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
+from onlineauto.service.join.join import MOST_SOURCES, Join
 from onlineauto.service.join.replay import replay
-from onlineauto.service.join.settings import check_settings
-from onlineauto.service.learning.experiment import LEAST_SHARE, can_compare
+from onlineauto.service.join.settings import JoinSettings, check_settings, seconds_of
+from onlineauto.service.learning.experiment import CANARY, LEAST_SHARE, can_compare
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
-from onlineauto.service.loop.folder_identity import claim_folder
-from onlineauto.service.loop.folder_lock import FolderLock
+from onlineauto.service.loop.folder_identity import FolderLock, claim_folder
 from onlineauto.service.loop.front import WAITING, Front, ignore_completion
-from onlineauto.service.loop.roll_back import NO_CANARY, changes_after_alarm
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.rank_request import Limits
 from onlineauto.service.refused import RefusedError
@@ -42,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.options import Configuration
+    from onlineauto.service.learning.experiment import Experiment
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.log.log_copier import LogCopier
@@ -54,6 +52,26 @@ _AGAIN = 1.0
 """Seconds after which failed learning or saving is tried again."""
 _SHARE = 10.0
 """The next snapshot waits for this multiple of the duration of the last one, since a large one is slow."""
+
+NO_CANARY: Final[dict[str, Any]] = {"canary": "", "canary_share": 0.0}
+"""The settings that end a canary."""
+
+
+def changes_after_alarm(experiment: Experiment, settings: JoinSettings) -> dict[str, Any]:
+    """Return the settings to change: a failed canary ends, and else the baseline decides; empty if none."""
+    arm = experiment.failed_arm()
+    changes: dict[str, Any] = {}
+    if arm == CANARY and settings.canary:
+        changes = NO_CANARY
+    elif arm and arm != CANARY and settings.mode == "online":
+        changes = {"mode": "apprentice"}
+    if changes:
+        _LOG.error(
+            "a guardrail is broken: the %s is rolled back",
+            arm,
+            extra={"event": "rolled_back", "arm": arm, "quantity": experiment.alarms[-1].quantity},
+        )
+    return changes
 
 
 class Every(msgspec.Struct, frozen=True):

@@ -1,15 +1,16 @@
-"""``Follower``: ranks with the models of a remote learner, and hands its log over to the learner.
+"""``RankServer``: ranks with the models of a remote learner, and hands its log over to the learner.
 
-A follower also answers while the learner is away: its own log has all answers, and the learner takes the
-records over exactly once when it is available again. The folder keeps the model, so that a follower can also
-start while the learner is away.
+A rank server also answers while the learner is away: its own log has all answers, and the learner takes the
+records over exactly once when it is available again. The folder keeps the model, so that a rank server can
+also start while the learner is away.
 """
 
 from __future__ import annotations
 
 import logging
+import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -21,10 +22,8 @@ from onlineauto.service.learning.learner import Published
 from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp
 from onlineauto.service.log.segment_log import SegmentLog
-from onlineauto.service.loop.folder_identity import claim_folder
-from onlineauto.service.loop.folder_lock import FolderLock
+from onlineauto.service.loop.folder_identity import FolderLock, claim_folder
 from onlineauto.service.loop.front import Front, ignore_completion
-from onlineauto.service.loop.log_parts import LogParts
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.loop.warm import warm_predictor
 from onlineauto.service.ranking.rank_request import Limits
@@ -47,7 +46,71 @@ _KEPT: Final = 30.0
 """Seconds between two models that are saved in the folder."""
 
 
-class Follower(Front):
+class LogPart(NamedTuple):
+    """The name of a part, and the position in the log at which it begins."""
+
+    name: str
+    begin: int
+
+
+class LogParts:
+    """The names under which a learner knows a log, and where each part begins; one line each in a file.
+
+    A log that was restored from a backup continues with records that differ from those that the learner has
+    under its name. So a process that opens the log begins a part with a new name at its end, if the learner
+    has more records under the old name than the log, or is away. No record is handed over twice.
+    """
+
+    def __init__(self, path: Path, log: SegmentLog) -> None:
+        self._path, self._opened_at = path, log.end
+        try:
+            lines = path.read_text("ascii").splitlines() if path.exists() else []
+            parts = [
+                LogPart(name, int(begin or 0)) for name, _, begin in (line.partition(" ") for line in lines)
+            ]
+        except ValueError:
+            raise InputError(
+                f"{path} is damaged: restore it from a backup, or begin with an empty folder"
+            ) from None
+        self.parts = [each for each in parts if each.name and each.begin <= log.end]
+        if not self.parts:
+            self._begin(log.begin)
+
+    def begin_here(self, shipped: int = 0) -> int:
+        """Begin a part at the end of the log when it was opened, or behind `shipped`; return its position."""
+        position = max(self._opened_at, shipped)
+        self._begin(position)
+        return position
+
+    def known(self, upstream: Upstream) -> int:
+        """Return the position up to which a learner has the log; it may be behind the end of the log."""
+        end: int | None = None
+        for part in reversed(self.parts):
+            taken = upstream.take(part.name, 0, b"")
+            if taken:
+                return part.begin + taken if end is None else min(part.begin + taken, end)
+            end = part.begin
+        return self.parts[0].begin
+
+    def part_of(self, position: int) -> tuple[LogPart, int | None]:
+        """Return the part that contains a position, and its end; None if it is the last part."""
+        number = max(index for index, each in enumerate(self.parts) if each.begin <= position)
+        following = self.parts[number + 1 : number + 2]
+        return self.parts[number], following[0].begin if following else None
+
+    def _begin(self, position: int) -> None:
+        """Begin a part; an empty part at the same position is replaced, since its name may be in use."""
+        parts = [each for each in self.parts if each.begin < position]
+        parts.append(LogPart(secrets.token_hex(8), position))
+        lines = [f"{each.name} {each.begin}" if each.begin else each.name for each in parts]
+        try:
+            replace_file(self._path, ["\n".join(lines).encode()])
+        except OSError as error:
+            raise InputError(f"cannot write {self._path}: {error.strerror}") from None
+        self.parts = parts
+
+
+class RankServer(Front):
     """A rank server with its own folder. One thread calls `follow`."""
 
     def __init__(

@@ -19,8 +19,8 @@ from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.learning.experiment import CONTROL, arm_of, bucket_of
 from onlineauto.service.log.record import read_record, sealed
 from onlineauto.service.loop.folder_copy import FolderCopy, restore_folder
-from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.rank_server import RankServer
 from onlineauto.service.loop.slots import rank_slots, reward_slots
 from onlineauto.service.loop.upstream import HttpUpstream
 from onlineauto.service.ranking.rank_request import Limits, RankRequest
@@ -89,7 +89,7 @@ def settled(loop: Loop) -> None:
 
 def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> None:
     upstreams = [Beside(loop) for _ in range(2)]
-    followers = [Follower(tmp_path / f"rank{n}", each) for n, each in enumerate(upstreams)]
+    followers = [RankServer(tmp_path / f"rank{n}", each) for n, each in enumerate(upstreams)]
     for upstream in upstreams:
         upstream.loses = 0.4
     for number in range(60):
@@ -116,7 +116,7 @@ def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> 
 
 def test_a_rank_server_that_starts_again_goes_on(tmp_path: Path, loop: Loop) -> None:
     for begin in (0, 10):
-        follower = Follower(tmp_path / "rank", Beside(loop))
+        follower = RankServer(tmp_path / "rank", Beside(loop))
         for number in range(begin, begin + 10):
             follower.rank(rank_request(f"e{number}"), ignore_completion)
         if begin:
@@ -128,7 +128,7 @@ def test_a_rank_server_that_starts_again_goes_on(tmp_path: Path, loop: Loop) -> 
 
 
 def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> None:
-    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower = RankServer(tmp_path / "rank", Beside(loop))
     assert follower.join.settings == loop.join.settings
     loop.change({"mode": "apprentice"}, ignore_completion)
     loop.rank(rank_request("x"), ignore_completion)
@@ -142,7 +142,7 @@ def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> No
 def test_slots_arms_and_metrics_of_a_rank_server_are_those_of_its_learner(tmp_path: Path, loop: Loop) -> None:
     changes = {"control": 0.5, "guardrails": ["basket"], "aggregation": "first"}
     loop.change(changes, ignore_completion)
-    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower = RankServer(tmp_path / "rank", Beside(loop))
     event = rank_request("e")
     asked = SlotsRankRequest(
         "s", event.context, event.ids, event.actions, [SlotRequest("top"), SlotRequest("side")], unit="tom"
@@ -172,7 +172,7 @@ def test_slots_arms_and_metrics_of_a_rank_server_are_those_of_its_learner(tmp_pa
 
 def test_a_metric_that_is_sent_to_several_servers_counts_once(tmp_path: Path, loop: Loop) -> None:
     loop.change({"control": 0.5, "guardrails": ["basket"]}, ignore_completion)
-    followers = [Follower(tmp_path / f"rank{n}", Beside(loop)) for n in range(2)]
+    followers = [RankServer(tmp_path / f"rank{n}", Beside(loop)) for n in range(2)]
     followers[0].rank(rank_request("e"), ignore_completion)
     for server in (followers[0], loop, *followers):  # an answer was lost, and a proxy asks another server
         server.metric("e", "basket", 2.0, ignore_completion, key="k")
@@ -195,7 +195,7 @@ def test_a_rank_server_ranks_with_the_ensemble_of_its_learner(tmp_path: Path, lo
     workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
     ensemble = workspace.searching.live_configs.arrays.ensemble
     ensemble.weights[0] = -9.0  # so it ranks otherwise than the champion
-    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower = RankServer(tmp_path / "rank", Beside(loop))
     champion = workspace.fork(predict_with="champion").predictor()
     actions = [{"article": {topic: 1}} for topic in TOPICS]
     asked = [{"c": {"user": {f"u{number}": 1}, "_multi": actions}} for number in range(4)]
@@ -213,7 +213,7 @@ def test_names_that_the_learner_knows_count_for_a_rank_server(tmp_path: Path, lo
     loop.rank(rank_request("x"), ignore_completion)
     loop.reward("x", 1.0, ignore_completion)
     settled(loop)
-    follower = Follower(tmp_path / "rank", Beside(loop), limits=Limits(namespaces=2))
+    follower = RankServer(tmp_path / "rank", Beside(loop), limits=Limits(namespaces=2))
     assert follower.rank(rank_request("y"), ignore_completion).ids
     with pytest.raises(RefusedError, match="'made-up' is new, and 2 are known"):
         follower.rank(
@@ -224,7 +224,7 @@ def test_names_that_the_learner_knows_count_for_a_rank_server(tmp_path: Path, lo
 
 def test_a_learner_that_stops_learning_still_has_its_settings_followed(tmp_path: Path, loop: Loop) -> None:
     now = [time.time()]
-    follower = Follower(tmp_path / "rank", Beside(loop), clock=lambda: now[0])
+    follower = RankServer(tmp_path / "rank", Beside(loop), clock=lambda: now[0])
     loop.change({"mode": "logging-only"}, ignore_completion)
     now[0] += 2.0
     follower.follow()
@@ -246,7 +246,7 @@ def test_a_part_of_more_records_than_may_wait_is_taken_as_far_as_there_is_room(
 ) -> None:
     settings = {"reward_wait": 100.0, "learn_at": "reward"}
     loop = Loop(tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10), settings=settings)
-    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower = RankServer(tmp_path / "rank", Beside(loop))
     for number in range(30):
         follower.rank(rank_request(f"e{number}"), ignore_completion)
         if rewarded:
@@ -279,7 +279,7 @@ def test_a_rank_server_restored_from_a_backup_loses_no_decision(
         if begin == 100:
             shutil.rmtree(folder)
             shutil.copytree(backup, folder)
-        follower = Follower(folder, Away() if away and begin == 100 else Beside(loop))
+        follower = RankServer(folder, Away() if away and begin == 100 else Beside(loop))
         for number in range(begin, end):
             follower.rank(rank_request(f"e{number}"), ignore_completion)
         assert follower.behind >= 0
@@ -292,7 +292,7 @@ def test_a_rank_server_restored_from_a_backup_loses_no_decision(
 def test_decisions_of_a_rank_server_have_the_epoch_of_the_settings_and_the_model_that_made_them(
     tmp_path: Path, loop: Loop
 ) -> None:
-    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower = RankServer(tmp_path / "rank", Beside(loop))
 
     def epoch_of(event_id: str) -> int:
         follower.rank(rank_request(event_id), ignore_completion)
@@ -332,7 +332,7 @@ def test_a_restored_rank_server_repeats_no_reward_and_no_decision(
         if turn in (2, 4):
             shutil.rmtree(folder)
             shutil.copytree(backup, folder)
-        follower = Follower(folder, Away() if away and turn in (2, 4) else Beside(loop))
+        follower = RankServer(folder, Away() if away and turn in (2, 4) else Beside(loop))
         for number in range(15 if turn != 1 else 5):
             event_id = f"e{turn}-{number}" + "x" * turn
             made += follower.rank(rank_request(event_id), ignore_completion).event_id == event_id
@@ -351,7 +351,7 @@ def test_a_restored_rank_server_repeats_no_reward_and_no_decision(
 def test_a_rank_server_sends_a_restored_learner_again_what_it_lost(tmp_path: Path, loop: Loop) -> None:
     (tmp_path / "disk2").mkdir()
     copy, upstream = FolderCopy(loop.folder, loop.log, tmp_path / "disk2"), Beside(loop)
-    follower = Follower(tmp_path / "rank", upstream)
+    follower = RankServer(tmp_path / "rank", upstream)
     for number in range(20):
         follower.rank(rank_request(f"e{number}"), ignore_completion)
         follower.reward(f"e{number}", 1.0, ignore_completion)
@@ -372,13 +372,13 @@ def test_a_rank_server_sends_a_restored_learner_again_what_it_lost(tmp_path: Pat
 
 
 def test_names_of_a_log_that_are_damaged_are_an_error(tmp_path: Path, loop: Loop) -> None:
-    Follower(tmp_path / "rank", Beside(loop)).close()
+    RankServer(tmp_path / "rank", Beside(loop)).close()
     for damaged in (b"name here", b"\xff\x00"):
         (tmp_path / "rank/source").write_bytes(damaged)
         with pytest.raises(InputError, match="source is damaged: restore it"):
-            Follower(tmp_path / "rank", Beside(loop))
+            RankServer(tmp_path / "rank", Beside(loop))
     (tmp_path / "rank/source").write_bytes(b"")
-    Follower(tmp_path / "rank", Beside(loop)).close()
+    RankServer(tmp_path / "rank", Beside(loop)).close()
 
 
 def test_rank_servers_that_are_long_gone_make_room_for_others(tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ def test_rank_servers_that_are_long_gone_make_room_for_others(tmp_path: Path) ->
 def test_rewards_that_cannot_wait_for_their_rank_are_counted_and_block_nothing(tmp_path: Path) -> None:
     settings = {"reward_wait": 9e4, "learn_at": "reward"}
     loop = Loop(tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10, parts=3), settings=settings)
-    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower = RankServer(tmp_path / "rank", Beside(loop))
     loop.rank(rank_request("here"), ignore_completion)
     for number in range(30):
         follower.reward(f"elsewhere{number}", 1.0, ignore_completion)
@@ -493,7 +493,7 @@ def test_a_learner_that_is_away_is_named() -> None:
 def test_an_answer_of_something_that_is_no_learner_is_as_if_the_learner_were_away(
     answer: bytes, tmp_path: Path, loop: Loop
 ) -> None:
-    started = Follower(tmp_path / "rank", Beside(loop))
+    started = RankServer(tmp_path / "rank", Beside(loop))
     name = started.published.name
     started.close()
     proxy = httpx.MockTransport(lambda _: httpx.Response(200, content=answer))
@@ -501,14 +501,14 @@ def test_an_answer_of_something_that_is_no_learner_is_as_if_the_learner_were_awa
     for call in (upstream.settings, lambda: upstream.take("rank", 0, b"")):
         with pytest.raises(InputError, match=r"what answers at http://proxy/v1/.* is no learner"):
             call()
-    again = Follower(tmp_path / "rank", upstream)
+    again = RankServer(tmp_path / "rank", upstream)
     assert again.published.name == name
     assert again.rank(rank_request("e1"), ignore_completion).ids
     again.close()
 
 
 def test_taken_over_records_say_where_they_are_from(tmp_path: Path, loop: Loop) -> None:
-    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower = RankServer(tmp_path / "rank", Beside(loop))
     follower.rank(rank_request("e"), ignore_completion)
     follower.close()
     settled(loop)
@@ -531,16 +531,16 @@ class Away:
 
 def test_a_rank_server_starts_while_the_learner_is_away(tmp_path: Path, loop: Loop) -> None:
     with pytest.raises(InputError, match=r"the learner is away.*has no model either"):
-        Follower(tmp_path / "rank", Away())
+        RankServer(tmp_path / "rank", Away())
     for number in range(20):
         loop.rank(rank_request(f"x{number}"), ignore_completion)
         loop.reward(f"x{number}", 1.0, ignore_completion)
     loop.change({"default_reward": 0.25}, ignore_completion)
     settled(loop)
-    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower = RankServer(tmp_path / "rank", Beside(loop))
     follower.rank(rank_request("before"), ignore_completion)
     follower.close()
-    again = Follower(tmp_path / "rank", Away())
+    again = RankServer(tmp_path / "rank", Away())
     assert again.published.name == follower.published.name == f"{20:012d}"
     assert again.join.settings.default_reward == 0.25
     assert again.rank(rank_request("before"), ignore_completion).event_id == "before"
@@ -557,7 +557,7 @@ def test_a_rank_server_starts_while_the_learner_is_away(tmp_path: Path, loop: Lo
 def test_a_record_that_cannot_be_read_is_not_handed_over_and_stops_nothing(
     tmp_path: Path, loop: Loop
 ) -> None:
-    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower = RankServer(tmp_path / "rank", Beside(loop))
     follower.rank(rank_request("before"), ignore_completion)
     until(lambda: not follower.unwritten)
     bad = sealed(
@@ -573,6 +573,6 @@ def test_a_record_that_cannot_be_read_is_not_handed_over_and_stops_nothing(
     assert loop.join.counts.ranked == 2
     assert (loop.learner.skipped, loop.failed) == (0, None)
     follower.close()
-    again = Follower(tmp_path / "rank", Beside(loop))
+    again = RankServer(tmp_path / "rank", Beside(loop))
     assert again.join.counts.ranked == 3
     again.close()
