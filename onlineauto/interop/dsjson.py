@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Raw
 
 from onlineauto.errors import InputError
 from onlineauto.features.event import Event
+from onlineauto.formats.decisions.dsjson import decision_line, label_of
 from onlineauto.formats.explicit_json import members_of, number_of, object_of, quoted
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import NamedEvent, named_event, outcomes_of
@@ -75,12 +77,14 @@ def event_dsjson(
     context.append(f'"_multi":[{",".join(objects)}]')
     objects = [object_of([*_allowed_actions(slot), *members_of(slot, names, hash_seed)]) for slot in slots]
     context += [f'"_slots":[{",".join(objects)}]'] * bool(slots)
-    members = ['"NameColumns":[]'] * of_dicts + [*_label(actions), *_drop(event.lines)]
-    members += [f'"EventId":{quoted(event_id)}'] * bool(event_id)
-    members += [f'"Timestamp":{quoted(timestamp)}'] * bool(timestamp)
-    members.append(f'"a":[{",".join(map(str, _ranking(actions)))}]')
-    members.append(f'"c":{object_of(context)}')
-    return object_of([*members, *_outcomes(slots)]) + "\n"
+    members: dict[str, Any] = {"NameColumns": []} if of_dicts else {}
+    members |= _label(actions) | _drop(event.lines)
+    for name, value in (("EventId", event_id), ("Timestamp", timestamp)):
+        if value:
+            members[name] = Raw(quoted(value))
+    members["a"] = _ranking(actions)
+    line = decision_line(members, object_of(context).encode()).decode()
+    return object_of([line[1:-1], *_outcomes(slots)]) + "\n"
 
 
 def write_dsjson(
@@ -116,10 +120,11 @@ def _ranking(lines: list[NamedLine | Line]) -> list[int]:
     return [each + 1 for each in (*first, *(i for i in range(len(lines)) if i not in first))]
 
 
-def _label(lines: list[NamedLine | Line]) -> Iterator[str]:
+def _label(lines: list[NamedLine | Line]) -> dict[str, Any]:
+    """Return the members that label an event; none if no action has a label."""
     chosen = _labelled_actions(lines)
     if not chosen:
-        return
+        return {}
     costs = lines[chosen[0]].costs
     if len(chosen) > 1 or len(costs) > 1:
         raise InputError("event: it has more than one label, but a decision has only one")
@@ -127,26 +132,23 @@ def _label(lines: list[NamedLine | Line]) -> Iterator[str]:
     if not probability:
         raise InputError("event: its label has no probability, which a decision requires")
     assert cost is not None
-    yield f'"_label_cost":{number_of(cost)}'
-    yield f'"_label_probability":{number_of(probability)}'
-    yield f'"_label_Action":{chosen[0] + 1}'
-    yield f'"_labelIndex":{chosen[0]}'
+    return label_of(Raw(number_of(cost)), Raw(number_of(probability)), chosen[0])
 
 
-def _drop(lines: Iterable[NamedLine | Line]) -> Iterator[str]:
-    """Yield the share of such events that was not logged, if the event represents several."""
+def _drop(lines: Iterable[NamedLine | Line]) -> dict[str, Any]:
+    """Return the share of such events that was not logged, if the event represents several."""
     weights = {float(np.float32(line.weight)) for line in lines}
     if len(weights) > 1:
         raise InputError("event: its lines have several weights, but a decision has only one")
     weight = np.float32(weights.pop())
     if weight == 1:
-        return
+        return {}
     if not 1 < weight < np.inf:
         raise InputError(f"event: its weight is {weight}, but weights in a log are at least 1")
     near = np.float32(1 - 1 / np.float64(weight))
     drops = [near, np.nextafter(near, np.float32(0)), np.nextafter(near, np.float32(1))]
     drop = min(drops, key=lambda each: abs(np.float64(_ONE / (_ONE - each)) - weight) if each < 1 else np.inf)
-    yield f'"pdrop":{number_of(drop)}'
+    return {"pdrop": Raw(number_of(drop))}
 
 
 def _allowed_actions(slot: NamedLine | Line) -> Iterator[str]:

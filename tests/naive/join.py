@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from onlineauto.formats.decisions.dsjson import LogRecord
     from onlineauto.service.join.settings import JoinSettings
-    from onlineauto.service.log.record import LogRecord
 
 COMBINE: Final = {
     "first": lambda values: values[0],

@@ -12,8 +12,8 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+from onlineauto.formats.decisions.dsjson import LogRecord
 from onlineauto.service.join.join import Join, JoinSettings
-from onlineauto.service.log.record import LogRecord
 from onlineauto.service.loop.front import _NOW
 from onlineauto.service.ranking.rank_request import Limits
 from tests.service.memory import resident_bytes

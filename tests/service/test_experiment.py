@@ -14,11 +14,11 @@ from onlineauto.service.learning.experiment import (
     CONTROL,
     TREATMENT,
     Experiment,
+    LabelledDecision,
     arm_of,
     bucket_of,
 )
 from onlineauto.service.learning.joined import join_log_lines
-from onlineauto.service.learning.labels import LabelledDecision
 from onlineauto.service.ranking.rank_request import Limits
 from onlineauto.workspace.workspace import Workspace
 from tests.service.test_http import learnt

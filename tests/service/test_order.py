@@ -15,7 +15,7 @@ from onlineauto import Workspace
 from onlineauto.estimators.evaluation_kernels import Logged, evaluate_events, make_evidence
 from onlineauto.service.join.settings import JoinSettings
 from onlineauto.service.learning.experiment import BUCKETS, CANARY, CONTROL, arm_of
-from onlineauto.service.learning.labels import label_line
+from onlineauto.service.learning.joined import label_line
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.learning.values import _value
 from onlineauto.service.log.record import read_record

@@ -22,7 +22,7 @@ def taken(segments: Segments, user: str, action: int, value: float, *, best: int
     ranked = [action + 1, *(each + 1 for each in range(3) if each != action)]
     chances = [0.8 if each == best + 1 else 0.1 for each in ranked]
     line = decision("e", 0.0, action, user=user, a=ranked, p=chances)
-    segments.take(line, read_record(line), value)
+    segments.take(read_record(line), value)
 
 
 def test_preferred_action_has_its_share_and_its_reward_beside_the_others() -> None:
@@ -68,7 +68,7 @@ def test_categorical_features_name_the_segments(context: dict[str, Any], names: 
     segments = Segments()
     line = record("rank", 0.0, EventId="e", a=[1], p=[1.0], c={**context, "_multi": [{}]})
     for _ in range(LEAST):
-        segments.take(line, read_record(line), 1.0)
+        segments.take(read_record(line), 1.0)
     assert [each.name for each in segments.summaries()] == names
     assert {each.action for each in segments.summaries()} <= {"0"}
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from onlineauto.service.log.record import sealed, stamp
+from onlineauto.formats.decisions.dsjson import stamp
+from onlineauto.service.log.record import sealed
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:

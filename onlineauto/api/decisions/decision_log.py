@@ -16,6 +16,7 @@ from weakref import finalize
 import msgspec
 
 from onlineauto.errors import InputError, OutputError
+from onlineauto.formats.decisions.dsjson import decision_line, stamp
 from onlineauto.formats.explicit_json import FeatureTexts
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class DecisionLog:
     def __init__(self, path: str | os.PathLike[str], *, hash_seed: int = 0, sync: bool = False) -> None:
         self.path, self.sync, self._texts = Path(path), sync, FeatureTexts(hash_seed=hash_seed)
         self.name_columns: list[str] = []
-        self._second, self._stamp, self._torn = -1, "", False
+        self._torn = False
         self._open()
 
     def _open(self) -> None:
@@ -76,29 +77,24 @@ class DecisionLog:
         """Write a decision."""
         texts, count = self._texts, len(actions)
         shared = texts.object_of(context)[1:-1]
-        objects = ",".join([texts.object_of(each) for each in actions])
+        objects = ",".join([texts.object_of(features) for features in actions])
         ranked, chances = list(range(1, count + 1)), list(pmf)
         ranked.insert(0, ranked.pop(action))
         chances.insert(0, chances.pop(action))
-        names = {"NameColumns": self.name_columns}
-        head = _HEAD.encode(
-            {**names, "EventId": event_id, "Timestamp": self._now(), "a": ranked, "p": chances}
-        )
-        line = f'"c":{{{shared}{"," if shared else ""}"_multi":[{objects}]}}}}\n'
-        self._write(head[:-1] + b"," + line.encode())
+        members = {
+            "NameColumns": self.name_columns,
+            "EventId": event_id,
+            "Timestamp": stamp(time.time()),
+            "a": ranked,
+            "p": chances,
+        }
+        line = f'{{{shared}{"," if shared else ""}"_multi":[{objects}]}}'
+        self._write(decision_line(members, line.encode()) + b"\n")
 
     def reward(self, event_id: str, reward: float) -> None:
         """Write the reward of a decision."""
-        late = {"EventId": event_id, "RewardValue": reward, "EnqueuedTimeUtc": self._now()}
-        self._write(_HEAD.encode(late) + b"\n")
-
-    def _now(self) -> str:
-        """Return the time in the format of dsjson."""
-        nanoseconds = time.time_ns()
-        second, rest = divmod(nanoseconds, 10**9)
-        if second != self._second:
-            self._second, self._stamp = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        return f"{self._stamp}.{rest // 1000:06d}Z"
+        late = {"EventId": event_id, "RewardValue": reward, "EnqueuedTimeUtc": stamp(time.time())}
+        self._write(msgspec.json.encode(late) + b"\n")
 
     def _write(self, line: bytes) -> None:
         if self._torn:  # an earlier line is incomplete, because the disk was full or power failed
@@ -121,6 +117,3 @@ class DecisionLog:
         unwritable = OutputError(f"cannot log decisions to {self.path}: {error.strerror}")
         unwritable.errno = error.errno
         return unwritable
-
-
-_HEAD = msgspec.json.Encoder()

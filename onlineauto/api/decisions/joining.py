@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import msgspec
 
 from onlineauto.api.decisions.events import cost_of
 from onlineauto.errors import InputError
+from onlineauto.formats.decisions.dsjson import AnyLine, labelled_line
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode, make_diagnostic
 from onlineauto.formats.sources.event_file import EventFile
 from onlineauto.formats.sources.source import ByteSource, name_of
@@ -21,33 +22,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 16
 
 
-class _Line(msgspec.Struct):
-    """The members of a line for the join: a decision has a ranking with probabilities, a reward has a value.
-
-    They may have any type, since a log may be damaged.
-    """
-
-    name_columns: Any = msgspec.field(name="NameColumns", default=None)
-    event_id: Any = msgspec.field(name="EventId", default=None)
-    ranked: Any = msgspec.field(name="a", default=None)
-    probabilities: Any = msgspec.field(name="p", default=None)
-    reward: Any = msgspec.field(name="RewardValue", default=None)
-    cost: Any = msgspec.field(name="_label_cost", default=None)
-
-    @property
-    def is_decision(self) -> bool:
-        """True if a reward can be joined to the line."""
-        ranked, probabilities = self.ranked, self.probabilities
-        if not (
-            isinstance(self.event_id, str) and isinstance(ranked, list) and isinstance(probabilities, list)
-        ):
-            return False
-        return bool(ranked and probabilities) and (
-            type(ranked[0]) is int and type(probabilities[0]) in (int, float)
-        )
-
-
-_DECODER = msgspec.json.Decoder(_Line)
+_DECODER = msgspec.json.Decoder(AnyLine)
 
 
 class Joined:
@@ -102,14 +77,13 @@ class Joined:
                 unrewarded += 1
                 yield text
                 continue
-            names = {} if line.name_columns is None else {"NameColumns": line.name_columns}
-            label = names | {
-                "_label_cost": cost,
-                "_label_probability": line.probabilities[0],
-                "_label_Action": line.ranked[0],
-                "_labelIndex": line.ranked[0] - 1,
-            }
-            yield msgspec.json.encode(label)[:-1] + b"," + text.lstrip()[1:]
+            yield labelled_line(
+                text,
+                cost,
+                ranked=line.ranked,
+                probabilities=line.probabilities,
+                name_columns=line.name_columns,
+            )
         self.unmatched, self.unrewarded = len(left), unrewarded
 
     def file(self) -> BinaryIO:
@@ -158,12 +132,12 @@ class Joined:
         )
 
 
-def _decode_line(text: bytes) -> _Line | None:
+def _decode_line(text: bytes) -> AnyLine | None:
     """Return the members of a line; None if the line is not a JSON object."""
     try:
         return _DECODER.decode(text)
     except UnicodeDecodeError:
-        return _Line(ranked=())  # the reader accepts the line
+        return AnyLine(ranked=())  # the reader accepts the line
     except (msgspec.DecodeError, RecursionError):
         return None
 

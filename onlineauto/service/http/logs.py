@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from onlineauto.service.log.record import stamp
+from onlineauto.formats.decisions.dsjson import stamp
 
 _PLAIN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

@@ -19,6 +19,7 @@ import msgspec
 
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.decisions.dsjson import decision_line, label_of
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import options_of
 from onlineauto.service.http.personalizer import (
@@ -175,13 +176,8 @@ def slot_lines(line: bytes) -> list[bytes]:
         index = left.index(chosen)
         own = {key: each for key, each in slot.items() if not key.startswith("_")}
         context = {**shared, **own, SLOT: {name: 1}, "_multi": [actions[action] for action in left]}
-        label = {
-            "_label_cost": outcome.cost,
-            "_label_probability": outcome.probabilities[0],
-            "_label_Action": index + 1,
-            "_labelIndex": index,
-        }
-        lines.append(msgspec.json.encode({**label, "c": context}) + b"\n")
+        label = label_of(outcome.cost, outcome.probabilities[0], index)
+        lines.append(decision_line(label, msgspec.json.encode(context)) + b"\n")
         shown.add(chosen)
     return lines
 

@@ -64,7 +64,7 @@ from onlineauto.service.join.timed import Finished, Timed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from onlineauto.service.log.record import LogRecord
+    from onlineauto.formats.decisions.dsjson import LogRecord
 
 __all__ = ["MOST_SOURCES", "Counts", "EndedDecision", "Join", "JoinDecision", "JoinSettings"]
 

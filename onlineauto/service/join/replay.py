@@ -13,8 +13,8 @@ from onlineauto.service.log.record import read_record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from onlineauto.formats.decisions.dsjson import LogRecord
     from onlineauto.service.join.join import EndedDecision, Join
-    from onlineauto.service.log.record import LogRecord
     from onlineauto.service.log.segment_log import SegmentLog
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.service.join.settings import JoinSettings
-    from onlineauto.service.learning.labels import LabelledDecision
 
 BUCKETS: Final = 2048
 CONTROL, TREATMENT, CANARY = ARMS = ("control", "treatment", "canary")
@@ -86,6 +85,20 @@ def can_compare(*shares: float) -> bool:
 def buckets_in(share: float) -> int:
     """Return the number of buckets of a share of all units; at least one, unless the share is 0."""
     return max(round(share * BUCKETS), 1) if share else 0
+
+
+class LabelledDecision(NamedTuple):
+    """A decision that has ended: its position, its line with its label, and whether the model decided.
+
+    In an experiment, `arm` and `bucket` have its arm and the bucket of its unit, and `epoch` its epoch.
+    """
+
+    position: int
+    line: bytes
+    explored: bool
+    arm: str = ""
+    bucket: int = 0
+    epoch: int = 0
 
 
 class Comparison(msgspec.Struct, frozen=True):

@@ -6,17 +6,31 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from onlineauto.errors import OnlineautoError
+from onlineauto.formats.decisions.dsjson import LogRecord, labelled_line
 from onlineauto.service.join.join import Join
 from onlineauto.service.join.replay import replay
 from onlineauto.service.join.settings import JoinSettings, read_settings
 from onlineauto.service.learning.experiment import CONTROL
-from onlineauto.service.learning.labels import is_explored, label_line
 from onlineauto.service.log.record import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from onlineauto.service.log.segment_log import SegmentLog
+
+
+def is_explored(line: bytes) -> bool:
+    """Return whether a model made a decision, and not a baseline, which explores no other actions.
+
+    >>> is_explored(b'{"mode":"online","c":{}}'), is_explored(b'{"mode":"apprentice","c":{"mode":"online"}}')
+    (True, False)
+    """
+    return line.find(b'"mode":"online"', 0, line.find(b',"c":')) >= 0
+
+
+def label_line(line: bytes, decision: LogRecord, reward: float) -> bytes:
+    """Return the line of a decision, with the label that its reward gives."""
+    return labelled_line(line, 0.0 - reward, ranked=decision.ranked, probabilities=decision.probabilities)
 
 
 def _first_settings(log: SegmentLog) -> JoinSettings:

@@ -20,9 +20,9 @@ from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.learners.options import CbOptions
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
 from onlineauto.service.join.replay import Skipped, replay, skipped_at
-from onlineauto.service.learning.experiment import CONTROL, TREATMENT, Experiment
+from onlineauto.service.learning.experiment import CONTROL, TREATMENT, Experiment, LabelledDecision
+from onlineauto.service.learning.joined import is_explored, label_line
 from onlineauto.service.learning.journal_file import SearchJournal
-from onlineauto.service.learning.labels import LabelledDecision, is_explored, label_line
 from onlineauto.service.learning.models import PUT, Models
 from onlineauto.service.learning.rounds import ANY, PlannedRounds, valid_blocks
 from onlineauto.service.learning.segments import Segments
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
+    from onlineauto.formats.decisions.dsjson import LogRecord
     from onlineauto.options import Configuration
     from onlineauto.service.learning.rounds import Learners
-    from onlineauto.service.log.record import LogRecord
     from onlineauto.service.log.segment_log import SegmentLog
     from onlineauto.workspace.predictor import Predictor
 
@@ -408,7 +408,7 @@ class LogLearner:
             return None
         explored = is_explored(line)
         if explored and record.arm in ("", TREATMENT):
-            self.segments.take(line, record, ended.reward)
+            self.segments.take(record, ended.reward)
         return LabelledDecision(ended.position, labels, explored, record.arm, record.bucket, record.epoch)
 
     def _learn(self, decided: list[LabelledDecision], mode: str) -> None:

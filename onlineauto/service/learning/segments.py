@@ -15,7 +15,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.service.log.record import LogRecord
+    from onlineauto.formats.decisions.dsjson import LogRecord
 
 LEAST: Final = 50
 """The number of decisions of a segment that is reported."""
@@ -66,16 +66,7 @@ class _Sums(msgspec.Struct):
         self.chosen = {name: (count / 2.0, sum_ / 2.0) for name, (count, sum_) in self.chosen.items()}
 
 
-class _Action(msgspec.Struct):
-    tag: str = msgspec.field(name="_tag", default="")
-
-
-class _Line(msgspec.Struct):
-    context: dict[str, msgspec.Raw] = msgspec.field(name="c")
-
-
-_LINE: Final = msgspec.json.Decoder(_Line)
-_ACTIONS: Final = msgspec.json.Decoder(list[_Action])
+_CONTEXT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Segments:
@@ -84,12 +75,13 @@ class Segments:
     Examples
     --------
     >>> from datetime import datetime
-    >>> from onlineauto.service.log.record import LogRecord
+    >>> from msgspec import Raw
+    >>> from onlineauto.formats.decisions.dsjson import LogRecord
     >>> segments = Segments()
-    >>> line = b'{"c":{"user":{"tom":1,"age":3,"plan":"free"},"_multi":[{"_tag":"art"},{"_tag":"news"}]}}'
-    >>> record = LogRecord("rank", datetime(2026, 1, 1), "e", [2, 1], [0.75, 0.25])
+    >>> context = b'{"user":{"tom":1,"age":3,"plan":"free"},"_multi":[{"_tag":"art"},{"_tag":"news"}]}'
+    >>> decision = LogRecord("rank", datetime(2026, 1, 1), "e", [2, 1], [0.75, 0.25], Raw(context))
     >>> for _ in range(50):
-    ...     segments.take(line, record, 1.0)
+    ...     segments.take(decision, 1.0)
     >>> [(each.name, each.decisions, each.action, each.reward) for each in segments.summaries()]
     [('user: tom', 50, 'news', 1.0), ('user: plan = free', 50, 'news', 1.0)]
     """
@@ -98,20 +90,19 @@ class Segments:
         self._sums: dict[str, _Sums] = {}
         self._seen = 0
 
-    def take(self, line: bytes, decision: LogRecord, reward: float) -> None:
+    def take(self, decision: LogRecord, reward: float) -> None:
         """Count a decision that has ended with a reward."""
         self._seen += 1
         each_counts = 1 if self._seen <= _MEMORY else _SAMPLE
         if self._seen % each_counts:
             return
         try:
-            context = _LINE.decode(line).context
-            actions = _ACTIONS.decode(context.pop("_multi"))
-            names = list(_names_in(context))[:_MOST_NAMES]
+            tags = decision.tags
+            names = list(_names_in(decision.context))[:_MOST_NAMES]
             best = decision.ranked[decision.probabilities.index(max(decision.probabilities))] - 1
             first = decision.ranked[0] - 1
-            chosen = actions[first].tag or str(first)
-            preferred = chosen if best == first else actions[best].tag or str(best)
+            chosen = tags[first] or str(first)
+            preferred = chosen if best == first else tags[best] or str(best)
         except (msgspec.MsgspecError, LookupError, ValueError):  # the learner reports what it cannot read
             return
         for name in names:
@@ -170,10 +161,10 @@ def _summary(name: str, sums: _Sums) -> SegmentSummary:
     )
 
 
-def _names_in(context: dict[str, msgspec.Raw]) -> Iterator[str]:
+def _names_in(context: bytes) -> Iterator[str]:
     """Yield the names of the categorical features of a context."""
-    for namespace, raw in context.items():
-        value = msgspec.json.decode(raw)
+    for namespace, raw in _CONTEXT.decode(context).items():
+        value = msgspec.json.decode(raw) if namespace != "_multi" else None
         for each in value if isinstance(value, list) else (value,):
             if not isinstance(each, dict):
                 if name := _name_of(namespace, each):

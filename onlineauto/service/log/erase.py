@@ -18,38 +18,25 @@ from onlineauto.service.log.record import is_whole, read_record, sealed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from onlineauto.formats.decisions.dsjson import LogRecord
     from onlineauto.service.log.segment_log import SegmentLog
 
 
-class _Action(msgspec.Struct):
-    tag: str = msgspec.field(name="_tag")
-
-
-class _Context(msgspec.Struct):
-    actions: list[_Action] = msgspec.field(name="_multi")
-
-
-class _Decision(msgspec.Struct):
-    context: msgspec.Raw = msgspec.field(name="c")
-
-
-_CONTEXT = msgspec.json.Decoder(_Context)
-_DECISION = msgspec.json.Decoder(_Decision)
-
-
-def without_features(line: bytes) -> bytes:
+def without_features(line: bytes, decision: LogRecord) -> bytes:
     r"""Return the line of a decision without its features, padded to its length.
 
-    >>> line = sealed(b'{"Type":"rank","c":{"user":{"tom":1},"_multi":[{"_tag":"a","x":1}]}}')
-    >>> without_features(line).replace(b"  ", b"").partition(b',"crc"')[0]
-    b'{"Type":"rank","c":{"_multi":[{"_tag":"a"}]} '
-    >>> len(without_features(line)) == len(line)
+    >>> head = b'{"Type":"rank","Timestamp":"2026-01-01T00:00:00Z",'
+    >>> line = sealed(head + b'"c":{"user":{"tom":1},"_multi":[{"_tag":"a","x":1}]}}')
+    >>> bare = without_features(line, read_record(line))
+    >>> bare.replace(b"  ", b"").partition(b',"crc"')[0].removeprefix(head)
+    b'"c":{"_multi":[{"_tag":"a"}]} '
+    >>> len(bare) == len(line)
     True
     """
-    context = bytes(_DECISION.decode(line).context)
-    bare = msgspec.json.encode(_CONTEXT.decode(context))
+    context, tags = bytes(decision.context), decision.tags
+    bare = msgspec.json.encode({"_multi": [{"_tag": tag} for tag in tags]})
     before, member, after = line.partition(b'"c":' + context)
-    if not member:
+    if not member or "" in tags:
         raise InputError("its context is not written as a service writes it")
     text = before + b'"c":' + bare + b" " * (len(context) - len(bare)) + after
     return sealed(text[: text.rindex(b',"crc":')] + b"}")
@@ -74,7 +61,7 @@ def erase(
         try:
             record = read_record(line)
             if record.kind == "rank" and record.event_id in named:
-                erased[position] = without_features(line)
+                erased[position] = without_features(line, record)
                 counts[record.event_id] += 1
         except (InputError, ValueError) as error:
             skipped(position, error)

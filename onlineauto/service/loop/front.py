@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.decisions.dsjson import LogRecord, stamp
 from onlineauto.formats.lines.line_reader import NotOneEventError
 from onlineauto.interop.explanation import as_rewards, explain
 from onlineauto.service.learning.experiment import (
@@ -28,7 +29,7 @@ from onlineauto.service.learning.experiment import (
     name_of,
 )
 from onlineauto.service.log.group_commit import GroupCommit
-from onlineauto.service.log.record import LogRecord, read_record, sealed, stamp
+from onlineauto.service.log.record import read_record, sealed
 from onlineauto.service.loop.slots import DeferredSlots
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.loop.telemetry import record_spans

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from onlineauto.errors import InputError, OnlineautoError, OptionError
+from onlineauto.formats.decisions.dsjson import stamp
 from onlineauto.service.join.join import MOST_SOURCES, Join
 from onlineauto.service.join.replay import replay
 from onlineauto.service.join.settings import JoinSettings, check_settings, seconds_of
 from onlineauto.service.learning.experiment import CANARY, LEAST_SHARE, can_compare
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.group_commit import call_all
-from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
+from onlineauto.service.log.record import read_record, sealed, taken_over
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
 from onlineauto.service.loop.folder_identity import FolderLock, claim_folder
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
+    from onlineauto.formats.decisions.dsjson import LogRecord
     from onlineauto.options import Configuration
     from onlineauto.service.learning.experiment import Experiment
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.log.log_copier import LogCopier
-    from onlineauto.service.log.record import LogRecord
 
 _LOG = logging.getLogger("onlineauto.service")
 _SILENT = 86400.0

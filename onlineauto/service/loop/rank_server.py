@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from onlineauto.errors import InputError, OnlineautoError
+from onlineauto.formats.decisions.dsjson import stamp
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.join.replay import replay
 from onlineauto.service.join.settings import read_settings
 from onlineauto.service.learning.learner import Published
 from onlineauto.service.log.group_commit import call_all
-from onlineauto.service.log.record import read_record, sealed, stamp
+from onlineauto.service.log.record import read_record, sealed
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder_identity import FolderLock, claim_folder
 from onlineauto.service.loop.front import Front, ignore_completion

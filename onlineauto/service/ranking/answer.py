@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onlineauto.api.decisions.draw import draw_index
-from onlineauto.service.log.record import sealed, stamp
+from onlineauto.formats.decisions.dsjson import decision_line, stamp
+from onlineauto.service.log.record import read_record, sealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -89,42 +88,6 @@ class Ranked(NamedTuple):
     model: str  # The name of the model that ranked.
 
 
-class _DecisionHead(msgspec.Struct):
-    """The members of a logged decision that come before its context, in their order in the log."""
-
-    kind: str = msgspec.field(name="Type")
-    event_id: str = msgspec.field(name="EventId")
-    time: str = msgspec.field(name="Timestamp")
-    ranked: list[int] = msgspec.field(name="a")
-    probabilities: list[float] = msgspec.field(name="p")
-    state: dict[str, str] = msgspec.field(name="VWState")
-    seed: int
-    mode: str
-
-
-class _Action(msgspec.Struct):
-    tag: str = msgspec.field(name="_tag")
-
-
-class _Context(msgspec.Struct):
-    actions: list[_Action] = msgspec.field(name="_multi")
-
-
-class _Line(msgspec.Struct):
-    event_id: str = msgspec.field(name="EventId")
-    ranked: list[int] = msgspec.field(name="a")
-    probabilities: list[float] = msgspec.field(name="p")
-    state: dict[str, str] = msgspec.field(name="VWState")
-    context: msgspec.Raw = msgspec.field(name="c")
-    excluded: list[int] = msgspec.field(name="Excluded", default_factory=list)
-    deferred: bool = msgspec.field(name="DeferredAction", default=False)
-
-
-_ENCODER = msgspec.json.Encoder()
-_LINE = msgspec.json.Decoder(_Line)
-_CONTEXT = msgspec.json.Decoder(_Context)
-
-
 def line_of(
     ranked: Ranked,
     context: bytes,
@@ -139,24 +102,25 @@ def line_of(
     epoch: int = 0,
 ) -> bytes:
     """Return the line of a decision in the log."""
-    head = _DecisionHead(
-        "rank",
-        ranked.event_id,
-        stamp(time),
-        [each + 1 for each in ranked.actions],
-        ranked.probabilities,
-        {"m": ranked.model},
-        seed,
-        mode,
-    )
-    more = b',"DeferredAction":true' if deferred else b""
+    members: dict[str, Any] = {
+        "Type": "rank",
+        "EventId": ranked.event_id,
+        "Timestamp": stamp(time),
+        "a": [action + 1 for action in ranked.actions],
+        "p": ranked.probabilities,
+        "VWState": {"m": ranked.model},
+        "seed": seed,
+        "mode": mode,
+    }
+    if deferred:
+        members["DeferredAction"] = True
     if excluded:
-        more += b',"Excluded":' + _ENCODER.encode([each + 1 for each in excluded])
+        members["Excluded"] = [action + 1 for action in excluded]
     if arm:
-        more += b',"Arm":"%b","Bucket":%d' % (arm.encode(), bucket)
+        members |= {"Arm": arm, "Bucket": bucket}
     if epoch:
-        more += b',"Epoch":%d' % epoch
-    return sealed(b'%b%b,"c":%b}' % (_ENCODER.encode(head)[:-1], more, context))
+        members["Epoch"] = epoch
+    return sealed(decision_line(members, context))
 
 
 def answer_of(choice: RankedActions, ids: Sequence[str], *, event_id: str, model: str) -> Ranked:
@@ -180,14 +144,8 @@ def read_answer(line: bytes) -> tuple[Ranked, bytes, list[int], bool]:
 
     The request is the context, the indices of the excluded actions, and whether the decision is deferred.
     """
-    parsed = _LINE.decode(line)
-    tags = [each.tag for each in _CONTEXT.decode(parsed.context).actions]
-    order = [each - 1 for each in parsed.ranked]
-    answer = Ranked(
-        parsed.event_id,
-        [tags[each] for each in order],
-        order,
-        parsed.probabilities,
-        parsed.state["m"],
-    )
-    return answer, bytes(parsed.context), [each - 1 for each in parsed.excluded], parsed.deferred
+    decision = read_record(line)
+    tags, order = decision.tags, [action - 1 for action in decision.ranked]
+    ids = [tags[action] for action in order]
+    answer = Ranked(decision.event_id, ids, order, decision.probabilities, decision.state["m"])
+    return answer, bytes(decision.context), [action - 1 for action in decision.excluded], decision.deferred

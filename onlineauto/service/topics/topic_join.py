@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.formats.decisions.dsjson import LogRecord
 from onlineauto.service.join.join import Join
-from onlineauto.service.learning.labels import label_line
-from onlineauto.service.log.record import LogRecord
+from onlineauto.service.learning.joined import label_line
 from onlineauto.service.topics.partitions import Origin  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
