@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from onlineauto.errors import InputError
 from onlineauto.features.block import UNLABELLED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from onlineauto.features.block import Block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LabelledLine:
+    """A line of an event without its features."""
+
+    shared: bool = False  # Whether the line is the ``shared`` line, or a slot.
+    slot: bool = False
+    tag: str = ""  # Tag, empty if there is none.
+    label: float | None = None  # Simple label.
+    weight: float = 1.0  # Importance weight, initial prediction.
+    initial: float = 0.0
+    # Bandit label as written; a missing cost is None. A slot has its logged outcome, then its allowed
+    # actions, each with cost None and probability -inf.
+    costs: tuple[tuple[int, float | None, float], ...] = ()
+
+    def outcomes(self) -> tuple[list[tuple[int, float, float]], list[int]]:
+        """Return the logged outcomes of a slot, (action, cost, probability), and its allowed actions."""
+        outcomes = []
+        for action, cost, probability in self.costs:
+            if probability != -math.inf:
+                if cost is None:
+                    raise InputError("event: what was logged of a slot has no cost")
+                outcomes.append((action, cost, probability))
+        return outcomes, [action for action, _, probability in self.costs if probability == -math.inf]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line(LabelledLine):
     """A line of an event."""
 
     number: int  # 1-based line number in the input.
-    shared: bool  # Whether the line is the ``shared`` line.
-    slot: bool = False  # Whether the line is a slot.
-    tag: str  # Tag, empty if none.
-    label: float | None  # Simple label.
-    weight: float  # Importance weight, initial prediction.
-    initial: float
-    costs: tuple[tuple[int, float | None, float], ...]  # Bandit label as written; a missing cost is None.
     features: dict[str, list[tuple[int, float]]]  # Features by namespace; the default namespace is ``" "``.
 
 
@@ -51,34 +73,47 @@ class Event:
 
 def events(block: Block) -> list[Event]:
     """Return the events of a block."""
-    starts = block.event_start.tolist()
-    return [
-        Event(lines=tuple(_line(block, line) for line in range(first, last)))
-        for first, last in pairwise(starts)
+    lines = [
+        Line(number=number, features=_features(block, line), **label)
+        for line, (number, label) in enumerate(
+            zip(block.line_number.tolist(), _labels(block, "replace"), strict=False)
+        )
     ]
+    return [Event(lines=tuple(lines[first:last])) for first, last in pairwise(block.event_start.tolist())]
 
 
-def _line(block: Block, line: int) -> Line:
-    """Return a line of a block as a `Line`."""
-    label = block.label[line]
-    costs = range(block.cost_start[line], block.cost_start[line + 1])
-    return Line(
-        number=int(block.line_number[line]),
-        shared=bool(block.shared[line]),
-        slot=bool(block.slot[line]),
-        tag=block.tag_of(line),
-        label=None if label == UNLABELLED else float(label),
-        weight=float(block.weight[line]),
-        initial=float(block.initial[line]),
-        costs=tuple(_cost(block, i) for i in costs),
-        features=_features(block, line),
-    )
+def labelled_lines(block: Block) -> Iterator[LabelledLine]:
+    """Yield the lines of a block without features; bytes of tags that are not UTF-8 are surrogates."""
+    return (LabelledLine(**label) for label in _labels(block, "surrogateescape"))
 
 
-def _cost(block: Block, i: int) -> tuple[int, float | None, float]:
-    """Return a cost of a block as action, cost (None if unlabelled) and probability."""
-    cost = block.cost[i]
-    return int(block.cost_action[i]), None if cost == UNLABELLED else float(cost), float(block.probability[i])
+def _labels(block: Block, errors: str) -> Iterator[dict[str, Any]]:
+    """Yield the fields of `LabelledLine` for each line of a block."""
+    n_lines = int(block.event_start[-1])
+    tags, tag_start = block.tag.tobytes(), block.tag_start.tolist()
+    start = block.cost_start[: n_lines + 1].tolist()
+    n_costs = start[-1]
+    costs = [
+        (action, None if cost == UNLABELLED else cost, probability)
+        for action, cost, probability in zip(
+            block.cost_action[:n_costs].tolist(),
+            block.cost[:n_costs].tolist(),
+            block.probability[:n_costs].tolist(),
+            strict=True,
+        )
+    ]
+    columns = block.shared, block.slot, block.label, block.weight, block.initial
+    rows = zip(*(column[:n_lines].tolist() for column in columns), strict=True)
+    for line, (shared, slot, label, weight, initial) in enumerate(rows):
+        yield {
+            "shared": bool(shared),
+            "slot": bool(slot),
+            "tag": tags[tag_start[line] : tag_start[line + 1]].decode("utf-8", errors),
+            "label": None if label == UNLABELLED else label,
+            "weight": weight,
+            "initial": initial,
+            "costs": tuple(costs[start[line] : start[line + 1]]),
+        }
 
 
 def _features(block: Block, line: int) -> dict[str, list[tuple[int, float]]]:

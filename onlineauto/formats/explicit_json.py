@@ -13,13 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, identity, named, numbers_in
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import NamedLine, spans_of
-from onlineauto.formats.text.writer import number_text
+from onlineauto.formats.text.writer import number_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -325,9 +324,7 @@ def quoted(text: str) -> str:
 
 def number_of(value: float) -> str:
     """Return a number as JSON: the shortest text of its float32."""
-    if not np.isfinite(value):
-        raise InputError(f"event: {value} is infinite or NaN, which JSON cannot have")
-    return number_text(np.float32(value))
+    return number_word(value, "JSON")
 
 
 def object_of(members: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from onlineauto.features.event import Event
 from onlineauto.formats.decisions.dsjson import decision_line, label_of
 from onlineauto.formats.explicit_json import members_of, number_of, object_of, quoted
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.mappings.named_event import NamedEvent, named_event, outcomes_of
+from onlineauto.formats.mappings.named_event import NamedEvent, named_event
 from onlineauto.interop.vw_text import write_events
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _drop(lines: Iterable[NamedLine | Line]) -> dict[str, Any]:
 
 def _allowed_actions(slot: NamedLine | Line) -> Iterator[str]:
     """Yield the member ``_inc``, the allowed actions of a slot, if the slot restricts them."""
-    allowed = outcomes_of(slot)[1]
+    allowed = slot.outcomes()[1]
     if allowed:
         yield f'"_inc":[{",".join(map(str, allowed))}]'
 
@@ -163,7 +163,7 @@ def _outcomes(slots: list[NamedLine | Line]) -> Iterator[str]:
     objects = []
     for slot in slots:
         members = []
-        for action, cost, probability in outcomes_of(slot)[0]:
+        for action, cost, probability in slot.outcomes()[0]:
             if not probability:
                 raise InputError("event: a slot's label has no probability, which a decision requires")
             members = [

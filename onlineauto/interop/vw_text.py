@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from onlineauto.errors import InputError
 from onlineauto.features.event import Event
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.mappings.named_event import NamedEvent, named_event, outcomes_of
+from onlineauto.formats.mappings.named_event import NamedEvent, NamedLine, named_event
 from onlineauto.formats.sources.replaced_file import replacing
-from onlineauto.formats.text.writer import NO_WEIGHT, number_text
+from onlineauto.formats.text.writer import NO_WEIGHT, can_be_name, line_text, namespace_word, number_word
 
 if TYPE_CHECKING:
     import os
@@ -19,11 +17,8 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from onlineauto.features.event import Line
-    from onlineauto.formats.mappings.named_event import NamedLine
 
     AnyEvent: TypeAlias = Mapping[str, Any] | NamedEvent | Event
-
-_NOT_IN_NAMES = frozenset(map(chr, (*range(33), 127))) | {":", "|"}
 
 
 def event_text(
@@ -76,10 +71,12 @@ def event_text(
     if slots is None:
         slots = any(line.slot for line in event.lines)
     names = NameHashes(hash_seed=hash_seed)
-    lines = [
-        _line_text(line, _slot_words(line) if slots else _label_words(line), names) for line in event.lines
-    ]
-    return "".join(line + "\n" for line in lines) + "\n" * multiline
+    lines = []
+    for line in event.lines:
+        if line.label is None and line.weight != 1:
+            raise InputError(f"event: its weight is {line.weight}, which {NO_WEIGHT}")
+        lines.append(line_text(line, _spans(line, names), slots=slots) + "\n")
+    return "".join(lines) + "\n" * multiline
 
 
 def write_text(
@@ -120,63 +117,21 @@ def write_events(
     return n
 
 
-def _line_text(line: NamedLine | Line, label: list[str], names: NameHashes) -> str:
-    spans = line.spans if not hasattr(line, "features") else tuple(line.features.items())
-    if line.label is None and line.weight != 1:
-        raise InputError(f"event: its weight is {line.weight}, which {NO_WEIGHT}")
-    words = [*label]
-    if line.tag:
-        if not _NOT_IN_NAMES.isdisjoint(line.tag.replace(":", "")):
-            raise InputError(
-                f"tag {line.tag!r} has a blank, a bar or a control byte, which text cannot have there"
-            )
-        words.append(f"'{line.tag}")
-    for namespace, features in spans:
-        words.append("|" if namespace in ("", " ") else f"|{_namespace(namespace)}")
-        words += [_feature_word(name, value, namespace, names) for name, value in features if value]
-    return " ".join(words if spans else [*words, "|"])
-
-
-def _label_words(line: NamedLine | Line) -> list[str]:
-    if line.shared:
-        return ["shared"]
-    if line.costs:
-        return [_cost_word(*cost) for cost in line.costs]
-    if line.label is None:
-        return []
-    return [_number(each) for each in (line.label, line.weight, line.initial)]
-
-
-def _slot_words(line: NamedLine | Line) -> list[str]:
-    if not line.slot:
-        return ["ccb", "shared" if line.shared else "action"]
-    outcomes, confined = outcomes_of(line)
-    listed = ",".join(map(str, confined))
-    return ["ccb", "slot", *(_cost_word(*outcome) for outcome in outcomes), *[listed] * bool(listed)]
-
-
-def _cost_word(action: int, cost: float | None, probability: float) -> str:
-    if cost is None:
-        return f"{action}"
-    return f"{action}:{_number(cost)}:{_number(probability)}" if probability else f"{action}:{_number(cost)}"
-
-
-def _number(value: float) -> str:
-    if not np.isfinite(value):
-        raise InputError(f"{value} is infinite or NaN, which text cannot have")
-    return number_text(np.float32(value))
-
-
-def _namespace(name: str) -> str:
-    if not _NOT_IN_NAMES.isdisjoint(name):
-        raise InputError(
-            f"namespace {name!r} has a blank, a colon, a bar or a control byte, which text cannot have there"
+def _spans(line: NamedLine | Line, names: NameHashes) -> list[str]:
+    """Return the texts of the namespaces of a line."""
+    spans = line.spans if isinstance(line, NamedLine) else line.features.items()
+    return [
+        " ".join(
+            [
+                namespace_word(namespace),
+                *(_feature_word(name, value, namespace, names) for name, value in features if value),
+            ]
         )
-    return name
+        for namespace, features in spans
+    ]
 
 
 def _feature_word(name: str | int, value: float, namespace: str, names: NameHashes) -> str:
-    if isinstance(name, int) or not name or not _NOT_IN_NAMES.isdisjoint(name):
-        seed = names.namespace_hash(namespace)
-        name = str((names.hash_in(name, namespace) - seed) % 2**32)
-    return name if value == 1 else f"{name}:{_number(value)}"
+    if isinstance(name, int) or not name or not can_be_name(name):
+        name = str((names.hash_in(name, namespace) - names.namespace_hash(namespace)) % 2**32)
+    return name if value == 1 else f"{name}:{number_word(value)}"

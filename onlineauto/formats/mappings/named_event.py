@@ -14,6 +14,7 @@ import numpy as np
 
 from onlineauto.errors import InputError, short_repr
 from onlineauto.features.block import UNLABELLED, Block
+from onlineauto.features.event import LabelledLine
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.mappings.token_kernels import LARGE
 from onlineauto.formats.mappings.values import (
@@ -27,7 +28,6 @@ from onlineauto.formats.mappings.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from onlineauto.features.event import Line
     from onlineauto.features.records import Records
     from onlineauto.formats.mappings.name_hashes import NameHashes
 
@@ -58,19 +58,10 @@ _SLOT_KEYS = ("context", "chosen", "cost", "probability", "only", "tag")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedLine:
+class NamedLine(LabelledLine):
     """One line of an event, like `onlineauto.features.event.Line`, but with names."""
 
     spans: Spans  # Features are pairs of name and value.
-    shared: bool = False  # Whether the line is the ``shared`` line, or a slot.
-    slot: bool = False
-    tag: str = ""  # Tag, empty if there is none.
-    label: float | None = None  # Simple label.
-    weight: float = 1.0  # Importance weight, initial prediction.
-    initial: float = 0.0
-    # Bandit label. A slot has its logged outcome, then its allowed actions, each with cost None and
-    # probability -inf.
-    costs: tuple[tuple[int, float | None, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +71,6 @@ class NamedEvent:
     lines: tuple[NamedLine, ...]
     multiline: bool  # True if actions are lines, as for ``--cb_adf`` and ``--cb_explore_adf``.
     slots: bool = False  # True for an event of ``--ccb_explore_adf``: a shared line, actions, slots.
-
-
-def outcomes_of(line: NamedLine | Line) -> tuple[list[tuple[int, float, float]], list[int]]:
-    """Return the logged outcomes of a slot, (action, cost, probability), and its allowed actions."""
-    outcomes = []
-    for action, cost, probability in line.costs:
-        if probability != -math.inf:
-            if cost is None:
-                raise InputError("event: what was logged of a slot has no cost")
-            outcomes.append((action, cost, probability))
-    return outcomes, [action for action, _, probability in line.costs if probability == -math.inf]
 
 
 def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent:

@@ -9,23 +9,90 @@ like any other name.
 from __future__ import annotations
 
 from itertools import pairwise
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.features.block import DEFAULT, UNLABELLED
+from onlineauto.features.block import UNLABELLED
+from onlineauto.features.event import labelled_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
+    from onlineauto.features.event import LabelledLine
 
 NO_WEIGHT = "text has for numeric labels only (a log has one from 1 on: onlineauto.interop.write_dsjson)"
 """Reason for messages: the weight of a bandit's event cannot be written to text."""
 
-_NO_TEXT = bytes(range(32)) + b"\x7f :|"
-"""Bytes that a name in VW text cannot contain."""
+_NOT_IN_NAMES = frozenset(map(chr, (*range(33), 127))) | {":", "|"}
+
+
+def line_text(line: LabelledLine, spans: Sequence[str], *, slots: bool) -> str:
+    """Return a line from its label, its tag and the texts of its namespaces, each with its bar."""
+    words = _slot_words(line) if slots else _label_words(line)
+    if line.tag:
+        if not can_be_name(line.tag.replace(":", "")):
+            raise InputError(
+                f"tag {line.tag!r} has a blank, a bar or a control byte, which text cannot have there"
+            )
+        words.append(f"'{line.tag}")
+    return " ".join([*words, *(spans or "|")])
+
+
+def namespace_word(name: str) -> str:
+    """Return the bar and the name of a namespace."""
+    if name in ("", " "):
+        return "|"
+    if not can_be_name(name):
+        raise InputError(
+            f"namespace {name!r} has a blank, a colon, a bar or a control byte, which text cannot have there"
+        )
+    return f"|{name}"
+
+
+def can_be_name(name: str) -> bool:
+    """Return whether text can have a name: it has no blank, colon, bar or control byte."""
+    return _NOT_IN_NAMES.isdisjoint(name)
+
+
+def number_word(value: float, kind: str = "text") -> str:
+    """Return the shortest text of a number, as a float32, that a `kind` of file reads as the same number.
+
+    >>> number_word(0.1), number_word(3)
+    ('0.1', '3.0')
+    """
+    if not isfinite(value):
+        raise InputError(f"event: {value} is infinite or NaN, which {kind} cannot have")
+    return str(np.float32(value))
+
+
+def _label_words(line: LabelledLine) -> list[str]:
+    if line.shared:
+        return ["shared"]
+    if line.costs:
+        return [_cost_word(*cost) for cost in line.costs]
+    return [] if line.label is None else list(map(number_word, (line.label, line.weight, line.initial)))
+
+
+def _slot_words(line: LabelledLine) -> list[str]:
+    if not line.slot:
+        return ["ccb", "shared" if line.shared else "action"]
+    outcomes, allowed = line.outcomes()
+    words = ["ccb", "slot", *(_cost_word(*outcome) for outcome in outcomes)]
+    return [*words, ",".join(map(str, allowed))] if allowed else words
+
+
+def _cost_word(action: int, cost: float | None, probability: float) -> str:
+    """Return a cost as ``action:cost:probability``, without the parts that are missing."""
+    if cost is None:
+        return f"{action}"
+    # A probability of 0 is missing, and taken as uniform.
+    return f"{action}:{number_word(cost)}" + (f":{number_word(probability)}" if probability else "")
 
 
 def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
@@ -45,24 +112,13 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
         line = int(heavy.argmax())
         number, weight = block.line_number[line], block.weight[line]
         raise InputError(f"line {number}: its event has the weight {weight}, which {NO_WEIGHT}")
-    n_lines = int(block.event_start[-1])
-    label = _slot_words if slots else _label_words
     lines = [
-        b" ".join([*label(block, line), *_tag_words(block, line), spans])
-        for line, spans in zip(range(n_lines), _spans_of_lines(block), strict=True)
+        line_text(line, spans, slots=slots).encode("utf-8", "surrogateescape")
+        for line, spans in zip(labelled_lines(block), _spans_of_lines(block), strict=True)
     ]
     if not multiline:
         return b"".join(line + b"\n" for line in lines)
     return b"".join(b"\n".join(lines[i:j]) + b"\n\n" for i, j in pairwise(block.event_start.tolist()))
-
-
-def number_text(value: np.float32) -> str:
-    """Return the shortest text of a float32 that is read back as the same number.
-
-    >>> number_text(np.float32(0.1)), number_text(np.float32(3))
-    ('0.1', '3.0')
-    """
-    return str(value)
 
 
 def _check_finite(block: Block) -> None:
@@ -76,84 +132,24 @@ def _check_finite(block: Block) -> None:
         )
 
 
-def _label_words(block: Block, line: int) -> list[bytes]:
-    """Return the words of the label of a line."""
-    if block.shared[line]:
-        return [b"shared"]
-    costs = range(block.cost_start[line], block.cost_start[line + 1])
-    if costs:
-        return [_cost_word(block, i) for i in costs]
-    label = block.label[line]
-    if label == UNLABELLED:
-        return []
-    return [number_text(each).encode() for each in (label, block.weight[line], block.initial[line])]
-
-
-def _slot_words(block: Block, line: int) -> list[bytes]:
-    """Return the words of the label of a line of a CCB event."""
-    if not block.slot[line]:
-        return [b"ccb", b"shared" if block.shared[line] else b"action"]
-    words, confined = [b"ccb", b"slot"], []
-    for i in range(block.cost_start[line], block.cost_start[line + 1]):
-        if block.probability[i] == -np.inf:
-            confined.append(str(block.cost_action[i]).encode())
-        elif block.cost[i] == UNLABELLED:
-            raise InputError("a slot has a logged action without a cost, which text for native mode requires")
-        else:
-            words.append(_cost_word(block, i))
-    return [*words, b",".join(confined)] if confined else words
-
-
-def _cost_word(block: Block, i: int) -> bytes:
-    """Return a cost as ``action:cost:probability``, without the parts that are missing."""
-    words = [str(block.cost_action[i])]
-    if block.cost[i] != UNLABELLED:
-        words.append(number_text(block.cost[i]))
-        if block.probability[i] != 0:  # 0 is a missing probability, taken as uniform
-            words.append(number_text(block.probability[i]))
-    return ":".join(words).encode()
-
-
-def _tag_words(block: Block, line: int) -> list[bytes]:
-    """Return the tag of a line as a word, or no word."""
-    tag = block.tag[block.tag_start[line] : block.tag_start[line + 1]].tobytes()
-    if not tag:
-        return []
-    _refuse_control_bytes(tag.replace(b":", b""), "tag")
-    return [b"'" + tag]
-
-
-def _spans_of_lines(block: Block) -> list[bytes]:
-    """Return the text of each line from its first bar on."""
+def _spans_of_lines(block: Block) -> list[list[str]]:
+    """Return the texts of the namespaces of each line."""
     namespaces = block.namespaces
-    for name in namespaces.names:
-        if name != DEFAULT:
-            _refuse_control_bytes(name, "namespace")
-    heads = [b"|" if name == DEFAULT else b"|" + name for name in namespaces.names]
+    heads = [namespace_word(name.decode("utf-8", "surrogateescape")) for name in namespaces.names]
     words = _feature_words(block, np.array([*namespaces.hashes, 0], np.uint32))
     starts = block.span_start.tolist()
     spans = [
-        b" ".join([heads[namespace], *words[starts[i] : starts[i + 1]]])
+        " ".join([heads[namespace], *words[starts[i] : starts[i + 1]]])
         for i, namespace in enumerate(block.span_namespace.tolist())
     ]
-    of_lines = block.line_start[: block.event_start[-1] + 1].tolist()
-    return [b" ".join(spans[i:j]) or b"|" for i, j in pairwise(of_lines)]
+    return [spans[i:j] for i, j in pairwise(block.line_start[: block.event_start[-1] + 1].tolist())]
 
 
-def _feature_words(block: Block, hashes: NDArray[np.uint32]) -> list[bytes]:
+def _feature_words(block: Block, hashes: NDArray[np.uint32]) -> list[str]:
     """Return each feature as a word: the number that replaces the name, and the value."""
     seeds = np.repeat(hashes[block.span_namespace], np.diff(block.span_start))
     names = (block.hash[: len(seeds)] - seeds).tolist()
     values = block.value.astype("U32").tolist()
     return [
-        (f"{name}" if value == "1.0" else f"{name}:{value}").encode()
-        for name, value in zip(names, values, strict=False)
+        f"{name}" if value == "1.0" else f"{name}:{value}" for name, value in zip(names, values, strict=False)
     ]
-
-
-def _refuse_control_bytes(name: bytes, noun: str) -> None:
-    """Raise an error if a name has a byte that VW text cannot contain."""
-    if name.translate(None, _NO_TEXT) != name:
-        raise InputError(
-            f"{noun} {name!r} has a blank, a colon, a bar or a control byte, which text cannot have there"
-        )
