@@ -18,7 +18,7 @@ from onlineauto.service.http.personalizer import canonical_path, what_instead
 from onlineauto.service.http.reply import problem
 from onlineauto.service.http.router import Router
 from onlineauto.service.http.routes import ROUTES
-from onlineauto.service.http.status import follower_status, status_of
+from onlineauto.service.http.status import rank_server_status, status_of
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.learning.learner import MOST_RECORDS
 
@@ -64,7 +64,7 @@ def rank_server_application(
     hosts: Collection[str] = (),
 ) -> Application:
     """Return the application of a rank server; the parameters are those of `application`."""
-    metrics = ServiceMetrics(partial(follower_status, rank_server))
+    metrics = ServiceMetrics(partial(rank_server_status, rank_server))
     guard = RequestGuard(Tokens() if tokens is None else tokens, metrics.request, most=most, hosts=hosts)
     handlers = RankServerHandlers(rank_server, metrics)
     return _application(rank_server, handlers, guard, waiting, partial(_follow, rank_server))

@@ -11,7 +11,7 @@ import msgspec
 from onlineauto.service.client.messages import RECORDED_BY
 from onlineauto.service.http.openapi import openapi_document
 from onlineauto.service.http.reply import Reply, content_type, reply_to_error
-from onlineauto.service.http.status import follower_status
+from onlineauto.service.http.status import rank_server_status
 from onlineauto.service.http.wire import (
     BatchAnswer,
     BatchDecision,
@@ -247,7 +247,7 @@ class RankServerHandlers(FrontHandlers):
     async def status(self, request: Request) -> Reply:
         """Return the state of the rank server."""
         del request
-        return Reply.json(follower_status(self.front))
+        return Reply.json(rank_server_status(self.front))
 
     async def ready(self, request: Request) -> Reply:
         """Report whether ranks can be answered, and whether the learner is available."""

@@ -11,53 +11,19 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from onlineauto.service.http.protocol.connections import Connections
-from onlineauto.service.http.status import Status
+from onlineauto.service.http.status import Status, metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from prometheus_client import Metric
 
-    from onlineauto.service.http.status import FollowerStatus
+    from onlineauto.service.http.status import RankServerStatus
 
-COUNTERS: Final = {
-    "ranked": "Decisions.",
-    "rewarded": "Rewards.",
-    "learnt": "Decisions that were learnt.",
-    "joined": "Decisions that ended with a reward.",
-    "defaulted": "Decisions that ended without a reward.",
-    "inactive": "Decisions that were never activated.",
-    "late": "Rewards that arrived after the end of their decision, or after the first one that counts.",
-    "duplicate": "Rewards that repeated an earlier one.",
-    "dangling": "Rewards whose decision never arrived, or that could not wait within the limits.",
-    "repeated": "Decisions whose id was in use.",
-    "held_out": "Decisions of the control arm that have ended.",
-    "faulty": "Decisions that could not be learnt.",
-    "too_wide": "Decisions that were learnt without their widest interactions.",
-    "outliers": "Decisions that were not learnt, since a number is far beyond all others of its kind.",
-    "skipped": "Records that could not be applied.",
-    "clipped": "Rewards beyond the range that is declared or learnt, and sums beyond a declared one.",
-    "forgotten": "Finished decisions that were forgotten before their wait was over.",
-    "clock_jumps": "Records whose time is implausibly far from the one before.",
-    "champion_changes": "Changes of the champion.",
-    "log_bytes": "Bytes of the log.",
-    "log_groups": "Flushes of the log.",
-}
-"""Counters, by field of the status; their names are ``onlineauto_FIELD_total``."""
-GAUGES: Final = {
-    "pending": "Decisions that have not ended: they wait for their reward, or until they are learnt.",
-    "finished": "Finished decisions that are remembered.",
-    "early": "Ids whose rewards wait for a decision.",
-    "max_pending": "Maximum number of decisions that have not ended.",
-    "max_finished": "Maximum number of finished decisions that are remembered.",
-    "queued": "Records that wait to be written.",
-    "behind_bytes": "Of a rank server: bytes of its log that the learner does not have.",
-    "lag_seconds": "Age of the oldest record that was not learnt.",
-    "mean_wait": "Mean seconds that a learnt decision has waited.",
-    "ready": "1 if the log can be written.",
-    "learning": "1 if learning continues.",
-}
-"""Gauges, by field of the status; their names are ``onlineauto_FIELD``."""
+COUNTERS: Final = metrics_of("counter")
+"""Meanings of the counters, by field of the status; their names are ``onlineauto_FIELD_total``."""
+GAUGES: Final = metrics_of("gauge")
+"""Meanings of the gauges, by field of the status; their names are ``onlineauto_FIELD``."""
 
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 
@@ -75,7 +41,7 @@ class _Seconds:
 class ServiceMetrics(Collector):
     """The metrics of one service."""
 
-    def __init__(self, status: Callable[[], Status | FollowerStatus]) -> None:
+    def __init__(self, status: Callable[[], Status | RankServerStatus]) -> None:
         self._status, self._registry, self.connections = status, CollectorRegistry(), Connections()
         self._registry.register(self)
         self._requests: dict[tuple[str, int], int] = {}

@@ -1,10 +1,16 @@
-"""``Status``: the answer of ``/v1/status``."""
+"""``Status``: the answer of ``/v1/status``, and which of its fields are metrics of ``/metrics``.
+
+A field says once where its value is: at a path of attributes of the service, where a method is called. A
+counter or a gauge is also a metric, with its meaning. So a new metric is one line.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import msgspec
+from msgspec import Meta
 
 from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.join.join import JoinSettings
@@ -15,11 +21,56 @@ from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.board import ChampionChange, LiveConfigSummary
 
 if TYPE_CHECKING:
+    from onlineauto.service.loop.front import Front
     from onlineauto.service.loop.loop import Loop
     from onlineauto.service.loop.rank_server import RankServer
 
 
-class Status(msgspec.Struct, frozen=True):
+def _at(path: str, *, kind: str = "", meaning: str | None = None) -> Meta:
+    """Declare the path of a field's value."""
+    return Meta(description=meaning, extra={"path": path, "kind": kind, "meaning": meaning})
+
+
+def _counter(meaning: str, path: str) -> Meta:
+    """Declare a counter of ``/metrics``."""
+    return _at(path, kind="counter", meaning=meaning)
+
+
+def _gauge(meaning: str, path: str = "") -> Meta:
+    """Declare a gauge of ``/metrics``."""
+    return _at(path, kind="gauge", meaning=meaning)
+
+
+class FrontStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The state that a service and a rank server have."""
+
+    ranked: Annotated[int, _counter("Decisions.", "join.counts.ranked")]
+    rewarded: Annotated[int, _counter("Rewards.", "join.counts.rewarded")]
+    model: str
+    ready: Annotated[bool, _gauge("1 if the log can be written.", "writable")]
+    learning: Annotated[bool, _gauge("1 if learning continues.")]
+    error: str
+    settings: Annotated[JoinSettings, _at("join.settings")]
+    pending: Annotated[
+        int,
+        _gauge(
+            "Decisions that have not ended: they wait for their reward, or until they are learnt.",
+            "join.waiting",
+        ),
+    ]
+    max_pending: Annotated[int, _gauge("Maximum number of decisions that have not ended.", "limits.pending")]
+    finished: Annotated[int, _gauge("Finished decisions that are remembered.", "join.finished")]
+    max_finished: Annotated[
+        int, _gauge("Maximum number of finished decisions that are remembered.", "join.settings.max_finished")
+    ]
+    early: Annotated[int, _gauge("Ids whose rewards wait for a decision.", "join.early")]
+    log_bytes: Annotated[int, _counter("Bytes of the log.", "log.end")]
+    log_groups: Annotated[int, _counter("Flushes of the log.", "groups")]
+    queued: Annotated[int, _gauge("Records that wait to be written.", "queued")]
+    time: Annotated[float, _at("clock")]
+
+
+class Status(FrontStatus, frozen=True, kw_only=True):
     """The state of a service.
 
     Attributes
@@ -54,164 +105,127 @@ class Status(msgspec.Struct, frozen=True):
         The copies of the log in another folder or in a topic, and how far they are behind.
     """
 
-    ranked: int
-    rewarded: int
-    learnt: int
+    learnt: Annotated[int, _counter("Decisions that were learnt.", "board.learnt")]
     champion: LiveConfigSummary
-    champion_changes: int
-    lag_seconds: float
-    ready: bool
-    learning: bool
-    error: str
-    model: str
-    settings: JoinSettings
-    pending: int
-    max_pending: int
-    finished: int
-    max_finished: int
-    early: int
+    champion_changes: Annotated[int, _counter("Changes of the champion.", "board.champion_changes")]
+    lag_seconds: Annotated[float, _gauge("Age of the oldest record that was not learnt.", "lag_seconds")]
     table_bytes: int
-    joined: int
-    defaulted: int
-    inactive: int
-    late: int
-    duplicate: int
-    dangling: int
-    repeated: int
-    forgotten: int
-    clipped: int
-    clock_jumps: int
-    faulty: int
-    too_wide: int
-    outliers: int
-    skipped: int
+    joined: Annotated[int, _counter("Decisions that ended with a reward.", "join.counts.joined")]
+    defaulted: Annotated[int, _counter("Decisions that ended without a reward.", "join.counts.defaulted")]
+    inactive: Annotated[int, _counter("Decisions that were never activated.", "join.counts.inactive")]
+    late: Annotated[
+        int,
+        _counter(
+            "Rewards that arrived after the end of their decision, or after the first one that counts.",
+            "join.counts.late",
+        ),
+    ]
+    duplicate: Annotated[int, _counter("Rewards that repeated an earlier one.", "join.counts.duplicate")]
+    dangling: Annotated[
+        int,
+        _counter(
+            "Rewards whose decision never arrived, or that could not wait within the limits.",
+            "join.counts.dangling",
+        ),
+    ]
+    repeated: Annotated[int, _counter("Decisions whose id was in use.", "join.counts.repeated")]
+    forgotten: Annotated[
+        int,
+        _counter(
+            "Finished decisions that were forgotten before their wait was over.", "join.counts.forgotten"
+        ),
+    ]
+    clipped: Annotated[
+        int,
+        _counter(
+            "Rewards beyond the range that is declared or learnt, and sums beyond a declared one.",
+            "join.counts.clipped",
+        ),
+    ]
+    clock_jumps: Annotated[
+        int,
+        _counter("Records whose time is implausibly far from the one before.", "join.counts.clock_jumps"),
+    ]
+    faulty: Annotated[int, _counter("Decisions that could not be learnt.", "learner.faulty")]
+    too_wide: Annotated[
+        int, _counter("Decisions that were learnt without their widest interactions.", "board.too_wide")
+    ]
+    outliers: Annotated[
+        int,
+        _counter(
+            "Decisions that were not learnt, since a number is far beyond all others of its kind.",
+            "board.outliers",
+        ),
+    ]
+    skipped: Annotated[int, _counter("Records that could not be applied.", "learner.skipped")]
     skipped_latest: list[str]
-    mean_wait: float
-    live_configs: list[LiveConfigSummary]
-    changes: list[ChampionChange]
+    mean_wait: Annotated[float, _gauge("Mean seconds that a learnt decision has waited.", "board.waited")]
+    live_configs: Annotated[list[LiveConfigSummary], _at("board.live_configs")]
+    changes: Annotated[list[ChampionChange], _at("board.changes")]
     values: list[Value]
-    agreement: Agreement
+    agreement: Annotated[Agreement, _at("board.agreement")]
     points: list[Point]
-    segments: list[SegmentSummary]
-    held_out: int
-    experiment: ExperimentReport
-    log_bytes: int
-    log_groups: int
-    queued: int
-    loss_window_seconds: float
+    segments: Annotated[list[SegmentSummary], _at("board.segments")]
+    held_out: Annotated[int, _counter("Decisions of the control arm that have ended.", "learner.held_out")]
+    experiment: Annotated[ExperimentReport, _at("experiment")]
+    loss_window_seconds: float = 0.0  # An answer is sent only after the disk has its record.
     copies: list[CopyStatus]
-    time: float
 
 
-class FollowerStatus(msgspec.Struct, frozen=True):
-    """The state of a rank server.
+class RankServerStatus(FrontStatus, frozen=True, kw_only=True):
+    """The state of a rank server: it is learning if its last request to the learner succeeded."""
 
-    Attributes
-    ----------
-    ranked, rewarded : int
-        Decisions and rewards of its log.
-    model : str
-        The name of the model that ranks.
-    behind_bytes : int
-        Bytes of its log that the learner does not have yet.
-    ready : bool
-        The log can be written.
-    learning : bool
-        The last request to the learner succeeded; if not, `error` has the reason.
-    """
-
-    ranked: int
-    rewarded: int
-    model: str
-    behind_bytes: int
-    ready: bool
-    learning: bool
-    error: str
-    settings: JoinSettings
-    pending: int
-    max_pending: int
-    finished: int
-    max_finished: int
-    early: int
-    log_bytes: int
-    log_groups: int
-    queued: int
-    time: float
-
-
-def follower_status(rank_server: RankServer) -> FollowerStatus:
-    """Return the state of a rank server."""
-    counts = rank_server.join.counts
-    return FollowerStatus(
-        ranked=counts.ranked,
-        rewarded=counts.rewarded,
-        model=rank_server.published.name,
-        behind_bytes=rank_server.behind,
-        ready=rank_server.writable,
-        learning=rank_server.failed is None,
-        error=rank_server.trouble or ("" if rank_server.failed is None else str(rank_server.failed)),
-        settings=rank_server.join.settings,
-        pending=rank_server.join.waiting,
-        max_pending=rank_server.limits.pending,
-        finished=rank_server.join.finished,
-        max_finished=rank_server.join.settings.max_finished,
-        early=rank_server.join.early,
-        log_bytes=rank_server.log.end,
-        log_groups=rank_server.groups,
-        queued=rank_server.queued,
-        time=rank_server.clock(),
-    )
+    behind_bytes: Annotated[
+        int, _gauge("Of a rank server: bytes of its log that the learner does not have.", "behind")
+    ]
 
 
 def status_of(loop: Loop, *, points: bool = False) -> Status:
     """Return the state of a service, with its curve if `points`."""
-    board, counts = loop.board, loop.join.counts
+    board = loop.board
     return Status(
-        ranked=counts.ranked,
-        rewarded=counts.rewarded,
-        learnt=board.learnt,
+        **_values(Status, loop),
         champion=board.live_configs[0],
-        champion_changes=board.champion_changes,
-        lag_seconds=loop.lag_seconds(),
-        ready=loop.writable,
         learning=loop.failed is None,
         error=loop.trouble,
         model=board.model,
-        settings=loop.join.settings,
-        pending=loop.join.waiting,
-        max_pending=loop.limits.pending,
-        finished=loop.join.finished,
-        max_finished=loop.join.settings.max_finished,
-        early=loop.join.early,
         table_bytes=2 * BYTES_PER_DECISION * (loop.join.waiting + loop.join.finished),
-        joined=counts.joined,
-        defaulted=counts.defaulted,
-        inactive=counts.inactive,
-        late=counts.late,
-        duplicate=counts.duplicate,
-        dangling=counts.dangling,
-        repeated=counts.repeated,
-        forgotten=counts.forgotten,
-        clipped=counts.clipped,
-        clock_jumps=counts.clock_jumps,
-        faulty=loop.learner.faulty,
-        too_wide=board.too_wide,
-        outliers=board.outliers,
-        skipped=loop.learner.skipped,
         skipped_latest=list(map(str, loop.learner.latest)),
-        mean_wait=board.waited,
-        live_configs=board.live_configs,
-        changes=board.changes,
         values=[value for value in board.values if value.reward is not None],
-        agreement=board.agreement,
         points=board.points if points else [],
-        segments=board.segments,
-        held_out=loop.learner.held_out,
-        experiment=loop.experiment,
-        log_bytes=loop.log.end,
-        log_groups=loop.groups,
-        queued=loop.queued,
-        loss_window_seconds=0.0,  # an answer is sent only after the disk has its record
-        copies=[each.status() for each in loop.copies],
-        time=loop.clock(),
+        copies=[copier.status() for copier in loop.copies],
     )
+
+
+def rank_server_status(rank_server: RankServer) -> RankServerStatus:
+    """Return the state of a rank server."""
+    failed = rank_server.failed
+    return RankServerStatus(
+        **_values(RankServerStatus, rank_server),
+        model=rank_server.published.name,
+        learning=failed is None,
+        error=rank_server.trouble or ("" if failed is None else str(failed)),
+    )
+
+
+def metrics_of(kind: Literal["counter", "gauge"]) -> dict[str, str]:
+    """Return the meanings of the metrics of a kind, by the name of their field."""
+    fields = _fields_of(Status) | _fields_of(RankServerStatus)
+    return {name: field["meaning"] for name, field in fields.items() if field["kind"] == kind}
+
+
+def _values(status: type[FrontStatus], front: Front) -> dict[str, Any]:
+    """Return the values of the fields that declare a path."""
+    fields = _fields_of(status).items()
+    values = {name: attrgetter(field["path"])(front) for name, field in fields if field["path"]}
+    return {name: value() if callable(value) else value for name, value in values.items()}
+
+
+def _fields_of(status: type[FrontStatus]) -> dict[str, dict[str, str]]:
+    """Return the declarations of the fields of a status that have one."""
+    declared = {field.name: get_args(field.type) for field in msgspec.structs.fields(status)}
+    return {
+        name: arguments[1].extra or {}
+        for name, arguments in declared.items()
+        if len(arguments) > 1 and isinstance(arguments[1], Meta)
+    }
