@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS, options_of_model
 from onlineauto.api.decisions.choice import Choice
-from onlineauto.api.decisions.decisions import Decisions, LearnAt
+from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copy_context, cost_of, index_of, list_features
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.many import decide_many, encode_many
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from onlineauto.api.decisions.events import Actions, Features
     from onlineauto.api.decisions.many import ManyDecisions
     from onlineauto.explorers.explorer import Explorer
+    from onlineauto.formats.decisions.waiting import LearnAt
     from onlineauto.interop.explanation import Explanation
     from onlineauto.workspace.option_types import LearnerOptions
     from onlineauto.workspace.save_load import ModelSource

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
+from onlineauto.formats.decisions.waiting import LEARN_AT
 from onlineauto.service.join.decision import DecisionTable
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
-from onlineauto.service.join.settings import AGGREGATIONS, LEARN_AT
+from onlineauto.service.join.settings import AGGREGATIONS
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.record import read_record, taken_over
 from onlineauto.service.log.segment_log import SegmentLog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -14,6 +14,7 @@ from onlineauto.api.decisions.draw import draw_index
 from onlineauto.api.decisions.event_ids import EventIds
 from onlineauto.api.decisions.pending import Pending
 from onlineauto.errors import InputError, short_repr
+from onlineauto.formats.decisions.waiting import LearnAt
 
 if TYPE_CHECKING:
     import os
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
     from onlineauto.api.decisions.events import Actions
     from onlineauto.formats.mappings.encoded_event import EncodedEvent
-
-
-LearnAt = Literal["reward", "wait"]
-"""When `AutoML.learn` learns the reward of a waiting decision."""
 
 
 def is_id(event_id: object) -> bool:

@@ -6,7 +6,6 @@ import math
 import sys
 import time
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from numbers import Integral, Real
@@ -16,11 +15,12 @@ import msgspec
 from msgspec.structs import replace
 
 from onlineauto.errors import InputError, OptionError, short_repr
+from onlineauto.formats.decisions.waiting import Finished, Timed
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 class PendingDecision(msgspec.Struct, frozen=True, eq=False):
@@ -70,17 +70,17 @@ class Pending:
         self.limit, self.time_to_live, self.expired = limit, time_to_live, 0
         self._clock = clock
         self._now = -math.inf
-        self._waiting: OrderedDict[str, PendingDecision] = OrderedDict()
-        self._ended: OrderedDict[str, Literal["learnt", "expired"]] = OrderedDict()
+        self._waiting: Timed[PendingDecision] = Timed(_deadline_of)
+        self._ended: Finished[Literal["learnt", "expired"]] = Finished()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for a copy, with deadlines relative to now, since clocks differ."""
-        return vars(self) | {"_waiting": _later(self._waiting, -self._clock())}
+        return vars(self) | {"_waiting": self._rows(-self._clock())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the attributes of a copy."""
         vars(self).update(state)
-        self._waiting = _later(self._waiting, self._clock())
+        self._fill(state["_waiting"])
 
     @property
     def clock(self) -> Callable[[], float]:  # noqa: D102
@@ -88,13 +88,12 @@ class Pending:
 
     @clock.setter
     def clock(self, clock: Callable[[], float]) -> None:
-        self._waiting = _later(self._waiting, clock() - self._clock())
-        self._clock = clock
+        rows, self._clock = self._rows(-self._clock()), clock
+        self._fill(rows)
 
     def packed(self) -> bytes:
         """Return the decisions for a file, with deadlines relative to now."""
-        rows = list(_later(self._waiting, -self._clock()).items())
-        return zlib.compress(msgspec.msgpack.encode(rows, enc_hook=_encode), 1)
+        return zlib.compress(msgspec.msgpack.encode(self._rows(-self._clock()), enc_hook=_encode), 1)
 
     def unpack(self, packed: bytes) -> None:
         """Restore a result of `packed`; raise `ValueError` if it is none."""
@@ -106,9 +105,21 @@ class Pending:
             rows = decoder.decode(zlib.decompress(packed))
         except (zlib.error, msgspec.MsgspecError) as error:
             raise ValueError(f"the decisions that wait are malformed: {error}") from None
-        if not all(0 <= each.action < len(each.event.actions) and each.probability > 0 for _, each in rows):
+        if not all(0 <= row.action < len(row.event.actions) and row.probability > 0 for _, row in rows):
             raise ValueError("a decision that waits has no such action, or no probability")
-        self._waiting = _later(OrderedDict(rows), self._clock())
+        self._fill(rows)
+
+    def _rows(self, seconds: float) -> list[tuple[str, PendingDecision]]:
+        """Return the ids and decisions, the oldest first, with deadlines `seconds` later."""
+        items = self._waiting.items()
+        return [(key, replace(decision, deadline=decision.deadline + seconds)) for key, decision in items]
+
+    def _fill(self, rows: list[tuple[str, PendingDecision]]) -> None:
+        """Let decisions wait whose deadlines are relative to now."""
+        self._waiting, now = Timed(_deadline_of), self._clock()
+        for key, decision in rows:
+            waiting = replace(decision, deadline=decision.deadline + now)
+            self._waiting.add(key, waiting, wait=self.time_to_live)
 
     def __len__(self) -> int:
         """Return the number of waiting decisions."""
@@ -116,21 +127,16 @@ class Pending:
 
     def __contains__(self, event_id: str) -> bool:
         """Return whether a decision waits."""
-        return event_id in self._waiting
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate the ids of the decisions that wait, oldest first."""
-        return iter(self._waiting)
+        return self._waiting.get(event_id) is not None
 
     def add(self, event_id: str, event: EncodedEvent, action: int, probability: float) -> None:
         """Add a decision to the waiting ones."""
-        waiting = self._waiting
-        if event_id in waiting:
+        if event_id in self:
             raise InputError(f"event {event_id!r} waits for its reward already: each needs its own id")
         self._now = now = self._clock()
-        waiting[event_id] = PendingDecision(event, action, probability, now + self.time_to_live)
-        if event_id in self._ended:
-            del self._ended[event_id]
+        decision = PendingDecision(event, action, probability, now + self.time_to_live)
+        self._waiting.add(event_id, decision, wait=self.time_to_live)
+        self._ended.discard(event_id)
 
     def find(self, event_id: str) -> PendingDecision:
         """Return a waiting decision."""
@@ -142,37 +148,33 @@ class Pending:
 
     def settle(self, event_id: str, cost: float) -> None:
         """Set the cost with which a waiting decision is learnt once it has waited."""
-        self._waiting[event_id] = replace(self._waiting[event_id], cost=cost)
+        decision = self._waiting.get(event_id)
+        assert decision is not None
+        self._waiting.replace(event_id, replace(decision, cost=cost))
 
     def end(self, event_id: str) -> None:
         """Remove a decision, because it was learnt."""
-        del self._waiting[event_id]
-        self._end(event_id, "learnt")
+        self._waiting.pop(event_id)
+        self._remember(event_id, "learnt")
 
     @property
     def overdue(self) -> bool:
-        """True if the oldest decision had expired when `add` or `find` last read the clock."""
-        waiting = self._waiting
-        for oldest in waiting.values():
-            return oldest.deadline <= self._now or len(waiting) > self.limit
-        return False
+        """True if a decision may have expired when `add` or `find` last read the clock."""
+        return self._waiting.earliest <= self._now or len(self._waiting) > self.limit
 
     def pop_expired(self) -> PendingDecision | None:
         """Remove a decision that has waited and return it; None if there is none."""
         self._now = self._clock()
-        if not self.overdue:
-            return None
-        waiting = self._waiting
-        event_id, decision = waiting.popitem(last=False)
-        self.expired += decision.cost is None
-        self._end(event_id, "expired" if decision.cost is None else "learnt")
+        due = self._waiting.pop_due(math.inf if len(self._waiting) > self.limit else self._now)
+        event_id, decision = next(due, ("", None))
+        if decision is not None:
+            self.expired += decision.cost is None
+            self._remember(event_id, "expired" if decision.cost is None else "learnt")
         return decision
 
-    def _end(self, event_id: str, how: Literal["learnt", "expired"]) -> None:
-        """Record how a decision ended, and forget the oldest such record."""
-        self._ended[event_id] = how
-        if len(self._ended) > self.limit:
-            self._ended.popitem(last=False)
+    def _remember(self, event_id: str, how: Literal["learnt", "expired"]) -> None:
+        """Record how a decision ended; the latest ones are remembered, up to `limit` and at least half."""
+        self._ended.add(event_id, how, deadline=math.inf, most=self.limit)
 
     def _reason(self, event_id: str, decision: PendingDecision | None) -> str:
         """Return the reason why a decision cannot be learnt."""
@@ -211,8 +213,5 @@ def _builtin(value: Any) -> Any:
     return float(value) if type(value) is int and value.bit_length() > 63 else value
 
 
-def _later(waiting: OrderedDict[str, PendingDecision], seconds: float) -> OrderedDict[str, PendingDecision]:
-    """Return decisions with deadlines `seconds` later."""
-    return OrderedDict(
-        (key, replace(each, deadline=each.deadline + seconds)) for key, each in waiting.items()
-    )
+def _deadline_of(decision: PendingDecision) -> float:
+    return decision.deadline

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.decisions.waiting import Finished, Timed
 from onlineauto.service.join.decision import (
     DecisionTable,
     JoinDecision,
@@ -59,7 +60,6 @@ from onlineauto.service.join.settings import (
     final_reward,
     read_settings,
 )
-from onlineauto.service.join.timed import Finished, Timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

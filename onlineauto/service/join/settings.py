@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.decisions.waiting import LEARN_AT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MODES: Final = ("online", "apprentice", "logging-only")
 """The model decides; the baseline decides and the model learns; the baseline decides without learning."""
-LEARN_AT: Final = ("wait", "reward")
-"""When a decision ends: after its wait, whatever its outcome; or at its first reward, else after its wait."""
 WAIT: Final = LEARN_AT[0]
 MOST_WAIT: Final = 30 * 86400.0
 """Maximum number of seconds for which a decision may wait."""

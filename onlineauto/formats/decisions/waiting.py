@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+LearnAt = Literal["wait", "reward"]
+LEARN_AT: Final[tuple[LearnAt, ...]] = ("wait", "reward")
+"""When a decision ends: after its wait, whatever its outcome; or at its first reward, else after its wait."""
 
 Entry = TypeVar("Entry")
 _SPARE = 1024
