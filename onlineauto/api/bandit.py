@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS, options_of_model
 from onlineauto.api.decisions.choice import Choice
-from onlineauto.api.decisions.decisions import Decisions
+from onlineauto.api.decisions.decisions import Decisions, decide_many, encode_many
 from onlineauto.api.decisions.events import copy_context, cost_of, index_of, list_features
 from onlineauto.api.decisions.from_logs import FromLogs
-from onlineauto.api.decisions.many import decide_many, encode_many
 from onlineauto.api.decisions.pending import check_limits
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from onlineauto.api.decisions.decisions import ManyDecisions
     from onlineauto.api.decisions.events import Actions, Features
-    from onlineauto.api.decisions.many import ManyDecisions
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.formats.decisions.waiting import LearnAt
     from onlineauto.interop.explanation import Explanation

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from onlineauto.api.decisions.event_ids import EventIds
+from onlineauto.api.decisions.decisions import EventIds
 
 pytestmark = pytest.mark.lane("quick")
 

@@ -2,29 +2,73 @@
 
 from __future__ import annotations
 
+import os
 import random
+import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import msgspec
 
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decision_log import DecisionLog
 from onlineauto.api.decisions.draw import draw_index
-from onlineauto.api.decisions.event_ids import EventIds
 from onlineauto.api.decisions.pending import Pending
 from onlineauto.errors import InputError, short_repr
 from onlineauto.formats.decisions.waiting import LearnAt
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.api.decisions.events import Actions
+    from onlineauto.api.decisions.events import Actions, Features
     from onlineauto.formats.mappings.encoded_event import EncodedEvent
+    from onlineauto.workspace.workspace import Workspace
+
+
+class EventIds:
+    """Generates ids: a random prefix and a count. Each copy and each process has a separate prefix.
+
+    Examples
+    --------
+    >>> ids = EventIds()
+    >>> one, other = next(ids), next(ids)
+    >>> one[-2:], other[-2:], one[:-2] == other[:-2]
+    ('-0', '-1', True)
+    """
+
+    __slots__ = ("_begun", "_count", "_prefix")
+
+    forks: ClassVar[int] = 0
+    """Number of forks between the first process and this one."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._prefix, self._count, self._begun = secrets.token_hex(6), 0, EventIds.forks
+
+    def __next__(self) -> str:
+        """Return the next id."""
+        if self._begun != EventIds.forks:
+            self._begin()
+        count = self._count
+        self._count = count + 1
+        return f"{self._prefix}-{count}"
+
+    def __reduce__(self) -> tuple[type[EventIds], tuple[()]]:
+        """Return the constructor call for a copy, which starts with a new prefix."""
+        return EventIds, ()
+
+
+def _count_fork() -> None:
+    EventIds.forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
 
 
 def is_id(event_id: object) -> bool:
@@ -147,3 +191,53 @@ class _Kept(msgspec.Struct):
     expired: Annotated[int, msgspec.Meta(ge=0)]
     learn_at: LearnAt = "reward"
     waiting: bytes = b""
+
+
+ManyDecisions: TypeAlias = "Iterable[tuple[Features, Actions] | tuple[Features, Actions, str | None]]"
+"""Contexts and actions, as for `AutoML.rank`, with the ids of the decisions or without."""
+EncodedDecision: TypeAlias = "tuple[EncodedEvent, Actions, str | None]"
+"""An encoded event, its actions, and the id of the decision."""
+
+
+def encode_many(
+    decisions: ManyDecisions, encode: Callable[[Features, Actions], EncodedEvent]
+) -> list[EncodedDecision | InputError]:
+    """Return the encoded events with their actions and ids; an error in place of a malformed one."""
+    return [_encoded(each, encode) for each in decisions]
+
+
+def decide_many(
+    found: Sequence[EncodedDecision | InputError], decisions: Decisions, workspace: Workspace
+) -> list[Choice | InputError | OSError]:
+    """Predict events, draw their actions in order, and return the decisions, or the error of each."""
+    events = [each[0] for each in found if not isinstance(each, InputError)]
+    pmfs = iter(workspace.predict_each(events))
+    choices: list[Choice | InputError | OSError] = []
+    for each in found:
+        if isinstance(each, InputError):
+            choices.append(each)
+            continue
+        pmf = next(pmfs)
+        if isinstance(pmf, InputError):
+            choices.append(pmf)
+            continue
+        try:
+            choices.append(decisions.decide(each[0], each[1], pmf, each[2]))
+        except (InputError, OSError) as error:
+            choices.append(error)
+    return choices
+
+
+def _encoded(
+    decision: object, encode: Callable[[Features, Actions], EncodedEvent]
+) -> EncodedDecision | InputError:
+    if not isinstance(decision, tuple | list) or not 2 <= len(decision) <= 3:
+        return InputError(
+            f"a decision is (context, actions) or (context, actions, event_id), not {short_repr(decision)}"
+        )
+    context, actions, *event_id = decision
+    try:
+        event = encode(context, actions)
+    except InputError as error:
+        return error
+    return event, actions, event_id[0] if event_id else None

@@ -82,7 +82,7 @@ class DeadLetters:
         if left := self._producer.flush(WAIT):
             _LOG.warning("%d dead letters are not delivered yet", left)
 
-    def _delivered(self, error: Any, message: object) -> None:  # noqa: ARG002
+    def _delivered(self, error: Any, message: object) -> None:  # noqa: ARG002 - as the producer calls it
         if error is not None:
             self._fail(error.str())
 
