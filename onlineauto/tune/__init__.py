@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onlineauto.tune.active_trial import ActiveTrial, TrialPruned
-from onlineauto.tune.creating import create_study, load_study
+from onlineauto.tune.creating import copy_study, create_study, load_study
 from onlineauto.tune.drawing import draw_study
 from onlineauto.tune.result_grid import ResultGrid
 from onlineauto.tune.schedulers import SCHEDULERS, Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
@@ -66,6 +66,7 @@ __all__ = [
     "TuneConfig",
     "Tuner",
     "Workers",
+    "copy_study",
     "create_study",
     "draw_study",
     "from_configspace",

@@ -1,7 +1,8 @@
-"""``create_study`` and ``load_study``: studies whose objectives suggest parameters, as in Optuna."""
+"""``create_study``, ``load_study`` and ``copy_study``: studies by the functions of Optuna."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +11,7 @@ from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.optimizing import UNLIMITED
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler
 from onlineauto.tune.schedulers.fifo import FifoScheduler
-from onlineauto.tune.store import open_store
+from onlineauto.tune.store import DamagedLogError, open_store
 from onlineauto.tune.study import Study
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.store import Store
 
+_LOG: Final = logging.getLogger("onlineauto")
 _MODES: Final = {"minimize": "min", "maximize": "max", "min": "min", "max": "max"}
 
 
@@ -115,6 +117,54 @@ def load_study(*, study_name: str, storage: str | Store, sampler: None = None, p
     """Return an existing study of a store, in its current state; the same as `Study.load`."""
     _refuse(sampler, pruner)
     return Study.load(study_name, storage=storage)
+
+
+def copy_study(
+    *,
+    from_study_name: str,
+    from_storage: str | Store,
+    to_storage: str | Store,
+    to_study_name: str | None = None,
+) -> None:
+    """Copy the log of a study to another store or name, up to the first damaged record, with a warning.
+
+    Checkpoints are not copied, and jobs that were running wait for another process.
+
+    Raises
+    ------
+    OptionError
+        If there is no such study, or the new name is taken.
+
+    Examples
+    --------
+    >>> from onlineauto.tune.store import MemoryStore
+    >>> study, copy = create_study(study_name="rates", storage=MemoryStore()), MemoryStore()
+    >>> study.optimize(lambda trial: trial.suggest_float("x", -10, 10) ** 2, n_trials=3)
+    >>> copy_study(from_study_name="rates", from_storage=study._store, to_storage=copy)
+    >>> load_study(study_name="rates", storage=copy).best_value == study.best_value
+    True
+    """
+    try:
+        records = open_store(from_storage, from_study_name).load()
+    except DamagedLogError as error:
+        _LOG.warning("the copy ends before the damage: %s", error)
+        records = error.records
+    if not records:
+        raise OptionError(f"there is no study {from_study_name!r} with a readable record")
+    name = from_study_name if to_study_name is None else to_study_name
+    store = open_store(to_storage, name)
+    if store.load():
+        raise OptionError(f"the study {name!r} exists already: give another name, or another store")
+    store.begin(records[0])
+    running: dict[int, int] = {}
+    for record in records[1:]:
+        store.append(record)
+        if record["kind"] == "asked":
+            running[record["trial"]] = record["attempt"]
+        elif record["kind"] in ("told", "failed", "expired", "released"):
+            running.pop(record["trial"], None)
+    for trial, attempt in running.items():
+        store.append({"kind": "expired", "trial": trial, "attempt": attempt})
 
 
 def _refuse(sampler: Any, pruner: Any) -> None:

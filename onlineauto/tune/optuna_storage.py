@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend
 
-from onlineauto.errors import OptionError, StoreError
+from onlineauto.errors import OptionError
 from onlineauto.tune.plain import as_json
 from onlineauto.tune.store import open_store
-from onlineauto.tune.store.protocol import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,11 +52,7 @@ class StoreBackend(BaseJournalBackend):
 
     def read_logs(self, log_number_from: int) -> Iterable[dict[str, Any]]:
         """Return all entries after the first `log_number_from`."""
-        records = self._store.load(log_number_from + 1)
-        for position, record in enumerate(records, log_number_from + 2):
-            if record["kind"] in LOST:
-                raise StoreError(f"record {position} of this log of Optuna cannot be read: {record['why']}")
-        return [record["entry"] for record in records]
+        return [record["entry"] for record in self._store.load(log_number_from + 1)]
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Append entries, in order."""

@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.record_checks import SkippedRecord, UnfitRecord, check_record
-from onlineauto.tune.scheduled import ScheduledTrials
 from onlineauto.tune.schedulers import Decision, ResumeFrom, State
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import VALUE, losses_of
 from onlineauto.tune.spaces import Space
-from onlineauto.tune.store.protocol import LOST
 from onlineauto.tune.trial import Trial, describe_trial, may_become, trial_from_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from onlineauto.tune.schedulers import Scheduler
+    from onlineauto.tune.schedulers import Scheduler, Suggestion
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.store import Record
     from onlineauto.tune.trial import Job
@@ -62,8 +60,6 @@ class Progress:
         self._lapsed: set[int] = set()
         self._extended = False
         self._searcher_failed = False
-        self._scheduled = ScheduledTrials(scheduler, searcher, self.trials)
-        self._lost_ends: dict[int, int] = {}  # by trial: the attempt that may have ended in a lost record
         self._apply: Mapping[str, Callable[[Record], None]] = {
             "study": self._apply_study,
             "extended": self._extend,
@@ -87,7 +83,7 @@ class Progress:
     @property
     def is_done(self) -> bool:
         """True if there is no job now, and there will never be one."""
-        return not self._waiting and self.scheduler.is_done and not self._runs_alone()
+        return not self._waiting and self.scheduler.is_done
 
     def decide(self, owner: str) -> Record | None:
         """Return the next record (``asked``, ``idle`` or ``failed``) or None; the caller must `apply` it."""
@@ -103,9 +99,9 @@ class Progress:
             )
             return self._decided
         refusals = self.searcher.refusals
-        suggested = self._scheduled.suggest()
+        suggested = self.scheduler.suggest(self.searcher)
         if suggested is None:
-            changed = self.searcher.refusals > refusals or self._scheduled.dropped
+            changed = self.searcher.refusals > refusals
             self._decided = self._idle_record(refusals) if changed else None
             return self._decided
         known = self.trials.get(suggested.trial)
@@ -113,7 +109,7 @@ class Progress:
         trial_number, config, resource, came_from = suggested
         self._check_suggested(trial_number, config, is_known=known is not None)
         self._decided = _job_record(trial_number, attempt, owner, config, resource, came_from)
-        check_record(self._decided, self.trials, has_gaps=self._scheduled.has_gaps)
+        check_record(self._decided, self.trials)
         return self._decided
 
     def _check_suggested(self, trial: int, config: Mapping[str, Any], *, is_known: bool) -> None:
@@ -136,17 +132,15 @@ class Progress:
 
     @property
     def unfinished(self) -> dict[int, tuple[int, str]]:
-        """Running trials whose job has, or may have, ended in a skipped record: the attempt and its owner."""
+        """Running trials whose job has ended in a skipped record: the attempt and its owner."""
         return {
             trial: (attempt, self._owners.get(trial, ""))
-            for trial, attempt in (self._lost_ends | self._unfinished).items()
+            for trial, attempt in self._unfinished.items()
             if self.trials[trial].state is State.RUNNING and self.trials[trial].attempt == attempt
         }
 
     def end_unfinished(self, trial: int) -> Record:
-        """Return the record that ends an unfinished job: it fails, or waits if its end was lost."""
-        if trial not in self._unfinished:
-            return {"kind": "released", "trial": trial, "attempt": self.trials[trial].attempt}
+        """Return the record by which an unfinished job fails."""
         reason = [each.why for each in self.skipped if each.kind in ("told", "failed")][-1]
         return _failed(self.trials[trial], f"its value could not be applied: {reason}")
 
@@ -155,11 +149,6 @@ class Progress:
         kind = str(record.get("kind"))
         self.version += 1
         self.skipped.append(SkippedRecord(self.version, kind, why))
-        if kind in LOST:
-            self._scheduled.note_gap()
-            running = [each for each in self.trials.values() if each.state is State.RUNNING]
-            self._lost_ends |= {each.number: each.attempt for each in running}
-            return
         trial = self.trials.get(record["trial"]) if isinstance(record.get("trial"), int) else None
         if trial is None or trial.attempt != record.get("attempt"):
             return
@@ -177,15 +166,12 @@ class Progress:
 
     def apply(self, record: Record) -> None:
         """Change the state by one more record."""
-        if record.get("kind") in LOST:
-            raise UnfitRecord(str(record["why"]))
         if not isinstance(record.get("kind"), str) or record["kind"] not in self._apply:
             raise UnfitRecord(f"its kind {record.get('kind')!r} is unknown")
-        check_record(record, self.trials, objectives=self.objectives, has_gaps=self._scheduled.has_gaps)
+        check_record(record, self.trials, objectives=self.objectives)
         self._apply[record["kind"]](record)
         if record["kind"] in ("told", "failed", "expired", "released"):
             self._unfinished.pop(record["trial"], None)
-            self._lost_ends.pop(record["trial"], None)
         self.version += 1
         if record["kind"] in _MAY_END and self.is_done:  # paused trials will not be resumed
             for trial in self.trials.values():
@@ -210,7 +196,7 @@ class Progress:
 
     def needed(self, trial: int) -> set[int]:
         """Return the resources of a trial's checkpoints from which other jobs may begin."""
-        beginnings = [*self._scheduled.resumable(), *self._origins.values()]
+        beginnings = [*self.scheduler.resumable(), *self._origins.values()]
         return {resource for number, resource in beginnings if number == trial}
 
     def disposable(self) -> list[int]:
@@ -241,28 +227,33 @@ class Progress:
 
     def _idle_record(self, refusals: int) -> Record:
         """Return the ``idle`` record for the current number of trials and the given number of refusals."""
-        position = {"trials": len(self.trials), "refusals": refusals}
-        return {"kind": "idle", **(position if self.scheduler.setting.rules >= 2 else {})}
-
-    def _runs_alone(self) -> bool:
-        """Return whether a trial is running that the scheduler does not know."""
-        return self._scheduled.has_gaps and any(
-            each.state is State.RUNNING and not self._scheduled.knows(each.number)
-            for each in self.trials.values()
-        )
+        return {"kind": "idle", "trials": len(self.trials), "refusals": refusals}
 
     def _idle(self, record: Record) -> None:
         if record != self._decided:
             here = self._idle_record(self.searcher.refusals)
-            if record != here and self._scheduled.has_gaps:
-                self._decided = None
-                return  # it is about a scheduler that has seen more than this one
             if record != here:
                 raise UnfitRecord(f"it says {record}, and here it would be {here}")
             if self._waiting:
                 raise UnfitRecord(f"trial {self._waiting[0]} waits for a job")
-            self._scheduled.repeat_nothing()
+            if (suggestion := self._suggest_again(None)) is not None:
+                raise ValueError(f"the scheduler has a job: {suggestion}")
         self._decided = None
+
+    def _suggest_again(self, config: Mapping[str, Any] | None) -> Suggestion | None:
+        """Repeat the request that led to a record; the searcher proposes the config of the record."""
+        with self.searcher.repeating(None if config is None else dict(config)):
+            return self.scheduler.suggest(self.searcher)
+
+    def _repeat(self, record: Record) -> None:
+        """Repeat the suggestion that led to an ``asked`` record."""
+        number, resource = record["trial"], record["resource"]
+        suggestion = self._suggest_again(None if number in self.trials else record["config"])
+        if suggestion is None or (suggestion.trial, suggestion.resource) != (number, resource):
+            raise ValueError(
+                f"record {self.version + 1} has trial {number} at {resource}, and the scheduler suggests "
+                f"{suggestion}: it is not the one that wrote this log"
+            )
 
     def _enqueued(self, record: Record) -> None:
         try:
@@ -271,7 +262,7 @@ class Progress:
             raise UnfitRecord(str(error)) from error
         self.searcher.enqueue(config)
         over = self.is_done
-        if self.searcher.left >= 0 and (over or self.scheduler.setting.rules >= 2):
+        if self.searcher.left >= 0:
             self.scheduler.extend(self.scheduler.setting)  # the config needs a job when the others have ended
             self._extended = self._extended or over
 
@@ -308,19 +299,13 @@ class Progress:
         if number in self._waiting:
             self._waiting.remove(number)
         elif record != self._decided:
-            self._scheduled.repeat(record, self.version + 1)
-        else:
-            self._scheduled.begin(number)
+            self._repeat(record)
         self._decided = None
         if number in self.trials:
-            reopened = self._extended or self._scheduled.has_gaps  # it was paused when the study ended
-            if reopened and self.trials[number].state is State.TERMINATED:
-                self.trials[number].state = State.PAUSED
+            if self._extended and self.trials[number].state is State.TERMINATED:
+                self.trials[number].state = State.PAUSED  # as it was when the study ended
                 self._ended.discard(number)
             self._set_state(number, State.RUNNING)
-            if self._scheduled.has_gaps:  # the end of its last job may be lost
-                self._stopped.pop(number, None)
-                self._lost_ends.pop(number, None)
         else:
             self.trials[number] = Trial(number, dict(record["config"]))
         trial = self.trials[number]
@@ -340,8 +325,8 @@ class Progress:
                 self._stopped.setdefault(trial.number, step)
             return
         trial.step = step
-        details = record.get("details")
-        decision = self._scheduled.on_report(trial.number, step, self._sign * value, details)
+        self._pass_details(record)
+        decision = self.scheduler.on_report(trial.number, step, self._sign * value)
         self._notify(self.searcher.on_report, trial.config, step, self._sign * value)
         if decision is Decision.STOP or step >= trial.job_resource:
             self._stopped.setdefault(trial.number, step)
@@ -349,7 +334,7 @@ class Progress:
     def _apply_told(self, record: Record) -> None:
         trial, losses = self.trials[record["trial"]], losses_of(record, self.objectives)
         self._suggested(record)
-        resource = min(record["resource"], trial.job_resource)  # earlier versions wrote what overshot
+        resource = record["resource"]
         trial.values[resource] = record["value"]
         trial.objectives, trial.constraints = dict(record.get("values", {})), record.get("constraints", {})
         trial.step = max(trial.step, resource)
@@ -357,13 +342,17 @@ class Progress:
         self._stopped.pop(trial.number, None)
         self._origins.pop(trial.number, None)
         self._losses.pop(trial.number, None)
-        details = record.get("details")
-        changed = self._scheduled.on_result(trial.number, resource, losses[0], details)
+        self._pass_details(record)
+        changed = self.scheduler.on_result(trial.number, resource, losses[0])
         if len(losses) > 1:
             self._notify(self.searcher.on_losses, trial.config, resource, losses)
         else:
             self._notify(self.searcher.on_result, trial.config, resource, losses[0])
         self._change(changed)
+
+    def _pass_details(self, record: Record) -> None:
+        if (details := record.get("details")) is not None:
+            self.scheduler.on_details(record["trial"], details)
 
     def _notify(self, hook: Callable[..., None], *values: Any) -> None:
         """Notify the searcher. An error of the searcher is logged, and the study continues."""
@@ -400,7 +389,7 @@ class Progress:
         self._stopped.pop(trial.number, None)
         self._origins.pop(trial.number, None)
         self._set_state(trial.number, State.ERRORED)
-        changed = self._scheduled.on_error(trial.number)
+        changed = self.scheduler.on_error(trial.number)
         self._notify(self.searcher.on_error, trial.config)
         self._change(changed)
 
@@ -451,8 +440,6 @@ class Progress:
             "losses": {str(trial): list(each) for trial, each in self._losses.items()},
             "owners": {str(trial): self._owners[trial] for trial in self._running()},
             "unfinished": {str(trial): attempt for trial, attempt in self._unfinished.items()},
-            "lost_ends": {str(trial): attempt for trial, attempt in self._lost_ends.items()},
-            "scheduled": self._scheduled.state_dict(),
             "skipped": [[each.version, each.kind, each.why] for each in self.skipped],
         }
 
@@ -463,8 +450,7 @@ class Progress:
         """Restore a state. The scheduler and the searcher must have begun with the settings of that state."""
         self.version, self.trainable = state["version"], state["trainable"]
         setting = self.scheduler.setting
-        limits = state.get("limits", (self.searcher.limit, setting.max_resource, False))
-        self.searcher.limit, most, self._extended = limits
+        self.searcher.limit, most, self._extended = state["limits"]
         if most != setting.max_resource:
             self.scheduler.extend(replace(setting, max_resource=most))
         self.scheduler.load_state_dict(state["scheduler"])
@@ -472,13 +458,11 @@ class Progress:
         self._waiting = deque(state["waiting"])
         self._stopped = {int(trial): step for trial, step in state["stopped"].items()}
         self.trials = {each["number"]: trial_from_state(each) for each in state["trials"]}
-        self.added = {each["number"]: trial_from_state(each) for each in state.get("added", ())}
-        self._losses = {int(trial): (times, step) for trial, (times, step) in state.get("losses", {}).items()}
-        self._owners = {int(trial): owner for trial, owner in state.get("owners", {}).items()}
-        self._unfinished = {int(trial): attempt for trial, attempt in state.get("unfinished", {}).items()}
-        self._lost_ends = {int(trial): attempt for trial, attempt in state.get("lost_ends", {}).items()}
-        self._scheduled.load_state_dict(state.get("scheduled"), self.trials)
-        self.skipped = [SkippedRecord(*each) for each in state.get("skipped", ())]
+        self.added = {each["number"]: trial_from_state(each) for each in state["added"]}
+        self._losses = {int(trial): (times, step) for trial, (times, step) in state["losses"].items()}
+        self._owners = {int(trial): owner for trial, owner in state["owners"].items()}
+        self._unfinished = {int(trial): attempt for trial, attempt in state["unfinished"].items()}
+        self.skipped = [SkippedRecord(*each) for each in state["skipped"]]
         self._origins, self._ended, self._best = {}, set(), None
         for trial in (*self.trials.values(), *self.added.values()):
             if trial.values:

@@ -44,23 +44,15 @@ class SkippedRecord:
 
 
 def check_record(
-    record: Record,
-    trials: Mapping[int, Trial],
-    *,
-    objectives: Collection[str] = ("value",),
-    has_gaps: bool = False,
+    record: Record, trials: Mapping[int, Trial], *, objectives: Collection[str] = ("value",)
 ) -> None:
-    """Check all parts of a record that do not depend on the scheduler.
-
-    In a log that `has_gaps`, a job may begin although the end of the job before it, or earlier jobs and
-    trials, are unknown.
-    """
+    """Check all parts of a record that do not depend on the scheduler."""
     try:
         kind = record["kind"]
         if kind in _OF_JOBS:
             _check_job(record, trials, objectives)
         elif kind == "asked":
-            _check_asked(record, trials, has_gaps=has_gaps)
+            _check_asked(record, trials)
         elif kind == "named":
             _need(isinstance(record["trainable"], str), "trainable is not text")
         elif kind == "extended":
@@ -114,7 +106,7 @@ def _check_job(record: Record, trials: Mapping[int, Trial], objectives: Collecti
         _need(isinstance(record.get("details", {}), Mapping), "details are not a mapping")
 
 
-def _check_asked(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool) -> None:
+def _check_asked(record: Record, trials: Mapping[int, Trial]) -> None:
     trial, origin = _trial(record, trials), record["resume_from"]
     _need(isinstance(record["config"], Mapping), "config is not a mapping")
     _need(isinstance(record["owner"], str), f"owner = {record['owner']!r}")
@@ -122,18 +114,12 @@ def _check_asked(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool)
     pair = isinstance(origin, list | tuple) and len(origin) == 2 and None not in map(as_int, origin)
     _need(origin is None or pair, f"resume_from = {origin!r}")
     attempt = record["attempt"]
-    if trial is None and has_gaps:
-        _need(record["trial"] >= 0, f"trial = {record['trial']!r}")
-        _need((as_int(attempt) or 0) >= 0 and as_int(attempt) is not None, f"attempt = {attempt!r}")
-        return
     if trial is None:
         _need(record["trial"] == len(trials), f"trial = {record['trial']!r}, and {len(trials)} is next")
         _need(attempt == 0, f"attempt = {attempt!r} of a new trial")
         return
-    later = has_gaps and isinstance(attempt, int) and attempt > trial.attempt
-    _need(later or attempt == trial.attempt + 1, f"attempt {attempt!r} is not the next one")
-    busy = (State.ERRORED,) if has_gaps else (State.RUNNING, State.ERRORED)
-    _need(trial.state not in busy, f"trial {trial.number} is {trial.state}")
+    _need(attempt == trial.attempt + 1, f"attempt {attempt!r} is not the next one")
+    _need(trial.state not in (State.RUNNING, State.ERRORED), f"trial {trial.number} is {trial.state}")
 
 
 def _trial(record: Record, trials: Mapping[int, Trial]) -> Trial | None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.errors import StoreError, UnreachableError
 from onlineauto.tune.record_checks import UnfitRecord
 from onlineauto.tune.store import Claim, StudySnapshot
-from onlineauto.tune.store.protocol import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,7 +141,7 @@ class Replica:
             return decision
 
     def _end_unfinished(self, lease: float) -> bool:
-        """End jobs whose last record was skipped or lost; return whether there were any."""
+        """End jobs whose last record was skipped; return whether there were any."""
         ended = False
         for trial, (attempt, owner) in self.progress.unfinished.items():
             claim = Claim(trial, attempt, owner)
@@ -185,11 +184,8 @@ class Replica:
         for each in reversed(new):
             self._reported.add(each.version)
             message = "record %d of study %r (%s) cannot be applied, and is skipped: %s"
-            is_repeated = (
-                each.kind not in LOST and each.why in self._reasons
-            )  # such as each report of a lost trial
+            level = logging.DEBUG if each.why in self._reasons else logging.WARNING
             self._reasons.add(each.why)
-            level = logging.DEBUG if is_repeated else logging.WARNING
             _LOG.log(level, message, each.version, self._name, each.kind, each.why)
 
     def _save(self) -> None:

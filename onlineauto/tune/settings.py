@@ -108,7 +108,7 @@ class StudySettings:
                 raise OptionError(f"the study has a custom {part} {name!r}: pass it as {part}=")
             parts[part] = own if own is not None else registry[name](**options)
         rest = {key: value for key, value in stored.items() if key not in ("space", "scheduler", "searcher")}
-        return cls.of(stored["space"] or None, parts["scheduler"], parts["searcher"], **{"rules": 1, **rest})
+        return cls.of(stored["space"] or None, parts["scheduler"], parts["searcher"], **rest)
 
     def progress(self, setting: Setting | None = None) -> Progress:
         """Return the state of the study before its first record, optionally with another setting."""
@@ -133,7 +133,6 @@ class StudySettings:
             "max_trials": self.max_trials,
             "retries": self.retries,
             "lease": self.lease,
-            "rules": self.setting.rules,
         }
 
     def with_limits(self, max_trials: int | None, setting: Setting) -> StudySettings:
@@ -146,13 +145,13 @@ class StudySettings:
         searcher = self.searcher
         if not self.named and name != searcher[0] and name in SEARCHERS:
             searcher = _part("searcher", SEARCHERS[name](**options), SEARCHERS, Searcher)
-        setting = replace(self.setting, max_resource=stored["max_resource"], rules=stored.get("rules", 1))
+        setting = replace(self.setting, max_resource=stored["max_resource"])
         return replace(
             self,
             setting=setting,
             mode=stored["mode"],  # in the order of the study
             max_trials=stored["max_trials"],
-            lease=stored.get("lease"),
+            lease=stored["lease"],
             searcher=searcher,
         )
 
@@ -165,7 +164,7 @@ class StudySettings:
     def check_same(self, stored: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
         """Raise `OptionError` if a study has other settings than these, except for the keys in `free`."""
         own = self.described()
-        skips = {"lease", "rules", *free, *(() if self.named else ("searcher",))}
+        skips = {"lease", *free, *(() if self.named else ("searcher",))}
         if differ := [key for key in own if key not in skips and own[key] != stored.get(key)]:
             key = differ[0]
             raise OptionError(

@@ -170,7 +170,7 @@ def describe_trial(trial: Trial) -> dict[str, Any]:
 
 
 def trial_from_state(state: Mapping[str, Any]) -> Trial:
-    """Return the trial from the output of `describe_trial`, also of an earlier version."""
+    """Return the trial from the output of `describe_trial`."""
     came_from = state["resume_from"]
     return Trial(
         **{

@@ -1,4 +1,4 @@
-"""The law of a study's log: what cannot be applied is skipped and located; everything else is applied."""
+"""The log of a study: a record that cannot be applied is skipped; the log ends at one that cannot be read."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import json
 import logging
 import sqlite3
 import zlib
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.errors import OptionError
-from onlineauto.tune import Float, Searcher, State, Study
+from onlineauto.errors import OptionError, StoreError
+from onlineauto.tune import Float, Searcher, State, Study, copy_study
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.store import MemoryStore, Record, Store, open_store
-from onlineauto.tune.store.protocol import DAMAGED
+from tests.tune.store.test_sql_store import execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,121 +126,78 @@ def written_log(scheduler: str, side_by_side: int) -> list[Record]:
         study.tell(job, job.config["x"])
 
 
-def check_what_is_left(records: list[Record], positions: set[int], again: Study) -> None:
-    """Check that only what the lost records were about is lost, and that the study goes on to its end."""
-    left = [each for position, each in enumerate(records) if position not in positions]
-    begun = {(each["trial"], each["attempt"]): each["config"] for each in left if each["kind"] == "asked"}
-    trials = {trial.number: trial for trial in again.trials}
-    for each in left:
-        if each["kind"] == "told" and (each["trial"], each["attempt"]) in begun:
-            assert trials[each["trial"]].config == begun[each["trial"], each["attempt"]]
-            assert trials[each["trial"]].values[each["resource"]] == each["value"]
-    without_beginning = {
-        version
-        for version, each in enumerate(records, 1)
-        if each["kind"] in ("reported", "told") and (each["trial"], each["attempt"]) not in begun
-    }
-    lost = {position + 1 for position in positions}
-    assert {each.version for each in again.skipped} == without_beginning | lost
-    assert {each.version for each in again.skipped if each.kind == "damaged"} == lost
-    before = len(again.skipped)
-    run_to_the_end(again)
-    assert again.is_done
-    assert len(again.skipped) == before
-    assert not [trial for trial in again.trials if trial.state in (State.RUNNING, State.PENDING)]
-    assert {each["trial"] for each in again.history()} <= {trial.number for trial in again.trials}
-
-
-@pytest.mark.parametrize("side_by_side", [1, 3])
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_a_lost_record_at_any_position_loses_nothing_else(scheduler: str, side_by_side: int) -> None:
-    records = written_log(scheduler, side_by_side)
-    for position in range(1, len(records)):
-        store = MemoryStore()
-        store.begin(records[0])
-        for each in [*records[1:position], DAMAGED, *records[position + 1 :]]:
-            store.append(each)
-        again = Study.load("study", storage=store)
-        check_what_is_left(records, {position}, again)
-        fresh = Study.load("study", storage=store)
-        assert state_of(fresh) == state_of(again), position
-        restored = again._settings.progress()
-        restored.load_state_dict(json.loads(json.dumps(fresh._current().state_dict())))
-        assert restored.state_dict() == fresh._current().state_dict()
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_several_lost_records_lose_nothing_else(scheduler: str) -> None:
-    for seed in range(20):
-        draw = Random(seed)
-        records = written_log(scheduler, draw.choice([1, 2, 5]))
-        lost = set(draw.sample(range(1, len(records)), draw.randrange(2, 6)))
-        store = MemoryStore()
-        for position, each in enumerate(records):
-            store.append(DAMAGED if position in lost else each)
-        again = Study.load("study", storage=store)
-        check_what_is_left(records, lost, again)
-        assert state_of(Study.load("study", storage=store)) == state_of(again), seed
-
-
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_damaged_bytes_at_any_position_lose_one_record(
-    scheduler: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    records, whole = written_log(scheduler, 2), tmp_path / "whole.db"
-    store = open_store(f"sqlite:///{whole}", "study")
+def stored_log(records: list[Record], url: str) -> None:
+    store = open_store(url, "study")
     store.begin(records[0])
     for each in records[1:]:
         store.append(each)
+
+
+def check_copy(records: list[Record], position: int, storage: str) -> None:
+    """Check that a copy has exactly the records before a damaged one, and continues to its end."""
+    with pytest.raises(
+        StoreError, match=rf"record {position + 1} of study 'study' .*copy the {position} records"
+    ):
+        Study.load("study", storage=storage)
+    copied, expected = MemoryStore(), MemoryStore()
+    copy_study(from_study_name="study", from_storage=storage, to_storage=copied)
+    assert list(copied.load()[:position]) == records[:position]
+    assert {each["kind"] for each in copied.load()[position:]} <= {"expired"}
+    for each in records[:position]:
+        expected.append(each)
+    again = Study.load("study", storage=copied)
+    assert again.history() == Study.load("study", storage=expected).history()
+    run_to_the_end(again)
+    assert again.is_done
+    assert again.skipped == []
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_log_ends_at_damaged_bytes_and_the_records_before_them_can_be_copied(
+    scheduler: str, tmp_path: Path
+) -> None:
+    records, whole = written_log(scheduler, 2), tmp_path / "whole.db"
+    stored_log(records, f"sqlite:///{whole}")
     with sqlite3.connect(whole) as file:
         file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     for position in range(1, len(records), 5):
         copy = tmp_path / f"{position}.db"
         copy.write_bytes(whole.read_bytes())
         with sqlite3.connect(copy) as file:
-            (body,) = file.execute(
-                "SELECT CAST(body AS BLOB) FROM onlineauto_record WHERE version = ?", (position + 1,)
-            ).fetchone()
-            at = position * 7 % len(body)
-            damaged = body[:at] + bytes([body[at] ^ 0xA1]) + body[at + 1 :]
+            query = "SELECT CAST(body AS BLOB) FROM onlineauto_record WHERE version = ?"
+            (body,) = file.execute(query, (position + 1,)).fetchone()
+            byte = position * 7 % len(body)
+            damaged = body[:byte] + bytes([body[byte] ^ 0xA1]) + body[byte + 1 :]
             change = "UPDATE onlineauto_record SET body = CAST(? AS TEXT) WHERE version = ?"
             file.execute(change, (damaged, position + 1))
-        caplog.clear()
-        with caplog.at_level(logging.WARNING):
-            again = Study.load("study", storage=f"sqlite:///{copy}")
-            check_what_is_left(records, {position}, again)
-        located = f"record {position + 1} of study 'study' (damaged) cannot be applied, and is skipped: its"
-        assert caplog.text.count(located) == 1
+        check_copy(records, position, f"sqlite:///{copy}")
 
 
-def test_the_records_of_a_lost_trial_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    store = MemoryStore()
-    study = Study(SPACE, "fifo", storage=store, max_resource=9, max_trials=3)
-    store.append(DAMAGED)
-    for step in range(1, 5):
-        store.append({"kind": "reported", "trial": 0, "attempt": 0, "step": step, "value": 0.5})
-    store.append({"kind": "told", "trial": 0, "attempt": 0, "resource": 9, "value": 0.5})
-    with caplog.at_level(logging.WARNING):
-        assert asked(study).trial == 1
-    assert [each.getMessage().partition(" of ")[0] for each in caplog.records] == ["record 2", "record 3"]
-    assert [each.version for each in study.skipped] == [2, 3, 4, 5, 6, 7]
+def test_a_log_ends_at_a_missing_record(url: str) -> None:
+    records = written_log("fifo", 1)
+    stored_log(records, url)
+    execute(url, "DELETE FROM onlineauto_record WHERE version = 6")
+    check_copy(records, 5, url)
 
 
-def test_a_job_whose_end_is_lost_runs_again() -> None:
-    store = MemoryStore()
-    study = Study(SPACE, "fifo", storage=store, max_resource=1, max_trials=1)
-    job = asked(study)
-    records = [*store.load(), DAMAGED]
-    store = MemoryStore()
-    for each in records:
-        store.append(each)
-    again = Study.load("study", storage=store)
-    assert not again.is_done
-    second = asked(again)
-    assert (second.trial, second.attempt, second.config) == (0, 1, job.config)
-    again.tell(second, 0.25)
-    assert again.is_done
+def test_a_running_study_ends_at_a_damaged_record(url: str) -> None:
+    study = Study(SPACE, "fifo", storage=url, max_trials=9, max_resource=1)
+    other = Study.load("study", storage=url)
+    study.tell(asked(study), 0.5)
+    execute(url, "UPDATE onlineauto_record SET crc = 7 WHERE version = 3")
+    with pytest.raises(StoreError, match=r"record 3 of study 'study' .* is damaged"):
+        other.ask()
+
+
+def test_a_copy_needs_a_study_and_a_free_name(url: str) -> None:
+    written = MemoryStore()
+    with pytest.raises(OptionError, match="no study 'study' with a readable record"):
+        copy_study(from_study_name="study", from_storage=written, to_storage=url)
+    Study(SPACE, "fifo", storage=written, max_trials=2).run(lambda config: config["x"])
+    copy_study(from_study_name="study", from_storage=written, to_storage=url, to_study_name="other")
+    assert Study.load("other", storage=url).is_done
+    with pytest.raises(OptionError, match="the study 'other' exists already"):
+        copy_study(from_study_name="study", from_storage=written, to_storage=url, to_study_name="other")
 
 
 def test_a_skipped_record_is_reported_once_with_its_position(caplog: pytest.LogCaptureFixture) -> None:
@@ -276,22 +232,6 @@ def test_a_report_beyond_the_rung_is_one_at_the_rung(scheduler: str, url: str) -
     assert asked(Study.load("study", storage=url)).trial > 0
     assert asked(Study(SPACE, scheduler, **arguments)).trial > 0
     assert study.skipped == []
-
-
-@pytest.mark.parametrize("scheduler", ["hyperband", "race", "dehb", "asha"])
-def test_a_store_that_has_a_value_beyond_the_rung_is_readable(scheduler: str) -> None:
-    """Earlier versions committed such a record, and could never read the study again."""
-    store = MemoryStore()
-    study = Study(SPACE, scheduler, storage=store, min_resource=3, max_resource=27, max_trials=40)
-    jobs = [asked(study) for _ in range(2)]
-    for job in jobs:
-        store.append({"kind": "reported", "trial": job.trial, "attempt": 0, "step": 2, "value": 0.5})
-        store.append({"kind": "reported", "trial": job.trial, "attempt": 0, "step": 4, "value": 0.4})
-        store.append({"kind": "told", "trial": job.trial, "attempt": 0, "resource": 4, "value": 0.4})
-    again = Study.load("study", storage=store)
-    assert [trial.values for trial in again.trials] == [{3: 0.4}, {3: 0.4}]
-    assert again.skipped == []
-    assert asked(again).trial == 2
 
 
 class Twice(Hyperband):

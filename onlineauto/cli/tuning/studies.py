@@ -88,13 +88,14 @@ def run(argv: Sequence[str]) -> int:
 
 def _print(url: str) -> None:
     from onlineauto.cli.tuning.progress import resource_text
+    from onlineauto.tune.store import DamagedLogError
     from onlineauto.tune.store.sql_store import names_of_studies
     from onlineauto.tune.study import Study
 
     for name in names_of_studies(url):
         try:
             study = Study.load(name, storage=url)
-        except OptionError as error:
+        except (OptionError, DamagedLogError) as error:
             print(f"{name}: {error}")
             continue
         states = Counter(str(trial.state) for trial in study.trials)

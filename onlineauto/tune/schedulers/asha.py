@@ -146,7 +146,7 @@ class Asha(FifoScheduler):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
         super().load_state_dict(state)
-        self.levels = list(state.get("levels", self.levels))
+        self.levels = list(state["levels"])
         self._rungs = [[(loss, trial) for loss, trial in rung] for rung in state["rungs"]]
         self._promoted = [set(each) for each in state["promoted"]]
         self._configs = {int(trial): dict(config) for trial, config in state["configs"].items()}

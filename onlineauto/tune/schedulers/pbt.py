@@ -81,7 +81,7 @@ class Pbt(FifoScheduler):
 
     def extend(self, setting: Setting) -> None:  # noqa: D102
         super().extend(setting)
-        self._may_have_more = setting.rules >= 2
+        self._may_have_more = True
 
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
         if self._donors:
@@ -99,8 +99,7 @@ class Pbt(FifoScheduler):
 
     @property
     def _is_full(self) -> bool:
-        members = self._trials - (self._copies if self.setting.rules >= 2 else 0)
-        return self._exhausted or members >= self._population
+        return self._exhausted or self._trials - self._copies >= self._population
 
     def _resume_first(self) -> Suggestion | None:
         """Return the job of the member that was paused first, or None."""
@@ -130,8 +129,7 @@ class Pbt(FifoScheduler):
         self._running.add(trial)
         self._configs[trial] = explored
         self._since[trial] = donor.resource
-        if self.setting.rules >= 3:
-            self._ends[trial] = min(donor.resource + left, self.setting.max_resource)
+        self._ends[trial] = min(donor.resource + left, self.setting.max_resource)
         return Suggestion(trial, explored, self._end_of(trial), donor)
 
     def _next(self) -> np.random.Generator:
@@ -188,7 +186,7 @@ class Pbt(FifoScheduler):
         """Return STOP to pause a member if others wait, so that it can be compared with them."""
         runs_alone = self._running == {trial}
         others_wait = self._paused or not self._is_full or (runs_alone and self._donors)
-        if not others_wait or (self.setting.rules < 2 and not runs_alone):
+        if not others_wait:
             return Decision.CONTINUE
         self._pausing[trial] = resource
         return Decision.STOP
@@ -248,10 +246,10 @@ class Pbt(FifoScheduler):
         self._since = {int(trial): resource for trial, resource in state["since"].items()}
         self._donors = [ResumeFrom(*each) for each in state["donors"]]
         self._donated = [dict(config) for config in state["donated"]]
-        self._left = list(state.get("left", [self.setting.max_resource] * len(self._donors)))
-        self._ends = {int(trial): resource for trial, resource in state.get("ends", {}).items()}
+        self._left = list(state["left"])
+        self._ends = {int(trial): resource for trial, resource in state["ends"].items()}
         self._drawn = state["drawn"]
-        self._pausing = {int(trial): at for trial, at in state.get("pausing", {}).items()}
-        self._paused = [ResumeFrom(*each) for each in state.get("paused", ())]
-        self._copies = state.get("copies", 0)
-        self._may_have_more = state.get("may_have_more", False)
+        self._pausing = {int(trial): at for trial, at in state["pausing"].items()}
+        self._paused = [ResumeFrom(*each) for each in state["paused"]]
+        self._copies = state["copies"]
+        self._may_have_more = state["may_have_more"]

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Config, Space
 
 _SEED_BITS: Final = 1024
-RULES: Final = 3
-"""The version of the rules for new studies. Up to version 2, each copy of PBT had a new budget of
-`max_resource`. Studies with version 1 differ in four more points: copies of PBT replaced members that had not
-begun, a member paused only if it ran alone, an enqueued config reopened only a study that was done, and
-``idle`` had no position."""
 
 
 class State(StrEnum):
@@ -85,8 +80,6 @@ class Setting:
         The factor between one rung and the next.
     seed : int
         Seed of random numbers.
-    rules : int
-        Version of the rules by which the log is repeated: `RULES` for a new study, less for an older one.
 
     Raises
     ------
@@ -100,7 +93,6 @@ class Setting:
     max_resource: int = 81
     eta: int = 3
     seed: int = 0
-    rules: int = RULES
 
     def __post_init__(self) -> None:
         for name in ("min_resource", "max_resource", "eta"):

@@ -227,4 +227,4 @@ class TpeSearcher(Searcher):
                 config = self._config(self._numbers[row], self._words[row])
                 self._exist[row] = self._names_exist(config)
         self._rows = {tuple(config.items()): row for row, config in state["configs"]}
-        self._of_several = {row: list(losses) for row, losses in state.get("several", ())}
+        self._of_several = {row: list(losses) for row, losses in state["several"]}

@@ -22,8 +22,8 @@ extended  max_trials, max_resource                          the limits of the st
 idle      trials, refusals                                  the scheduler had no job, but changed its state
 ========= ================================================= ==================================================
 
-A reader skips a record that it cannot apply, and applies everything after it. In place of a record that a
-store cannot read, it returns `DAMAGED` or `MISSING`, so that positions stay the same.
+A reader skips a record that it cannot apply, and applies everything after it. The log ends at a record that a
+store cannot read: `Store.load` raises `DamagedLogError`, which has the records before it.
 
 A job is identified by its trial and its attempt. A resumed trial continues to count attempts, so no two jobs
 have the same pair. At most one job of a trial has an owner at any time.
@@ -33,18 +33,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from onlineauto.errors import OnlineautoError
-from onlineauto.tune.store.sealing import WRONG_CHECKSUM
+from onlineauto.errors import OnlineautoError, StoreError
 
 Record = Mapping[str, Any]
 """One record of the log: plain JSON, with NaN and Infinity as Python's `json` writes them."""
-
-LOST: Final = ("damaged", "missing")
-"""Kinds of records that a store returns in place of records that it cannot read. They are never written."""
-DAMAGED: Final[Record] = {"kind": "damaged", "why": WRONG_CHECKSUM}
-MISSING: Final[Record] = {"kind": "missing", "why": "it is not in the store"}
 
 Decide = Callable[[Sequence[Record]], Record | None]
 """Takes all records after a version and returns the next, or None if nothing changed.
@@ -55,6 +49,14 @@ The next record is ``asked``, ``idle``, or ``failed`` for a job that lost each o
 
 class LeaseLost(OnlineautoError):  # noqa: N818 - the name says what happened
     """A job is no longer its owner's: its lease expired, or it has ended. Drop the job and ask again."""
+
+
+class DamagedLogError(StoreError):
+    """A record of a log cannot be read; `records` are those before it that were requested."""
+
+    def __init__(self, message: str, records: Sequence[Record]) -> None:
+        super().__init__(message)
+        self.records = records
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,13 @@ class Store(Protocol):
         ...
 
     def load(self, after: int = 0) -> Sequence[Record]:
-        """Return all records after the first `after`, in order, from one consistent read."""
+        """Return all records after the first `after`, in order, from one consistent read.
+
+        Raises
+        ------
+        DamagedLogError
+            If one of them cannot be read.
+        """
         ...
 
     def snapshot(self) -> StudySnapshot | None:

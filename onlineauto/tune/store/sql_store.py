@@ -7,8 +7,10 @@ per trial, and expire by the database's clock.
 
 from __future__ import annotations
 
+import json
 import os
 import weakref
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,12 +19,11 @@ import sqlalchemy as sa
 from onlineauto.errors import OptionError, StoreError
 from onlineauto.tune.store import postgres_statements
 from onlineauto.tune.store.connection import connect, each_alone, hide_password, reading, writing
-from onlineauto.tune.store.protocol import DAMAGED, LOST, MISSING, Claim, LeaseLost, StudySnapshot
+from onlineauto.tune.store.protocol import Claim, DamagedLogError, LeaseLost, StudySnapshot
 from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, alone, prepare
-from onlineauto.tune.store.sealing import seal, unseal, unseal_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from onlineauto.tune.store.protocol import Decide, Record
 
@@ -30,8 +31,7 @@ _COPIED: Final = (
     ". If the file of SQLite was copied: FILE-wal belongs to it, or copy it by sqlite3 FILE '.backup COPY'"
 )
 _BACKUP: Final = "; restore a backup, or begin a study under another name"
-_MOST_MISSING: Final = 10_000
-"""Maximum number of records that are skipped as missing, since each of them is reported."""
+_WRONG_CHECKSUM: Final = "is damaged: its checksum is not the one it was written with"
 _NOW: Final = Now()
 _OF_STUDY: Final[sa.BindParameter[int]] = sa.bindparam("of_study")
 _SET_VERSION: Final = sa.update(STUDIES).where(STUDIES.c.id == _OF_STUDY).values(version=sa.bindparam("last"))
@@ -112,10 +112,7 @@ class SqlStore:
         return self.load()[0]
 
     def load(self, after: int = 0) -> Sequence[Record]:
-        """Return all records after the first `after`, in order, from one consistent read.
-
-        `DAMAGED` and `MISSING` are in place of records that cannot be read.
-        """
+        """Return all records after the first `after`, in order, from one consistent read."""
         with reading(self.engine) as connection:
             if self._find(connection) is None:
                 return []
@@ -130,13 +127,14 @@ class SqlStore:
             row = connection.execute(query.where(SNAPSHOTS.c.study == number)).first()
         if row is None:
             return None
-        return StudySnapshot(
-            row.version, unseal(row.body, row.crc, row.version, f"snapshot {row.version}", self._described)
-        )
+        state = _unseal(row.body, row.crc, row.version)
+        if state is None:
+            raise StoreError(f"snapshot {row.version} in {self._described} {_WRONG_CHECKSUM}")
+        return StudySnapshot(row.version, state)
 
     def save(self, snapshot: StudySnapshot) -> None:
         """Save a state, unless a newer one is saved already."""
-        body, crc = seal(snapshot.state, snapshot.version)
+        body, crc = _seal(snapshot.state, snapshot.version)
         with writing(self.engine) as connection:
             self._lock(connection)
             saved = sa.select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.study == self.study)
@@ -170,7 +168,7 @@ class SqlStore:
                 return [*records, record]
             job = Claim(record["trial"], record["attempt"], owner)
             if self._at_once:
-                body, crc = seal(record)
+                body, crc = _seal(record)
                 words = {**self._fence(job), "seconds": lease, "body": body, "crc": crc}
                 connection.exec_driver_sql(postgres_statements.ADD_ASKED, words)
             else:
@@ -290,7 +288,7 @@ class SqlStore:
         """Write records after version `version` without updating the study's version; return the last one."""
         rows = []
         for number, record in enumerate(records, version + 1):
-            body, crc = seal(record, number)
+            body, crc = _seal(record, number)
             rows.append({"study": study, "version": number, "body": body, "crc": crc})
         connection.execute(_ADD_RECORD, rows)
         return version + len(rows)
@@ -300,25 +298,28 @@ class SqlStore:
         if version < after:
             counts = f"has {version} records, and {after} were read before"
             raise StoreError(f"{self._described} {counts}: an older copy has replaced it")
-        rows = connection.execute(_NEW_RECORDS, {**self._study_key, "after": after}).all()
-        rows = [row for row in rows if isinstance(row.version, int)]
-        by_version = {row.version: unseal_or_none(row.body, row.crc, row.version) or DAMAGED for row in rows}
-        if rows and rows[-1].version > version:
-            raise StoreError(f"record {rows[-1].version} of {self._described} is one too many")
-        if version - after - len(rows) > _MOST_MISSING:
-            raise StoreError(
-                f"{self._described} is damaged: of {version - after} records, {len(rows)} exist{_BACKUP}"
-            )
-        records = [by_version.get(number, MISSING) for number in range(after + 1, version + 1)]
-        if not after and records and records[0]["kind"] in LOST:
-            raise StoreError(
-                f"record 1 of {self._described}, its settings, cannot be read: {records[0]['why']}{_BACKUP}"
-            )
+        rows = iter(connection.execute(_NEW_RECORDS, {**self._study_key, "after": after}).all())
+        records: list[Record] = []
+        for number in range(after + 1, version + 1):
+            row = next(rows, None)
+            if row is None or row.version != number:
+                raise self._damage_error(number, "is missing", records)
+            record = _unseal(row.body, row.crc, number)
+            if record is None:
+                raise self._damage_error(number, _WRONG_CHECKSUM, records)
+            records.append(record)
+        if (row := next(rows, None)) is not None:
+            raise StoreError(f"record {row.version} of {self._described} is one too many")
         return records
+
+    def _damage_error(self, number: int, problem: str, records: Sequence[Record]) -> DamagedLogError:
+        copy = f", or copy the {number - 1} records before it with onlineauto.tune.copy_study"
+        remedy = f"; restore a backup{copy}" if number > 1 else f"; it has the settings{_BACKUP}"
+        return DamagedLogError(f"record {number} of {self._described} {problem}{remedy}", records)
 
     def _write_at_once(self, statement: str, claim: Claim, record: Record, **words: Any) -> int | None:
         """Run a statement as a separate transaction; return the version of its record, if any."""
-        body, crc = seal(record)
+        body, crc = _seal(record)
         words |= {**self._fence(claim), "body": body, "crc": crc}
         with each_alone(self.engine) as connection:
             version: int | None = connection.exec_driver_sql(statement, words).scalar()
@@ -353,6 +354,25 @@ class SqlStore:
     def _lease_lost_error(self, claim: Claim) -> LeaseLost:
         job = f"trial {claim.trial}, attempt {claim.attempt}"
         return LeaseLost(f"{job} is not {claim.owner}'s any more in {self._described}")
+
+
+def _seal(value: Mapping[str, Any], version: int = 0) -> tuple[str, int]:
+    """Return a JSON object as text, and its checksum plus its version, which detects swapped records.
+
+    >>> _seal({"kind": "told"}, 3)
+    ('{"kind":"told"}', 2043669275)
+    """
+    text = json.dumps(value, separators=(",", ":"))
+    return text, zlib.crc32(text.encode()) + version
+
+
+def _unseal(text: object, crc: object, version: int) -> dict[str, Any] | None:
+    """Return the JSON object that was sealed, or None if it is damaged."""
+    if isinstance(text, str) and zlib.crc32(text.encode(errors="replace")) + version == crc:
+        value = json.loads(text)
+        if isinstance(value, dict):
+            return value
+    return None
 
 
 def _close(engine: sa.Engine, process: int) -> None:

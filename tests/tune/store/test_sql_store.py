@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError
 from onlineauto.tune.store.connection import connect, writing
-from onlineauto.tune.store.protocol import Claim, LeaseLost, StudySnapshot
+from onlineauto.tune.store.protocol import Claim, DamagedLogError, LeaseLost, StudySnapshot
 from onlineauto.tune.store.sql_store import SqlStore, names_of_studies
 from tests.tune.store.jobs import STUDY, Counting, jobs, new_store, reported, told
 from tests.waiting import until
@@ -178,9 +178,16 @@ def test_the_newest_snapshot_is_kept(url: str) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ("DELETE FROM onlineauto_record WHERE version = 1", "record 1 of study 'rates' .* cannot be read"),
-        ("UPDATE onlineauto_record SET crc = 7 WHERE version = 1", "record 1 of .*: its checksum is not"),
-        ("UPDATE onlineauto_record SET version = 9 WHERE version = 5", "record 9 of .* is one too many"),
+        (
+            "DELETE FROM onlineauto_record WHERE version = 1",
+            "record 1 of study 'rates' .* is missing; it has",
+        ),
+        (
+            "UPDATE onlineauto_record SET crc = 7 WHERE version = 1",
+            "record 1 of .* is damaged: its checksum is not",
+        ),
+        ("UPDATE onlineauto_record SET version = 9 WHERE version = 5", "record 5 of .* is missing"),
+        ("UPDATE onlineauto_study SET version = 4", "record 5 of .* is one too many"),
         ("UPDATE onlineauto_schema SET version = 7", "has schema 7, which a later version of onlineauto"),
         ("DELETE FROM onlineauto_schema", "its schema has no version"),
     ],
@@ -198,16 +205,16 @@ def test_damage_is_refused_by_name(url: str, damage: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "position", "kind"),
+    ("damage", "position", "problem"),
     [
-        ('UPDATE onlineauto_record SET body = \'{"kind":"told"}\' WHERE version = 2', 2, "damaged"),
-        ("UPDATE onlineauto_record SET body = substr(body, 1, 9) WHERE version = 3", 3, "damaged"),
-        ("UPDATE onlineauto_record SET crc = 7 WHERE version = 4", 4, "damaged"),
-        ("DELETE FROM onlineauto_record WHERE version = 2", 2, "missing"),
-        ("DELETE FROM onlineauto_record WHERE version = 5", 5, "missing"),
+        ('UPDATE onlineauto_record SET body = \'{"kind":"told"}\' WHERE version = 2', 2, "is damaged"),
+        ("UPDATE onlineauto_record SET body = substr(body, 1, 9) WHERE version = 3", 3, "is damaged"),
+        ("UPDATE onlineauto_record SET crc = 7 WHERE version = 4", 4, "is damaged"),
+        ("DELETE FROM onlineauto_record WHERE version = 2", 2, "is missing"),
+        ("DELETE FROM onlineauto_record WHERE version = 5", 5, "is missing"),
     ],
 )
-def test_a_damaged_record_is_read_as_one(url: str, damage: str, position: int, kind: str) -> None:
+def test_a_log_ends_at_a_damaged_record(url: str, damage: str, position: int, problem: str) -> None:
     store = new_store(url)
     mine = Counting(store, "me")
     for _ in range(2):
@@ -216,9 +223,9 @@ def test_a_damaged_record_is_read_as_one(url: str, damage: str, position: int, k
         store.commit(claim, told(claim))
     whole = store.load()
     execute(url, damage)
-    found = SqlStore(url, "rates").load()
-    assert [each["kind"] for each in found[position - 1 : position]] == [kind]
-    assert [*found[: position - 1], *found[position:]] == [*whole[: position - 1], *whole[position:]]
+    with pytest.raises(DamagedLogError, match=rf"record {position} of study 'rates' .* {problem}") as error:
+        SqlStore(url, "rates").load()
+    assert error.value.records == whole[: position - 1]
 
 
 def test_bytes_that_are_no_text_are_a_damaged_record(tmp_path: Path) -> None:
@@ -226,7 +233,8 @@ def test_bytes_that_are_no_text_are_a_damaged_record(tmp_path: Path) -> None:
     store = new_store(url)
     store.append({"kind": "named", "trainable": "m:f"})
     execute(url, "UPDATE onlineauto_record SET body = CAST(x'7bff7d' AS TEXT) WHERE version = 2")
-    assert [each["kind"] for each in SqlStore(url, "rates").load()] == ["study", "damaged"]
+    with pytest.raises(DamagedLogError, match="record 2"):
+        SqlStore(url, "rates").load()
 
 
 def test_a_damaged_snapshot_is_refused_by_name(url: str) -> None:

@@ -137,5 +137,5 @@ class ParentSlots(Parents):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
         self._at_level = {int(level): list(trials) for level, trials in state["at_level"].items()}
-        self._pools = {(bracket, rung): list(pool) for bracket, rung, pool in state.get("pools", ())}
+        self._pools = {(bracket, rung): list(pool) for bracket, rung, pool in state["pools"]}
         self._tops.clear()
