@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         Tetris,
         allocate,
     )
-    from onlineauto.cluster.sharded_snapshot import load_sharded_snapshot
     from onlineauto.cluster.simulator import Simulated, simulate
 
 __all__ = [
@@ -52,7 +51,6 @@ __all__ = [
     "StudyJob",
     "Tetris",
     "allocate",
-    "load_sharded_snapshot",
     "simulate",
 ]
 
@@ -81,7 +79,6 @@ _LAZY = {
     "StudyJob": "onlineauto.cluster.jobs",
     "Tetris": "onlineauto.cluster.policies",
     "allocate": "onlineauto.cluster.policies",
-    "load_sharded_snapshot": "onlineauto.cluster.sharded_snapshot",
     "simulate": "onlineauto.cluster.simulator",
 }
 """Modules of the names, which are imported on first use, so that worker processes start sooner."""

@@ -6,7 +6,6 @@ import io
 import shutil
 import threading
 import time
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import pytest
 
 from datasets.generate import text
 from onlineauto import Run, Workspace
-from onlineauto.cluster import Cluster, PartitionedRun, RunJob, StreamJob, StudyJob, load_sharded_snapshot
+from onlineauto.cluster import Cluster, PartitionedRun, RunJob, StreamJob, StudyJob
 from onlineauto.cluster.jobs import run_job
 from onlineauto.cluster.jobs.budget import expected_budget, used_resource
 from onlineauto.cluster.partitions.coordinator import Schedule
@@ -441,19 +440,3 @@ def test_a_cluster_that_was_stopped_is_run_again(undisturbed: bytes) -> None:
         ("study", "done", 6),
     ]
     assert model_of(stream.workspace) == undisturbed
-
-
-def test_a_snapshot_of_a_sharded_learner_is_an_ordinary_model(tmp_path: Path) -> None:
-    path = Path(__file__).parent.parent / "data" / "sharded_snapshot.npz"
-    workspace = load_sharded_snapshot(path)
-    assert sha256(workspace.weights.tobytes()).hexdigest() == (
-        "8408b1902c89d6cb22ef61d657105b90d6b23b340f2c855fbb3a89a662860250"
-    )
-    ask = "shared |u u1\n|a politics n:2.5\n|a sports\n"
-    assert workspace.predict(ask) == pytest.approx([0.025, 0.975])
-    workspace.save(tmp_path / "model")
-    assert model_of(Workspace.load(tmp_path / "model")) == model_of(workspace)
-    (tmp_path / "torn").write_bytes(path.read_bytes()[:2000])
-    for bad in (tmp_path / "torn", tmp_path / "model"):
-        with pytest.raises(InputError, match="not a snapshot of a sharded learner"):
-            load_sharded_snapshot(bad)
