@@ -26,9 +26,9 @@ import numpy as np
 from bench.cluster.learned import HELD_OUT
 from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
 from onlineauto.cluster.learned import Learned
+from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.cluster.simulator import JobKind, Workload, draw_traces, record
 from onlineauto.cluster.simulator.comparison import mean_ratio
-from onlineauto.cluster.until_known import UntilKnown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -38,13 +38,13 @@ from onlineauto.cluster.gpus import (
     replay,
     totals,
 )
-from onlineauto.cluster.gpus.kind_blind import fit_speeds
+from onlineauto.cluster.gpus.gpu_policy import fit_speeds
 from onlineauto.cluster.gpus.trace_files import read_sia_application
 from onlineauto.cluster.history import Record
 from onlineauto.cluster.learned import Learned
+from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.cluster.simulator import JobKind, Workload
 from onlineauto.cluster.simulator.comparison import mean_ratio
-from onlineauto.cluster.until_known import UntilKnown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

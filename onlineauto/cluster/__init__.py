@@ -54,39 +54,21 @@ __all__ = [
     "simulate",
 ]
 
-_LAZY = {
-    "Cluster": "onlineauto.cluster.cluster",
-    "ClusterJob": "onlineauto.cluster.jobs",
-    "ClusterPolicy": "onlineauto.cluster.policies",
-    "Demand": "onlineauto.cluster.jobs",
-    "Fair": "onlineauto.cluster.policies",
-    "Fifo": "onlineauto.cluster.policies",
-    "Guarded": "onlineauto.cluster.learned",
-    "Head": "onlineauto.cluster.history",
-    "History": "onlineauto.cluster.history",
-    "Learned": "onlineauto.cluster.learned",
-    "MarginalGain": "onlineauto.cluster.policies",
-    "POLICIES": "onlineauto.cluster.policies",
-    "PartitionedRun": "onlineauto.cluster.partitions.run",
-    "Record": "onlineauto.cluster.history",
-    "Row": "onlineauto.cluster.policies",
-    "RunJob": "onlineauto.cluster.jobs",
-    "Simulated": "onlineauto.cluster.simulator",
-    "Situation": "onlineauto.cluster.policies",
-    "Speeds": "onlineauto.cluster.policies",
-    "Srtf": "onlineauto.cluster.policies",
-    "StreamJob": "onlineauto.cluster.jobs",
-    "StudyJob": "onlineauto.cluster.jobs",
-    "Tetris": "onlineauto.cluster.policies",
-    "allocate": "onlineauto.cluster.policies",
-    "simulate": "onlineauto.cluster.simulator",
+_MODULES = {
+    "cluster": ("Cluster",),
+    "history": ("Head", "History", "Record"),
+    "jobs": ("ClusterJob", "Demand", "RunJob", "StreamJob", "StudyJob"),
+    "learned": ("Guarded", "Learned"),
+    "partitions.run": ("PartitionedRun",),
+    "simulator": ("Simulated", "simulate"),
 }
-"""Modules of the names, which are imported on first use, so that worker processes start sooner."""
+"""Modules whose names are imported on first use, so that worker processes start sooner; else ``policies``."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+    if name in __all__:
+        module = next((module for module, names in _MODULES.items() if name in names), "policies")
+        return getattr(import_module(f"onlineauto.cluster.{module}"), name)
     raise AttributeError(f"module 'onlineauto.cluster' has no attribute {name!r}")
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import threading
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cluster.capacity import BACKENDS, capacity_of, check_capacity
-from onlineauto.cluster.history import Head, History
-from onlineauto.cluster.history_file import HistoryFile
+from onlineauto.cluster.history import Head, History, HistoryFile
 from onlineauto.cluster.jobs.adapting import job_of
 from onlineauto.cluster.jobs.job import check_demand
 from onlineauto.cluster.jobs.stream_job import StreamJob
@@ -23,7 +22,6 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.workers.resources import is_amount
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping, Sequence
 
 _LOG: Final = logging.getLogger("onlineauto")
@@ -37,6 +35,31 @@ _MOST_PLACES: Final = 10_000
 """Maximum of `places`: a policy scores all jobs that have a row after each worker."""
 _ROUNDING: Final = 1e-9
 """Relative error by which a sum of demands may exceed the capacity through rounding."""
+
+BACKENDS = ("local", "ray")
+"""Kinds of workers: processes and threads of this machine, or actors of Ray."""
+_OF_RAY_ITSELF = ("node:", "object_store_memory", "memory", "accelerator_type:")
+
+
+def capacity_of(backend: str) -> dict[str, float]:
+    """Return the amount of each resource of a backend; for ``ray``, this process must be connected."""
+    if backend == "local":
+        n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return {"CPU": float(n_cores or 1)}
+    import ray
+
+    capacity: Mapping[str, float] = ray.cluster_resources()
+    return {name: float(amount) for name, amount in capacity.items() if not name.startswith(_OF_RAY_ITSELF)}
+
+
+def check_capacity(capacity: Mapping[str, float]) -> dict[str, float]:
+    """Return a capacity with amounts as floats."""
+    for name, amount in capacity.items():
+        if not is_amount(amount) or not 0 < amount < math.inf:
+            raise OptionError(f"capacity {name} = {amount!r}: give a number, more than 0")
+    if not capacity:
+        raise OptionError("the capacity is empty: give one, such as {'CPU': 8}")
+    return {name: float(amount) for name, amount in capacity.items()}
 
 
 class Cluster:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.cluster.learned import Guarded, Learned
 from onlineauto.cluster.policies import POLICIES, ClusterPolicy, Fair
-from onlineauto.cluster.until_known import UntilKnown
+from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto.cluster import Cluster, ClusterPolicy, Demand, Fair, History, MarginalGain, Record
-from onlineauto.cluster.history import Head
-from onlineauto.cluster.history_file import HistoryFile
-from onlineauto.cluster.policies.actions import bundles
+from onlineauto.cluster.history import Head, HistoryFile
+from onlineauto.cluster.policies.policy import bundles
 from onlineauto.errors import InputError, OptionError, OutputError
 from tests.cluster.workers import Account, Work
 from tests.waiting import until
@@ -321,7 +320,7 @@ def test_a_history_that_cannot_be_written_stops_no_job(
             raise OSError(errno.ENOSPC, "No space left on device")
         sync(descriptor)
 
-    monkeypatch.setattr("onlineauto.cluster.history_file.os.fsync", synced)
+    monkeypatch.setattr("onlineauto.cluster.history.os.fsync", synced)
     file = HistoryFile(path, Head(capacity={"CPU": 4}))
     before = path.read_bytes()
     record = Record(slot=0, job="a", kind="k", arrived=0, worker={"CPU": 1}, workers=1, servers=0, before=0,

@@ -30,7 +30,7 @@ from onlineauto.cluster.gpus import (
 from onlineauto.cluster.gpus.gavel import isolated_speed, time_shares
 from onlineauto.cluster.gpus.goodput import cheapest
 from onlineauto.cluster.gpus.trace_files import read_sia_application
-from onlineauto.cluster.until_known import UntilKnown
+from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.errors import InputError, OptionError
 
 if TYPE_CHECKING:

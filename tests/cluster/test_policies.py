@@ -25,10 +25,10 @@ from onlineauto.cluster import (
     allocate,
 )
 from onlineauto.cluster.named import NAMED
+from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.cluster.policies.situation import LEAST_REMAINING
 from onlineauto.cluster.simulator import JobKind, Workload, draw_traces
 from onlineauto.cluster.simulator.simulation import run
-from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_policy
 from tests.cluster.situations import linear, situations

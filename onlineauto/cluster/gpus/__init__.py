@@ -14,15 +14,17 @@ from onlineauto.cluster.gpus.application import (
 from onlineauto.cluster.gpus.cluster import GpuCluster, GpuJob
 from onlineauto.cluster.gpus.gavel import Gavel
 from onlineauto.cluster.gpus.goodput import Goodput
-from onlineauto.cluster.gpus.gpu_policy import GpuPolicy
-from onlineauto.cluster.gpus.kind_blind import KindBlind
+from onlineauto.cluster.gpus.gpu_policy import GpuPolicy, KindBlind
 from onlineauto.cluster.gpus.replay import ReplayResult, Totals, replay, totals
 from onlineauto.cluster.gpus.trace_files import SIA_CLUSTER, read_trace
 from onlineauto.cluster.learned import Learned
-from onlineauto.cluster.policies import Fair, Fifo, MarginalGain, Srtf, Tetris
+from onlineauto.cluster.policies import POLICIES
+from onlineauto.cluster.policies.baselines import AskedBundles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from onlineauto.cluster.policies import ClusterPolicy
 
 __all__ = [
     "GPU_POLICIES",
@@ -44,22 +46,25 @@ __all__ = [
     "totals",
 ]
 
-_MOST_BUNDLES = 64
-"""Number of bundles that `Fifo`, `Srtf` and `Tetris` ask for; `KindBlind` reduces it to what users asked for.
+_ASKED = 64
+"""Number of bundles that policies of asked bundles ask for; `KindBlind` reduces it to what users asked for.
 
 `Srtf` and `Tetris` rank jobs by their remaining time with this number: that of the GPUs of Sia's cluster.
 """
+
+
+def _kind_blind(make: type[ClusterPolicy]) -> Callable[[], GpuPolicy]:
+    if issubclass(make, AskedBundles):
+        return partial(KindBlind, partial(make, asked=_ASKED), asks=True)
+    return partial(KindBlind, make)
+
 
 GPU_POLICIES: Mapping[str, Callable[[], GpuPolicy]] = {
     "goodput": Goodput,
     "sia": partial(Goodput, growth=2.0),
     "gavel": Gavel,
     "gavel-throughput": partial(Gavel, "throughput"),
-    "marginal-gain": partial(KindBlind, MarginalGain),
-    "fair": partial(KindBlind, Fair),
-    "fifo": partial(KindBlind, partial(Fifo, _MOST_BUNDLES), asks=True),
-    "srtf": partial(KindBlind, partial(Srtf, asked=_MOST_BUNDLES), asks=True),
-    "tetris": partial(KindBlind, partial(Tetris, asked=_MOST_BUNDLES), asks=True),
+    **{name: _kind_blind(make) for name, make in POLICIES.items()},
     "learned": partial(KindBlind, Learned.load),
 }
-"""Policies for clusters with several kinds of GPUs, by name."""
+"""Policies for clusters with several kinds of GPUs, by name; those of one kind of workers are among them."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from onlineauto.cluster.gpus.solver import scipy_module
+from onlineauto.errors import PackageError, install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +24,14 @@ _CANDIDATES: Final = 50
 """Number of batch sizes, in geometric progression, among which an adaptive job chooses."""
 _ROUNDING: Final = 1e-8
 """Absolute error of a quotient of batch sizes before it is rounded up."""
+
+
+def scipy_module(name: str) -> Any:
+    """Return a module of SciPy."""
+    try:
+        return import_module(f"scipy.{name}")
+    except ImportError as error:
+        raise PackageError(f"clusters of GPUs need SciPy: {install_hint('tune')}") from error
 
 
 class GpuApplication(ABC):

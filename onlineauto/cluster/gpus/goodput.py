@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
+from onlineauto.cluster.gpus.application import scipy_module
 from onlineauto.cluster.gpus.gpu_policy import GpuPolicy
-from onlineauto.cluster.gpus.solver import scipy_module
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from onlineauto.cluster.history import Head, History
 from onlineauto.cluster.policies.policy import ClusterPolicy
 from onlineauto.cluster.simulator.comparison import Compared, compare
-from onlineauto.cluster.simulator.traces import draw_traces
+from onlineauto.cluster.simulator.workload import draw_traces
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:

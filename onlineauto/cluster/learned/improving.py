@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from onlineauto.cluster.learned.critic import Critic
 from onlineauto.cluster.learned.features import features
 from onlineauto.cluster.learned.learned import Learned
-from onlineauto.cluster.learned.replay import Replay, Sample
-from onlineauto.cluster.learned.torch_net import as_tensors, as_weights, log_probabilities, require_torch
+from onlineauto.cluster.learned.net import draw_weights
+from onlineauto.cluster.learned.torch_net import (
+    as_tensors,
+    as_weights,
+    forward,
+    log_probabilities,
+    require_torch,
+)
 from onlineauto.cluster.policies.baselines import Fair
 from onlineauto.cluster.policies.policy import ClusterPolicy, allocate
 from onlineauto.cluster.simulator.comparison import mean_ratio
 from onlineauto.cluster.simulator.simulation import Simulation, run
-from onlineauto.cluster.simulator.traces import Traces, draw_traces
+from onlineauto.cluster.simulator.workload import Traces, draw_traces
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from onlineauto.cluster.learned.features import NetworkInputs
     from onlineauto.cluster.learned.settings import Improving
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
@@ -28,6 +35,89 @@ _OUT_OF_PROPORTION: Final = 3
 _CHECKED: Final = 16
 """Number of traces at each rate on which policies are compared."""
 _JOBS: Final = 40
+
+_SCALE: Final = 10.0
+"""Scale of values; the reward of a job in a slot is about 0.1."""
+_WIDTH: Final = 64
+_OF_POLICY: Final = ("mean_out", "cluster_out", "nothing_out")
+"""Outputs of the cluster, which a critic does not use."""
+
+
+class Sample(NamedTuple):
+    """Hold n decisions."""
+
+    jobs: NDArray[np.float32]  # The input of the network, the possible actions, and the chosen action.
+    cluster: NDArray[np.float32]
+    valid: Bools
+    choices: Bools
+    actions: Ints
+    logs: NDArray[np.float32]  # float32[n]: logarithm of the probability of the action.
+    gain: NDArray[np.float32]  # float32[n]: target value minus estimated value.
+    targets: NDArray[np.float32]  # float32[n, J]: target value of each job.
+
+
+class Replay:
+    """A buffer of the last decisions."""
+
+    def __init__(self, most: int, draw: np.random.Generator) -> None:
+        self._most, self._draw = most, draw
+        self._parts: list[Sample] = []
+        self._all: Sample | None = None
+
+    def __len__(self) -> int:
+        return sum(len(part.actions) for part in self._parts)
+
+    def add(self, sample: Sample) -> None:
+        """Add decisions, and drop the oldest ones beyond the maximum."""
+        self._parts.append(sample)
+        while len(self._parts) > 1 and len(self) - len(self._parts[0].actions) >= self._most:
+            del self._parts[0]
+        self._all = None
+
+    def clear(self) -> None:
+        """Drop all decisions."""
+        self._parts, self._all = [], None
+
+    def sample(self, count: int) -> Sample:
+        """Draw `count` decisions with replacement."""
+        if self._all is None:
+            self._all = Sample(*(np.concatenate(each) for each in zip(*self._parts, strict=True)))
+        at = self._draw.integers(len(self._all.actions), size=count)
+        return Sample._make(each[at] for each in self._all)
+
+
+class Critic:
+    """Estimates the value of partial allocations: the expected progress of each job in this slot.
+
+    The reward of a slot is a sum over jobs, and so is the value; each job trains its own part of the value.
+    """
+
+    def __init__(self, kinds: int, settings: Improving, draw: np.random.Generator) -> None:
+        torch = require_torch()
+        self._weights = as_tensors(draw_weights(draw, kinds, 1, _WIDTH))
+        used = [each for name, each in self._weights.items() if name not in _OF_POLICY]
+        self._steps = torch.optim.Adam(used, lr=settings.critic_rate)
+
+    def scale_rewards(self, reward: Floats) -> Floats:
+        """Return rewards on the scale of values."""
+        return np.asarray(_SCALE * reward)
+
+    def values(self, jobs: NDArray[np.float32], cluster: NDArray[np.float32], valid: Bools) -> Floats:
+        """Return the value of each job, 0 in empty rows: float64[K, B, J] for K decisions in B clusters."""
+        torch = require_torch()
+        shape = valid.shape
+        flat = (each.reshape(-1, *each.shape[2:]) for each in (jobs, cluster, valid))
+        with torch.no_grad():
+            of_jobs, _ = forward(self._weights, *(torch.from_numpy(each) for each in flat))
+        return np.asarray(of_jobs[..., 0].numpy().reshape(shape) * valid, np.float64)
+
+    def update(self, jobs: Any, cluster: Any, valid: Any, targets: Any) -> None:
+        """Take a gradient step towards the target values of jobs."""
+        of_jobs, _ = forward(self._weights, jobs, cluster, valid)
+        loss = (((of_jobs[..., 0] - targets) ** 2) * valid).sum() / valid.sum().clamp(min=1)
+        self._steps.zero_grad()
+        loss.backward()
+        self._steps.step()
 
 
 class _Sampling(ClusterPolicy):

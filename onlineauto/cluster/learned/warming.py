@@ -12,7 +12,7 @@ from onlineauto.cluster.learned.learned import Learned
 from onlineauto.cluster.learned.torch_net import as_tensors, as_weights, log_probabilities, require_torch
 from onlineauto.cluster.policies.policy import allocate
 from onlineauto.cluster.simulator.simulation import Simulation
-from onlineauto.cluster.simulator.traces import draw_traces
+from onlineauto.cluster.simulator.workload import draw_traces
 
 if TYPE_CHECKING:
     from onlineauto.cluster.learned.settings import WarmUp

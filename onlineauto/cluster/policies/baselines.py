@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from onlineauto.cluster.policies.actions import NEVER, bundles
-from onlineauto.cluster.policies.policy import ClusterPolicy
+from onlineauto.cluster.policies.policy import NEVER, ClusterPolicy, bundles
 from onlineauto.cluster.policies.speeds import Modelled
 from onlineauto.errors import OptionError
 
@@ -35,7 +34,20 @@ class Fair(ClusterPolicy):
         return bundles(situation, -situation.shares())
 
 
-class Fifo(ClusterPolicy):
+class AskedBundles(ClusterPolicy):
+    """Base class of policies that give each job the bundles that it asks for, and no more."""
+
+    def __init__(self, asked: int = 4) -> None:
+        if asked < 1:
+            raise OptionError(f"asked = {asked}: a job needs at least one bundle")
+        self.asked = asked
+
+    def score_until_asked(self, situation: Situation, score: Floats) -> Floats:
+        """Return the scores of all actions: the score of each job, until the job has `asked` bundles."""
+        return bundles(situation, np.where(situation.workers < self.asked, score, NEVER))
+
+
+class Fifo(AskedBundles):
     """Serve jobs in the order of their arrival; each gets `asked` bundles.
 
     Parameters
@@ -46,21 +58,24 @@ class Fifo(ClusterPolicy):
 
     name: ClassVar[str] = "fifo"
 
-    def __init__(self, asked: int = 4) -> None:
-        self.asked = _check_bundles(asked)
-
     def score(self, situation: Situation) -> Floats:
         """Return a higher score for an earlier row."""
         order = -np.broadcast_to(np.arange(situation.places, dtype=np.float64), situation.valid.shape)
-        return _score_until(situation, order, self.asked)
+        return self.score_until_asked(situation, order)
 
 
-class _ModelledBundles(Modelled):
+class _ModelledBundles(Modelled, AskedBundles):
     """A policy that knows speeds, and gives each job `asked` bundles."""
 
     def __init__(self, speeds: Speeds | None = None, *, asked: int = 4) -> None:
-        super().__init__(speeds)
-        self.asked = _check_bundles(asked)
+        Modelled.__init__(self, speeds)
+        AskedBundles.__init__(self, asked)
+
+    def remaining_time(self, situation: Situation) -> Floats:
+        """Return the remaining time of each job with `asked` bundles."""
+        workers = np.full_like(situation.workers, self.asked)
+        servers = np.where(situation.takes_servers, workers, 0)
+        return situation.remaining * self.speeds.times_per_unit(situation, workers, servers)
 
 
 class Srtf(_ModelledBundles):
@@ -78,7 +93,7 @@ class Srtf(_ModelledBundles):
 
     def score(self, situation: Situation) -> Floats:
         """Return a higher score for less remaining time, with `asked` bundles for each job."""
-        return _score_until(situation, -_remaining_time(situation, self.speeds, self.asked), self.asked)
+        return self.score_until_asked(situation, -self.remaining_time(situation))
 
 
 class Tetris(_ModelledBundles):
@@ -101,9 +116,9 @@ class Tetris(_ModelledBundles):
         capacity = np.maximum(situation.capacity, 1e-12)[:, None, :]
         demand = (situation.worker_demand + situation.server_demand) / capacity
         fits = (demand * situation.free[:, None, :] / capacity).sum(2)
-        time = _remaining_time(situation, self.speeds, self.asked)
+        time = self.remaining_time(situation)
         score = _relative(fits, situation) - _relative(time, situation)
-        return _score_until(situation, score, self.asked)
+        return self.score_until_asked(situation, score)
 
 
 def _relative(numbers: Floats, situation: Situation) -> Floats:
@@ -112,22 +127,3 @@ def _relative(numbers: Floats, situation: Situation) -> Floats:
     total = np.where(valid, numbers, 0.0).sum(1, keepdims=True)
     mean = total / np.maximum(valid.sum(1, keepdims=True), 1)
     return np.asarray(np.where(valid, numbers, 0.0) / np.maximum(mean, 1e-12))
-
-
-def _check_bundles(asked: int) -> int:
-    """Return the number of bundles that a job asks for."""
-    if asked < 1:
-        raise OptionError(f"asked = {asked}: a job needs at least one bundle")
-    return asked
-
-
-def _score_until(situation: Situation, score: Floats, asked: int) -> Floats:
-    """Return the scores of all actions: the score of each job, until the job has `asked` bundles."""
-    return bundles(situation, np.where(situation.workers < asked, score, NEVER))
-
-
-def _remaining_time(situation: Situation, speeds: Speeds, asked: int) -> Floats:
-    """Return the remaining time of each job with `asked` bundles."""
-    workers = np.full_like(situation.workers, asked)
-    servers = np.where(situation.takes_servers, workers, 0)
-    return situation.remaining * speeds.times_per_unit(situation, workers, servers)

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from onlineauto.cluster.policies.actions import NEVER, scores
+from onlineauto.cluster.policies.baselines import Fair
+from onlineauto.cluster.policies.policy import NEVER, ClusterPolicy, scores
 from onlineauto.cluster.policies.situation import LEAST_REMAINING
 from onlineauto.cluster.policies.speeds import Modelled
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.cluster.history import Record
     from onlineauto.cluster.policies.situation import Floats, Ints, Situation
     from onlineauto.cluster.policies.speeds import Speeds
 
@@ -107,6 +111,29 @@ class MarginalGain(Modelled):
         gain = np.where(enough & ~first, gain, NEVER)
         soonest = _FIRST * (1 + 1 / (1 + situation.remaining * np.where(first, after, 0.0)))
         return np.where(first, soonest, gain)
+
+
+class UntilKnown(ClusterPolicy):
+    """Decide like `MarginalGain` if the kinds of all jobs have observations, and otherwise like `Fair`.
+
+    This is the default of `Cluster`. A new kind is observed in its first slot, in which `Fair` decides.
+    """
+
+    name: ClassVar[str] = "marginal-gain"
+
+    def __init__(self) -> None:
+        self._gain, self._fair = MarginalGain(), Fair()
+
+    def score(self, situation: Situation) -> Floats:
+        """Return the scores of one of the two policies for each cluster."""
+        known = {*self._gain.speeds.kinds}
+        of_kind = np.array([kind in known for kind in situation.kinds])
+        uses_speeds = (of_kind[situation.kind] | ~situation.valid).all(1, keepdims=True)
+        return np.where(uses_speeds, self._gain.score(situation), self._fair.score(situation))
+
+    def observe(self, records: Sequence[Record]) -> None:
+        """Learn speeds from the slot that has ended."""
+        self._gain.observe(records)
 
 
 def _descending_rank(numbers: Floats) -> Floats:

@@ -189,7 +189,7 @@ class Situation:
         Parameters
         ----------
         actions : int64[B]
-            See `onlineauto.cluster.policies.actions`.
+            See `onlineauto.cluster.policies.policy`.
         """
         places = self.places
         rows = actions % places

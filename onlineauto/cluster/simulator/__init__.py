@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from onlineauto.cluster.simulator.comparison import Compared, compare
 from onlineauto.cluster.simulator.fitting import Simulated, fit_workload, policies_for, simulate
-from onlineauto.cluster.simulator.recording import record
-from onlineauto.cluster.simulator.simulation import Ran, SimulatedSlot, Simulation, run
-from onlineauto.cluster.simulator.traces import Traces, draw_traces
-from onlineauto.cluster.simulator.workload import MIXED, JobKind, Workload
+from onlineauto.cluster.simulator.simulation import Ran, SimulatedSlot, Simulation, record, run
+from onlineauto.cluster.simulator.workload import MIXED, JobKind, Traces, Workload, draw_traces
 
 __all__ = [
     "MIXED",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.policy import ClusterPolicy
     from onlineauto.cluster.policies.situation import Floats
     from onlineauto.cluster.simulator.simulation import Ran
-    from onlineauto.cluster.simulator.traces import Traces
+    from onlineauto.cluster.simulator.workload import Traces
 
 _NORMAL: Final = 1.96
 

@@ -12,8 +12,7 @@ from onlineauto.cluster.policies import POLICIES
 from onlineauto.cluster.policies.speeds import Modelled, Speeds
 from onlineauto.cluster.simulator.comparison import Compared, compare
 from onlineauto.cluster.simulator.simulation import run
-from onlineauto.cluster.simulator.traces import Traces, draw_noise
-from onlineauto.cluster.simulator.workload import JobKind, Workload
+from onlineauto.cluster.simulator.workload import JobKind, Traces, Workload, draw_noise
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:

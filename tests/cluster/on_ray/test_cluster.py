@@ -12,7 +12,7 @@ from datasets.generate import text
 from onlineauto import Workspace
 from onlineauto.cluster import Cluster, ClusterPolicy, PartitionedRun, StreamJob
 from onlineauto.cluster.partitions.coordinator import Schedule
-from onlineauto.cluster.policies.actions import NEVER, scores
+from onlineauto.cluster.policies.policy import NEVER, scores
 from onlineauto.tune import Categorical, Float, Study
 from tests.tune.on_ray.trainables_on_ray import Placed, noted
 
