@@ -8,9 +8,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError, short_repr
-from onlineauto.tune.history import rows
 from onlineauto.tune.optimizing import frame_of
 from onlineauto.tune.plain import number
+from onlineauto.tune.study_view import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.history import rows
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.pareto import front
 from onlineauto.tune.trial import Job
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
     from threading import RLock
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.replica import Replica
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.spaces import Space
-    from onlineauto.tune.store import Store
+    from onlineauto.tune.store import Record, Store
     from onlineauto.tune.trial import Trial
 
 
@@ -183,3 +183,37 @@ class StudyView:
 def copy_trial(trial: Trial) -> Trial:
     """Return a copy that later records do not change."""
     return replace(trial, config=dict(trial.config), values=dict(trial.values))
+
+
+def rows(
+    records: Sequence[Record],
+    skipped: Collection[int] = (),
+    *,
+    after: int = 0,
+    configs: dict[int, Mapping[str, Any]] | None = None,
+    lists: bool = False,
+) -> list[dict[str, Any]]:
+    """Return a row for each value that was reported, intermediate or final, in order."""
+    records = [record for version, record in enumerate(records, after + 1) if version not in skipped]
+    configs = {} if configs is None else configs
+    configs |= {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}
+    configs |= {each["trial"]: each["suggested"]["config"] for each in records if each.get("suggested")}
+    return [
+        {
+            "trial": each["trial"],
+            "attempt": each["attempt"],
+            "resource": each["resource"] if each["kind"] == "told" else each["step"],
+            "value": each["value"],
+            "told": each["kind"] == "told",
+            **{f"value_{name}": value for name, value in each.get("values", {}).items()},
+            **{f"constraint_{name}": value for name, value in each.get("constraints", {}).items()},
+            **{f"config_{name}": value for name, value in configs[each["trial"]].items()},
+            **{
+                name: detail
+                for name, detail in each.get("details", {}).items()
+                if lists or not isinstance(detail, list)
+            },
+        }
+        for each in records
+        if each["kind"] in ("told", "reported") and each["trial"] in configs
+    ]

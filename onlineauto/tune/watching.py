@@ -21,13 +21,12 @@ from onlineauto.pictures.studies import (
     marks_of,
     values_at_common_resource,
 )
-from onlineauto.tune.history import rows
 from onlineauto.tune.optimizing import UNLIMITED
 from onlineauto.tune.replica import Replica
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.searchers.outcome import objectives_of
 from onlineauto.tune.settings import StudySettings
-from onlineauto.tune.study_view import StudyView
+from onlineauto.tune.study_view import StudyView, rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,12 +13,12 @@ from onlineauto.errors import OptionError
 from onlineauto.testing import check_scheduler
 from onlineauto.tune import Categorical, Float, Int, Setting, Space, State, Study
 from onlineauto.tune.schedulers.dehb import Dehb
-from onlineauto.tune.schedulers.evolution.differential_evolution import (
+from onlineauto.tune.schedulers.evolution import (
     STRATEGIES,
+    Populations,
     mutant,
     offspring,
 )
-from onlineauto.tune.schedulers.evolution.populations import Populations
 from onlineauto.tune.schedulers.rungs import hpbandster
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.store import MemoryStore

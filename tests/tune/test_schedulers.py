@@ -31,7 +31,7 @@ from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.median import Median
 from onlineauto.tune.schedulers.pbt import Pbt
-from onlineauto.tune.schedulers.quantile import quantile
+from onlineauto.tune.schedulers.rungs import quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

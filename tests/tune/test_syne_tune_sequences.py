@@ -29,7 +29,7 @@ import pytest
 from onlineauto.tune import Categorical, Float, Int, Setting, Space, State
 from onlineauto.tune.schedulers.brackets import Brackets, Slot
 from onlineauto.tune.schedulers.dehb import Dehb
-from onlineauto.tune.schedulers.evolution.differential_evolution import crossover, mask, mutant
+from onlineauto.tune.schedulers.evolution import crossover, mask, mutant
 from onlineauto.tune.schedulers.hyperband import SYSTEMS, Hyperband
 from onlineauto.tune.schedulers.rungs import geometric
 from onlineauto.tune.searchers.random import RandomSearcher

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
-from onlineauto.tune.schedulers.quantile import quantile
-from onlineauto.tune.schedulers.rungs import levels
+from onlineauto.tune.schedulers.rungs import levels, quantile
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
 
 if TYPE_CHECKING:

@@ -17,16 +17,14 @@ import numpy as np
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.bracket import RungSlot
 from onlineauto.tune.schedulers.brackets import Brackets, Slot
-from onlineauto.tune.schedulers.evolution.differential_evolution import STRATEGIES
-from onlineauto.tune.schedulers.evolution.parent_slots import ParentSlots
-from onlineauto.tune.schedulers.evolution.populations import Populations
+from onlineauto.tune.schedulers.evolution import STRATEGIES, ParentSlots, Populations
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
 from onlineauto.tune.spaces.draw import Draw
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.tune.schedulers.evolution.parents import Parents
+    from onlineauto.tune.schedulers.evolution import Parents
     from onlineauto.tune.searchers.searcher import Searcher
     from onlineauto.tune.spaces import Config
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
-from onlineauto.tune.schedulers.quantile import quantile
+from onlineauto.tune.schedulers.rungs import quantile
 from onlineauto.tune.schedulers.scheduler import Decision, Setting, State
 
 if TYPE_CHECKING:

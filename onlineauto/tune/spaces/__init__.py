@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from onlineauto.tune.spaces.configspace import from_configspace, to_configspace
 from onlineauto.tune.spaces.parameter import Categorical, Float, Int, Parameter, Value
-from onlineauto.tune.spaces.space import Config, Space
-from onlineauto.tune.spaces.tunable_options import space_of_options
+from onlineauto.tune.spaces.space import Config, Space, space_of_options
 
 __all__ = [
     "Categorical",

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError
+from onlineauto.options import Log
 from onlineauto.options.settings_file import read_settings
 from onlineauto.tune.spaces.parameter import Categorical, Float, Int, Parameter, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from onlineauto.options import Option, Registry
 
 Config = dict[str, Value]
 """Values by the names of parameters; a parameter that does not exist in this config is absent."""
@@ -219,3 +222,28 @@ def _read(name: str, declared: object) -> Parameter:
         raise OptionError(
             f"{name}: the type {declared['type']} has {keys}; the table has {', '.join(declared)}"
         ) from None
+
+
+def space_of_options(registry: Registry, names: Sequence[str] | None = None) -> Space:
+    """Return the space of a registry's tunable options, or of the named ones.
+
+    Examples
+    --------
+    >>> from onlineauto.workspace.options import REGISTRY
+    >>> space_of_options(REGISTRY, ["learning_rate"]).parameters
+    {'learning_rate': Float(low=0.0001, high=10.0, log=True, when={})}
+    """
+    tunable = {option.name: option for option in registry.options if option.tunable is not None}
+    if unknown := [name for name in names or () if name not in tunable]:
+        raise OptionError(f"{unknown[0]!r} cannot be searched; these can: {', '.join(tunable)}")
+    return Space({name: _parameter(tunable[name]) for name in (tunable if names is None else names)})
+
+
+def _parameter(option: Option) -> Parameter:
+    tunable = option.tunable
+    assert tunable is not None
+    if not isinstance(tunable, Log):
+        return Categorical(tunable.values)
+    if option.kind is int:
+        return Int(int(tunable.low), int(tunable.high), log=True)
+    return Float(tunable.low, tunable.high, log=True)

@@ -1,1 +1,0 @@
-"""The parents of DEHB, and their children."""
