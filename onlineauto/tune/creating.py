@@ -60,7 +60,7 @@ def create_study(
         pruner; ``fifo`` stops none; ``hyperband``, ``asha`` and ``race`` call the objective again for a trial
         that they resume. With several objectives it is ``fifo``.
     searcher : str or Searcher, optional
-        ``tpe``, ``random`` or ``quasi``.
+        As for `Study`, but one that does not need a declared space, as ``grid`` does.
     seed, max_resource, eta, lease, retries
         As for `Study`. Without `max_resource`, ``median`` and ``fifo`` have no limit on steps.
     sampler, pruner : None

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.spaces import Parameter
 
-_NEED_SPACE = {"dehb", "pbt", "grid"}
-"""Schedulers and searchers that encode configs, or combine all values, so that the space must be declared."""
-_NO_PRIOR = {"quasi", "grid"}
-"""Searchers whose configs do not depend on priors."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
@@ -59,30 +54,37 @@ class StudySettings:
         if scheduler is None:
             scheduler = "fifo" if several else "hyperband"
         how = _part("scheduler", scheduler, SCHEDULERS, Scheduler)
-        default = how[2]().default_searcher
+        made_scheduler = how[2]()
         if space is None:
             space = OpenSpace()
         settings = cls(
             setting=Setting(space=space if isinstance(space, Space) else Space(space), **ladder),
             scheduler=how,
-            searcher=_part("searcher", default if searcher is None else searcher, SEARCHERS, Searcher),
+            searcher=_part(
+                "searcher",
+                made_scheduler.default_searcher if searcher is None else searcher,
+                SEARCHERS,
+                Searcher,
+            ),
             mode=mode if isinstance(mode, str) else dict(mode) if isinstance(mode, Mapping) else list(mode),
             max_trials=None if max_trials is None else count("max_trials", max_trials, 1),
             retries=count("retries", retries, 0),
             lease=None if lease is None else seconds_of(lease),
             named=searcher is not None,
         )
-        if isinstance(space, OpenSpace) and (names := _NEED_SPACE & {how[0], settings.searcher[0]}):
-            raise OptionError(f"{', '.join(names)!r} needs a space that is declared before the study begins")
+        made_searcher = settings.searcher[2]()
+        if isinstance(space, OpenSpace):
+            for part in (made_scheduler, made_searcher):
+                if part.needs_space:
+                    raise OptionError(f"{part.name!r} needs a space that is declared before the study begins")
         if several and how[0] != "fifo":
             raise OptionError(f"scheduler={how[0]!r} compares one objective; with several, it is 'fifo'")
-        if several and not settings.searcher[2]().several:
+        if several and not made_searcher.several:
             takes = ", ".join(name for name, each in SEARCHERS.items() if each.several)
-            raise OptionError(f"searcher={settings.searcher[0]!r} learns one objective; {takes} take several")
-        if settings.setting.space.has_prior and settings.searcher[0] in _NO_PRIOR:
-            raise OptionError(
-                f"searcher={settings.searcher[0]!r} uses no prior; tpe, gp, cmaes and random do"
-            )
+            raise OptionError(f"searcher={made_searcher.name!r} learns one objective; {takes} take several")
+        if settings.setting.space.has_prior and not made_searcher.uses_prior:
+            users = ", ".join(name for name, each in SEARCHERS.items() if each.uses_prior)
+            raise OptionError(f"searcher={made_searcher.name!r} uses no prior; {users} do")
         settings.progress()  # rejects a ladder of one rung before anything is written
         return settings
 

@@ -66,11 +66,11 @@ class Study(Optimizing):
     space : mapping, Space or None
         The parameters by their names. None if objectives suggest them while they run: see `optimize`.
     scheduler : str or Scheduler, optional
-        ``hyperband``, ``race``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or a `Scheduler` object.
-        The default is ``hyperband``; with several objectives it is ``fifo``, and no other is accepted.
+        A name in `onlineauto.tune.SCHEDULERS`, or a `Scheduler` object. The default is ``hyperband``; with
+        several objectives it is ``fifo``, and no other is accepted.
     searcher : str or Searcher, optional
-        ``random``, ``quasi``, ``grid`` or ``tpe``, or a `Searcher` object. The default is ``tpe``; with
-        ``dehb`` it is ``random``, which proposes uniform vectors.
+        A name in `onlineauto.tune.SEARCHERS`, or a `Searcher` object. The default is ``tpe``; with ``dehb``
+        it is ``random``, which proposes uniform vectors.
     min_resource, max_resource : int
         The minimum and maximum resource of a trial, in any unit: epochs, events, … The default maximum is 81.
     eta : int

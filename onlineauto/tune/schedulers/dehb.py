@@ -39,6 +39,7 @@ class Dehb(Scheduler):
     """DEHB: evolved configs replace random ones; later brackets have new configs in all rungs."""
 
     name = "dehb"
+    needs_space = True
     default_searcher = "random"
 
     def __init__(

@@ -38,6 +38,7 @@ class Pbt(FifoScheduler):
     """
 
     name = "pbt"
+    needs_space = True
     ends = True
 
     def __init__(

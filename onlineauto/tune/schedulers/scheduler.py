@@ -130,6 +130,8 @@ class Scheduler(ABC):
         True if its number of jobs is finite with any searcher.
     default_searcher : str
         The name of the default searcher.
+    needs_space : bool
+        True if all parameters must be declared before the study begins.
     setting : Setting
         Set by `begin`.
     """
@@ -137,6 +139,7 @@ class Scheduler(ABC):
     name: ClassVar[str]
     ends: ClassVar[bool] = False
     default_searcher: ClassVar[str] = "tpe"
+    needs_space: ClassVar[bool] = False
     options: Mapping[str, Any] = {}
     setting: Setting
 

@@ -21,6 +21,8 @@ class GridSearcher(Searcher):
 
     name = "grid"
     several = True
+    uses_prior = False
+    needs_space = True
     ends = True
 
     def __init__(self, points: int = 5) -> None:

@@ -22,6 +22,7 @@ class QuasiSearcher(Searcher):
 
     name = "quasi"
     several = True
+    uses_prior = False
 
     def __init__(self, sequence: str = "sobol") -> None:
         if sequence not in _SEQUENCES:

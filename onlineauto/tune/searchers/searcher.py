@@ -44,6 +44,10 @@ class Searcher(ABC):
         True if the number of its proposals is finite.
     several : bool
         True if it may be used with several objectives.
+    uses_prior : bool
+        False if its configs do not depend on the priors of parameters.
+    needs_space : bool
+        True if all parameters must be declared before the study begins.
     space : Space
         Set by `begin`.
     limit : int or None
@@ -57,6 +61,8 @@ class Searcher(ABC):
     name: ClassVar[str]
     ends: ClassVar[bool] = False
     several: ClassVar[bool] = False
+    uses_prior: ClassVar[bool] = True
+    needs_space: ClassVar[bool] = False
     options: Mapping[str, Any] = {}
     space: Space
 
