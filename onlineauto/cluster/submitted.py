@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.cluster.history import Record
 from onlineauto.cluster.jobs.job import check_progress, check_resources_in_use
 from onlineauto.cluster.policies import Row
-from onlineauto.cluster.policies.situation import LEAST_REMAINING
+from onlineauto.cluster.policies.situation import LEAST_REMAINING, demand_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from onlineauto.cluster.jobs.job import ClusterJob, Demand
 
 
@@ -96,21 +94,12 @@ class Submitted:
             age=max(at - self.arrived, 0.0),
             done=self.done,
             remaining=max(self.total - self.done, LEAST_REMAINING),
-            worker=self.demand.worker,
-            server=self.demand.server,
-            most_workers=self.demand.most_workers,
-            most_servers=self.demand.most_servers,
+            **demand_of(self.demand),
         )
 
     def record(self, slot: int, *, end: float, seconds: float, size: tuple[int, int]) -> Record:
         """Return the record of the slot that has ended."""
         until = self.ended_at if self.ended else end
-        demand: Mapping[str, Any] = {
-            "worker": dict(self.demand.worker),
-            "server": dict(self.demand.server),
-            "most_workers": self.demand.most_workers,
-            "most_servers": self.demand.most_servers,
-        }
         return Record(
             slot=slot,
             job=self.name,
@@ -123,7 +112,7 @@ class Submitted:
             total=max(self.total, self.done) if not self.error else max(self.total, self.done + 1),
             used=min(max((until - self.changed_at) / seconds, 0.0), 1.0),
             endless=self.endless,
-            **demand,
+            **demand_of(self.demand),
         )
 
     def _end(self, now: float) -> None:

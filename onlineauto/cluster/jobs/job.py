@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from onlineauto.cluster.policies.situation import Demand as Demand  # noqa: PLC0414 - jobs import it from here
 from onlineauto.errors import OnlineautoError, OptionError
 
 if TYPE_CHECKING:
@@ -19,24 +19,6 @@ _LARGEST: Final = 1e100
 
 _MOST_NODES: Final = 1_000_000
 """Maximum number of workers, and of servers, of a job."""
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """The resources that a job takes from a cluster.
-
-    Attributes
-    ----------
-    worker, server : mapping
-        The demand of one worker and of one server by resource; `server` is empty for a job without servers.
-    most_workers, most_servers : int
-        The maximum numbers that the job can use.
-    """
-
-    worker: Mapping[str, float] = field(default_factory=lambda: {"CPU": 1.0})
-    server: Mapping[str, float] = field(default_factory=dict)
-    most_workers: int = 16
-    most_servers: int = 16
 
 
 class ClusterJob(Protocol):

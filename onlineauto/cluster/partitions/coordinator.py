@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.cluster.partitions.text_file import LineRange, TextFile
+    from onlineauto.cluster.partitions.text_file import EventRange, TextFile
     from onlineauto.cluster.partitions.worker import End
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace
@@ -82,7 +82,7 @@ class Coordinator:
             for number, (first, last) in enumerate(parts)
         ]
 
-    def chunks_of(self, file: TextFile, stretch: LineRange) -> list[Chunk]:
+    def chunks_of(self, file: TextFile, stretch: EventRange) -> list[Chunk]:
         """Return the chunks of a stretch of a file that workers read; none if they do not know the names."""
         seen = self.workspace.layout.seen(file.namespaces)
         if seen is None:

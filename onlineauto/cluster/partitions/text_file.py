@@ -63,7 +63,7 @@ class TextPart(NamedTuple):
     n: int
 
 
-class LineRange(NamedTuple):
+class EventRange(NamedTuple):
     """Consecutive events of a file: where they begin, and where each of them ends."""
 
     begin: int
@@ -115,7 +115,7 @@ class TextFile:
         self.look_ahead(1, to_end=True)
         return (len(self._ends) + self._is_open) / max(self._scanned, 1)
 
-    def take(self, n: int) -> LineRange:
+    def take(self, n: int) -> EventRange:
         """Return the next `n` events, or those that are left, and move behind them.
 
         If fewer are left, the file ends here: like a reader, it does not follow a file that grows for ever.
@@ -125,11 +125,11 @@ class TextFile:
         except InputError:
             if not len(self._ends):
                 raise
-        stretch, self._ends = LineRange(self._at, self._ends[:n]), self._ends[n:]
+        stretch, self._ends = EventRange(self._at, self._ends[:n]), self._ends[n:]
         self._at = stretch.offset(len(stretch))
         return stretch
 
-    def move_back(self, stretch: LineRange) -> None:
+    def move_back(self, stretch: EventRange) -> None:
         """Move to the beginning of the events that were taken last."""
         self._at, self._ends = stretch.begin, np.concatenate([stretch.ends, self._ends])
 
@@ -153,12 +153,12 @@ class TextFile:
                 raise
         return blocks
 
-    def unread(self, stretch: LineRange, begin: int, end: int, seen: NDArray[np.bool_]) -> UnreadBlock:
+    def unread(self, stretch: EventRange, begin: int, end: int, seen: NDArray[np.bool_]) -> UnreadBlock:
         """Return the events [begin, end) of a stretch as a block that is not read yet."""
         part = self._part(stretch, begin, end)
         return UnreadBlock(part, self._configuration, self.namespaces, seen, source=self)
 
-    def _part(self, stretch: LineRange, begin: int, end: int) -> TextPart:
+    def _part(self, stretch: EventRange, begin: int, end: int) -> TextPart:
         first, last = stretch.offset(begin), stretch.offset(end)
         while len(self._windows) > 1 and self._windows[1][0] <= stretch.begin:
             del self._windows[0]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from onlineauto.cluster.history import Record
 
 Floats = NDArray[np.float64]
 """An array of numbers."""
@@ -26,9 +28,37 @@ _ROUNDING = 1e-9
 """Relative error by which a sum of demands may exceed the capacity through rounding."""
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The resources that a job takes from a cluster.
+
+    Attributes
+    ----------
+    worker, server : mapping
+        The demand of one worker and of one server by resource; `server` is empty for a job without servers.
+    most_workers, most_servers : int
+        The maximum numbers that the job can use.
+    """
+
+    worker: Mapping[str, float] = field(default_factory=lambda: {"CPU": 1.0})
+    server: Mapping[str, float] = field(default_factory=dict)
+    most_workers: int = 16
+    most_servers: int = 16
+
+
+def demand_of(source: Demand | Record) -> dict[str, Any]:
+    """Return the four fields of a demand, as arguments of another record."""
+    return {
+        "worker": dict(source.worker),
+        "server": dict(source.server),
+        "most_workers": source.most_workers,
+        "most_servers": source.most_servers,
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """Describe one unfinished job to `Situation.of`.
+class Row(Demand):
+    """Describe one unfinished job, in addition to its `Demand`, to `Situation.of`.
 
     Attributes
     ----------
@@ -38,20 +68,12 @@ class Row:
         Slots since it arrived.
     done, remaining : float
         Units of work.
-    worker, server : mapping
-        The demand of one worker and of one server by resource; `server` is empty for a job without servers.
-    most_workers, most_servers : int
-        The maximum numbers that the job can use.
     """
 
     kind: str
     age: float
     done: float
     remaining: float
-    worker: Mapping[str, float]
-    server: Mapping[str, float]
-    most_workers: int = 16
-    most_servers: int = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from onlineauto.cluster.policies import POLICIES
+from onlineauto.cluster.policies.situation import demand_of
 from onlineauto.cluster.policies.speeds import Modelled, Speeds
 from onlineauto.cluster.simulator.comparison import Compared, compare
 from onlineauto.cluster.simulator.simulation import run
@@ -218,10 +219,7 @@ def _kind(record: Record, speeds: Speeds, works: list[float]) -> JobKind:
         name=record.kind,
         coefficients=tuple(float(each) for each in speeds.coefficients(record.kind)),
         work=float(np.mean(works)),
-        worker=record.worker,
-        server=record.server,
-        most_workers=record.most_workers,
-        most_servers=record.most_servers,
+        **demand_of(record),
     )
 
 

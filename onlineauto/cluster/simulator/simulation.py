@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.cluster.history import Head, History, Record
 from onlineauto.cluster.policies.policy import allocate
-from onlineauto.cluster.policies.situation import Situation
+from onlineauto.cluster.policies.situation import Situation, demand_of
 from onlineauto.cluster.policies.speeds import terms
 
 if TYPE_CHECKING:
@@ -249,8 +249,5 @@ def _record(
         done=total if finished else done,
         total=total,
         used=float(slot.used[0, row]),
-        worker=dict(kind.worker),
-        server=dict(kind.server),
-        most_workers=kind.most_workers,
-        most_servers=kind.most_servers,
+        **demand_of(kind),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from onlineauto.cluster.policies.situation import Demand
 from onlineauto.cluster.policies.speeds import TERMS, Speeds
 from onlineauto.errors import OptionError
 
@@ -17,18 +18,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobKind:
-    """A kind of job: its speed, its work and its demands."""
+class JobKind(Demand):
+    """A kind of job: its speed and its work, in addition to its `Demand`."""
 
     name: str  # Name of the kind; jobs of a history have the same name in the field `kind`.
     # Coefficients of the time that a unit of work takes; see `onlineauto.cluster.policies.speeds.terms`.
     coefficients: tuple[float, ...]
     work: float  # Mean number of units of work of a job.
-    # The demand of one worker and of one server by resource; `server` is empty for a kind without servers.
-    worker: Mapping[str, float]
-    server: Mapping[str, float] = field(default_factory=dict)
-    most_workers: int = 16  # The maximum numbers that a job can use.
-    most_servers: int = 16
 
 
 MIXED: Final = (
