@@ -1,13 +1,16 @@
-"""Convert numbers, texts and details of any library into plain Python values that JSON can store."""
+"""Convert numbers, texts and details of any library, and states, into plain values that JSON can store."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from math import nan
 from numbers import Rational, Real
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+
+import msgspec
 
 from onlineauto.errors import OptionError, short_repr
 
@@ -117,3 +120,57 @@ def _key(name: Any, noun: str) -> str:
     if isinstance(plain, int | float):
         return str(as_json(plain, noun))
     raise OptionError(f"{noun} cannot be stored: the key {short_repr(name)} is not text")
+
+
+class PlainState:
+    """Base class of objects whose state is plain JSON: `STATE` has the type of each attribute in the state.
+
+    A class adds its attributes to those of its base classes. An attribute with a ``load_state_dict`` must
+    exist before a state is restored.
+
+    >>> class Counter(PlainState):
+    ...     STATE = {"_best": dict[int, tuple[int, float]], "seen": set[int]}
+    >>> counter, other = Counter(), Counter()
+    >>> counter._best, counter.seen = {3: (1, 0.5)}, {7, 2}
+    >>> counter.state_dict()
+    {'best': {'3': [1, 0.5]}, 'seen': [2, 7]}
+    >>> other.load_state_dict(counter.state_dict())
+    >>> other._best
+    {3: (1, 0.5)}
+    """
+
+    STATE: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.STATE = {
+            name: kind for base in reversed(cls.__mro__) for name, kind in vars(base).get("STATE", {}).items()
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state as plain JSON."""
+        return {name.lstrip("_"): _plain(getattr(self, name)) for name in self.STATE}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state that `state_dict` returned."""
+        for name, kind in self.STATE.items():
+            value, part = state[name.lstrip("_")], getattr(self, name, None)
+            if (load := getattr(part, "load_state_dict", None)) is not None:
+                load(value)
+            else:
+                setattr(self, name, msgspec.convert(value, kind, str_keys=True))
+
+
+def _plain(value: Any) -> Any:
+    """Return an attribute as plain JSON; sets are sorted, so that equal states are equal texts."""
+    if hasattr(value, "state_dict"):
+        return value.state_dict()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, set):
+        return sorted(value)
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value

@@ -7,24 +7,24 @@ proposes only in the process that claims the job.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from dataclasses import replace
 from math import inf, isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.plain import PlainState
 from onlineauto.tune.record_checks import SkippedRecord, UnfitRecord, check_record
-from onlineauto.tune.schedulers import Decision, ResumeFrom, State
+from onlineauto.tune.schedulers import Decision, ResumeFrom, Scheduler, State
+from onlineauto.tune.searchers import Searcher
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import VALUE, losses_of
 from onlineauto.tune.spaces import Space
-from onlineauto.tune.trial import Trial, describe_trial, may_become, trial_from_state
+from onlineauto.tune.trial import Trial, may_become
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from onlineauto.tune.schedulers import Scheduler, Suggestion
-    from onlineauto.tune.searchers import Searcher
+    from onlineauto.tune.schedulers import Suggestion
     from onlineauto.tune.store import Record
     from onlineauto.tune.trial import Job
 
@@ -35,8 +35,24 @@ TRIES = 3
 """Number of processes that a trial may lose without progress before it fails."""
 
 
-class Progress:
+class Progress(PlainState):
     """The trials of a study, with its scheduler and searcher."""
+
+    STATE: ClassVar = {
+        "version": int,
+        "trainable": str | None,
+        "scheduler": Scheduler,
+        "searcher": Searcher,
+        "_waiting": list[int],
+        "_stopped": dict[int, int],
+        "trials": dict[int, Trial],
+        "added": dict[int, Trial],
+        "_extended": bool,
+        "_losses": dict[int, tuple[int, int]],
+        "_owners": dict[int, str],
+        "_unfinished": dict[int, int],
+        "skipped": list[SkippedRecord],
+    }
 
     def __init__(
         self, scheduler: Scheduler, searcher: Searcher, *, objectives: Mapping[str, float], retries: int
@@ -48,7 +64,7 @@ class Progress:
         self.trainable: str | None = None
         self.skipped: list[SkippedRecord] = []
         self.objectives, self._sign, self._retries = objectives, next(iter(objectives.values())), retries
-        self._waiting: deque[int] = deque()
+        self._waiting: list[int] = []
         self._stopped: dict[int, int] = {}
         self._origins: dict[int, ResumeFrom] = {}
         self._ended: set[int] = set()
@@ -172,6 +188,7 @@ class Progress:
         self._apply[record["kind"]](record)
         if record["kind"] in ("told", "failed", "expired", "released"):
             self._unfinished.pop(record["trial"], None)
+            self._owners.pop(record["trial"], None)
         self.version += 1
         if record["kind"] in _MAY_END and self.is_done:  # paused trials will not be resumed
             for trial in self.trials.values():
@@ -425,44 +442,16 @@ class Progress:
                 if state is State.TERMINATED:
                     self._notify(self.searcher.on_complete, trial.config)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON."""
-        return {
-            "version": self.version,
-            "trainable": self.trainable,
-            "scheduler": self.scheduler.state_dict(),
-            "searcher": self.searcher.state_dict(),
-            "waiting": list(self._waiting),
-            "stopped": {str(trial): step for trial, step in self._stopped.items()},
-            "trials": [describe_trial(trial) for trial in self.trials.values()],
-            "added": [describe_trial(trial) for trial in self.added.values()],
-            "limits": [self.searcher.limit, self.scheduler.setting.max_resource, self._extended],
-            "losses": {str(trial): list(each) for trial, each in self._losses.items()},
-            "owners": {str(trial): self._owners[trial] for trial in self._running()},
-            "unfinished": {str(trial): attempt for trial, attempt in self._unfinished.items()},
-            "skipped": [[each.version, each.kind, each.why] for each in self.skipped],
-        }
-
-    def _running(self) -> list[int]:
-        return [trial for trial in self._owners if self.trials[trial].state is State.RUNNING]
+    def state_dict(self) -> dict[str, Any]:  # noqa: D102
+        limits = [self.searcher.limit, self.scheduler.setting.max_resource]
+        return {**super().state_dict(), "limits": limits}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state. The scheduler and the searcher must have begun with the settings of that state."""
-        self.version, self.trainable = state["version"], state["trainable"]
-        setting = self.scheduler.setting
-        self.searcher.limit, most, self._extended = state["limits"]
-        if most != setting.max_resource:
-            self.scheduler.extend(replace(setting, max_resource=most))
-        self.scheduler.load_state_dict(state["scheduler"])
-        self.searcher.load_state_dict(state["searcher"])
-        self._waiting = deque(state["waiting"])
-        self._stopped = {int(trial): step for trial, step in state["stopped"].items()}
-        self.trials = {each["number"]: trial_from_state(each) for each in state["trials"]}
-        self.added = {each["number"]: trial_from_state(each) for each in state["added"]}
-        self._losses = {int(trial): (times, step) for trial, (times, step) in state["losses"].items()}
-        self._owners = {int(trial): owner for trial, owner in state["owners"].items()}
-        self._unfinished = {int(trial): attempt for trial, attempt in state["unfinished"].items()}
-        self.skipped = [SkippedRecord(*each) for each in state["skipped"]]
+        self.searcher.limit, most = state["limits"]
+        if most != self.scheduler.setting.max_resource:
+            self.scheduler.extend(replace(self.scheduler.setting, max_resource=most))
+        super().load_state_dict(state)
         self._origins, self._ended, self._best = {}, set(), None
         for trial in (*self.trials.values(), *self.added.values()):
             if trial.values:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onlineauto.tune.schedulers import ResumeFrom, State
+from onlineauto.tune.spaces import Config  # noqa: TC001 - the state of a study has it by its type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.tune.spaces import Config
     from onlineauto.tune.store import Record
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {
@@ -147,36 +147,3 @@ class Trial:
     def params(self) -> Config:
         """The config, under the name that Optuna gives it."""
         return self.config
-
-
-def describe_trial(trial: Trial) -> dict[str, Any]:
-    """Return a trial as plain JSON."""
-    return {
-        "number": trial.number,
-        "config": dict(trial.config),
-        "state": str(trial.state),
-        "attempt": trial.attempt,
-        "job_resource": trial.job_resource,
-        "resume_from": None if trial.resume_from is None else list(trial.resume_from),
-        "values": {str(resource): value for resource, value in trial.values.items()},
-        "step": trial.step,
-        "failures": trial.failures,
-        "preemptions": trial.preemptions,
-        "error": trial.error,
-        "traceback": trial.traceback,
-        **({"objectives": dict(trial.objectives)} if trial.objectives else {}),
-        **({"constraints": dict(trial.constraints)} if trial.constraints else {}),
-    }
-
-
-def trial_from_state(state: Mapping[str, Any]) -> Trial:
-    """Return the trial from the output of `describe_trial`."""
-    came_from = state["resume_from"]
-    return Trial(
-        **{
-            **state,
-            "state": State(state["state"]),
-            "resume_from": None if came_from is None else ResumeFrom(*came_from),
-            "values": {int(resource): value for resource, value in state["values"].items()},
-        }
-    )

@@ -296,12 +296,11 @@ def test_searchers_avoid_what_is_infeasible(searcher: str) -> None:
     assert -0.75 <= study.best.value < -0.6
 
 
-def test_records_of_earlier_versions_have_neither_values_nor_constraints() -> None:
+def test_a_record_of_one_objective_has_neither_values_nor_constraints() -> None:
     study = Study(SPACE, "fifo", "random", max_resource=1, max_trials=2)
     study.run(lambda config: config["x"])
     told = [record for record in study._store.load() if record["kind"] == "told"]
     assert all(set(each) == {"kind", "trial", "attempt", "resource", "value"} for each in told)
-    assert not {"objectives", "constraints"} & set(study._replica.progress.state_dict()["trials"][0])
 
 
 def test_damaged_values_are_skipped() -> None:

@@ -9,18 +9,16 @@ Source: Li and others: A system for massively parallel hyperparameter tuning, ML
 from __future__ import annotations
 
 from bisect import insort
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.rungs import levels, quantile
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
+from onlineauto.tune.spaces import Config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from onlineauto.tune.searchers.searcher import Searcher
-    from onlineauto.tune.spaces import Config
 
 _VARIANTS = ("promotion", "stopping")
 
@@ -29,6 +27,13 @@ class Asha(FifoScheduler):
     """Asynchronous successive halving."""
 
     name = "asha"
+    STATE: ClassVar = {
+        "levels": list[int],
+        "_rungs": list[list[tuple[float, int]]],
+        "_promoted": list[set[int]],
+        "_configs": dict[int, Config],
+        "_at": dict[int, int],
+    }
 
     def __init__(self, variant: str = "promotion") -> None:
         if variant not in _VARIANTS:
@@ -133,20 +138,3 @@ class Asha(FifoScheduler):
         return not self._promotes or all(
             self._promotable(rung) is None for rung in range(len(self.levels) - 1)
         )
-
-    def state_dict(self) -> dict[str, Any]:  # noqa: D102
-        return super().state_dict() | {
-            "levels": list(self.levels),
-            "rungs": [[list(each) for each in rung] for rung in self._rungs],
-            "promoted": [sorted(each) for each in self._promoted],
-            "configs": {str(trial): config for trial, config in self._configs.items()},
-            "at": {str(trial): rung for trial, rung in self._at.items()},
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
-        super().load_state_dict(state)
-        self.levels = list(state["levels"])
-        self._rungs = [[(loss, trial) for loss, trial in rung] for rung in state["rungs"]]
-        self._promoted = [set(each) for each in state["promoted"]]
-        self._configs = {int(trial): dict(config) for trial, config in state["configs"].items()}
-        self._at = {int(trial): rung for trial, rung in state["at"].items()}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from math import isnan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from onlineauto.tune.plain import PlainState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from onlineauto.tune.schedulers.rungs import Rungs
 
@@ -21,12 +23,21 @@ class RungSlot(NamedTuple):
     trial: int | None
 
 
-class Bracket:
+class Bracket(PlainState):
     """Rungs whose slots are free, pending or occupied, and the promotion from one rung to the next.
 
     A rung is complete when all its slots are occupied. Its best trials are then the trials of the next rung.
     Failed trials are never promoted; if too few trials remain, the next rung is smaller.
     """
+
+    STATE: ClassVar = {
+        "rung": int,
+        "_free": int,
+        "_pending": int,
+        "promotes": bool,
+        "trials": list[list[int | None]],
+        "losses": list[list[float | None]],
+    }
 
     def __init__(self, rungs: Rungs, *, promotes: bool = True) -> None:
         self.rungs = rungs
@@ -107,24 +118,6 @@ class Bracket:
         return sorted(
             trial for slot in valid if (trial := trials[slot]) is not None and trial not in promoted
         )
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON."""
-        return {
-            "rung": self.rung,
-            "free": self._free,
-            "pending": self._pending,
-            "promotes": self.promotes,
-            "trials": [list(each) for each in self.trials],
-            "losses": [list(each) for each in self.losses],
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of a bracket with the same rungs."""
-        self.rung, self._free, self._pending = state["rung"], state["free"], state["pending"]
-        self.promotes = state["promotes"]
-        self.trials = [list(each) for each in state["trials"]]
-        self.losses = [list(each) for each in state["losses"]]
 
 
 def best_slots(losses: Sequence[float | None], size: int) -> list[int]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onlineauto.tune.schedulers.bracket import Bracket
+from onlineauto.tune.schedulers.bracket import Bracket, RungSlot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from onlineauto.tune.schedulers.bracket import RungSlot
     from onlineauto.tune.schedulers.rungs import Rungs
 
 

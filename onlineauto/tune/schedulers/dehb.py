@@ -10,23 +10,22 @@ Source: Awad, Mallik and Hutter: DEHB, IJCAI 2021.
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.schedulers.bracket import RungSlot
+from onlineauto.tune.plain import PlainState
 from onlineauto.tune.schedulers.brackets import Brackets, Slot
-from onlineauto.tune.schedulers.evolution import STRATEGIES, ParentSlots, Populations
+from onlineauto.tune.schedulers.evolution import STRATEGIES, Parents, ParentSlots, Populations
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
+from onlineauto.tune.spaces import Config
 from onlineauto.tune.spaces.draw import Draw
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.tune.schedulers.evolution import Parents
     from onlineauto.tune.searchers.searcher import Searcher
-    from onlineauto.tune.spaces import Config
 
 _PURPOSE = 2
 _PURPOSE_OF_CODES = 4
@@ -35,11 +34,20 @@ _TRIES = 50
 """Maximum number of children per trial if configs were tried before; the second half are random configs."""
 
 
-class Dehb(Scheduler):
+class Dehb(PlainState, Scheduler):
     """DEHB: evolved configs replace random ones; later brackets have new configs in all rungs."""
 
     name = "dehb"
     needs_space = True
+    STATE: ClassVar = {
+        "_configs": list[Config],
+        "_reached": dict[int, int],
+        "_brackets": Brackets,
+        "_parents": Parents,
+        "_running": dict[int, tuple[Slot, int | None]],
+        "_asked": int,
+        "_exhausted": bool,
+    }
     default_searcher = "random"
 
     def __init__(
@@ -209,29 +217,9 @@ class Dehb(Scheduler):
         return self._brackets.rounds
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
-        return {
-            "codes": [code.tolist() for code in self._codes],
-            "configs": [dict(config) for config in self._configs],
-            "reached": {str(trial): reached for trial, reached in self._reached.items()},
-            "brackets": self._brackets.state_dict(),
-            "parents": self._parents.state_dict(),
-            "running": {
-                str(trial): [target, slot.bracket, *slot.rung_slot]
-                for trial, (slot, target) in self._running.items()
-            },
-            "asked": self._asked,
-            "exhausted": self._exhausted,
-        }
+        return {**super().state_dict(), "codes": [code.tolist() for code in self._codes]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
         self._codes[:] = [np.array(code) for code in state["codes"]]
-        self._configs = [dict(config) for config in state["configs"]]
+        super().load_state_dict(state)
         self._tried = {tuple(config.items()) for config in self._configs}
-        self._reached = {int(trial): reached for trial, reached in state["reached"].items()}
-        self._brackets.load_state_dict(state["brackets"])
-        self._parents.load_state_dict(state["parents"])
-        self._running = {
-            int(trial): (Slot(bracket, RungSlot(*rung_slot)), target)
-            for trial, (target, bracket, *rung_slot) in state["running"].items()
-        }
-        self._asked, self._exhausted = state["asked"], state["exhausted"]

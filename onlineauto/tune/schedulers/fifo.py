@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
+from onlineauto.tune.plain import PlainState
 from onlineauto.tune.schedulers.scheduler import Scheduler, Setting, State, Suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from onlineauto.tune.searchers.searcher import Searcher
 
 
-class FifoScheduler(Scheduler):
+class FifoScheduler(PlainState, Scheduler):
     """Runs each trial to the end. Base class of schedulers that stop some trials early."""
 
     name = "fifo"
+    STATE: ClassVar = {"_trials": int, "_running": set[int], "_exhausted": bool}
 
     def begin(self, setting: Setting) -> None:  # noqa: D102
         super().begin(setting)
@@ -48,10 +48,3 @@ class FifoScheduler(Scheduler):
     @property
     def is_done(self) -> bool:  # noqa: D102
         return self._exhausted and not self._running
-
-    def state_dict(self) -> dict[str, Any]:  # noqa: D102
-        return {"trials": self._trials, "running": sorted(self._running), "exhausted": self._exhausted}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
-        self._trials, self._exhausted = state["trials"], state["exhausted"]
-        self._running = set(state["running"])

@@ -8,20 +8,20 @@ Source: Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar: Hyperband, JMLR 2018.
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.schedulers.bracket import RungSlot
+from onlineauto.tune.plain import PlainState
 from onlineauto.tune.schedulers.brackets import Brackets, Slot
 from onlineauto.tune.schedulers.rungs import geometric, hpbandster
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
+from onlineauto.tune.spaces import Config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from onlineauto.tune.schedulers.rungs import Rungs
     from onlineauto.tune.searchers.searcher import Searcher
-    from onlineauto.tune.spaces import Config
 
 SYSTEMS: Mapping[str, Callable[[int, int, int, int | None], list[Rungs]]] = {
     "geometric": geometric,
@@ -37,10 +37,19 @@ def system_of(setting: Setting, sizes: str, brackets: int | None) -> list[Rungs]
     return SYSTEMS[sizes](setting.min_resource, setting.max_resource, setting.eta, brackets)
 
 
-class Hyperband(Scheduler):
+class Hyperband(PlainState, Scheduler):
     """Synchronous Hyperband: trials begin in the first rung of a bracket and are paused after each rung."""
 
     name = "hyperband"
+    STATE: ClassVar = {
+        "_brackets": Brackets,
+        "_running": dict[int, Slot],
+        "_configs": dict[int, Config],
+        "_reached": dict[int, int],
+        "_ended": list[int],
+        "_trials": int,
+        "_exhausted": bool,
+    }
 
     def __init__(self, sizes: str = "geometric", brackets: int | None = None) -> None:
         if sizes not in SYSTEMS:
@@ -132,25 +141,3 @@ class Hyperband(Scheduler):
     def rounds(self) -> int:
         """The number of times that all kinds of brackets are complete."""
         return self._brackets.rounds
-
-    def state_dict(self) -> dict[str, Any]:  # noqa: D102
-        return {
-            "brackets": self._brackets.state_dict(),
-            "running": {str(trial): [slot.bracket, *slot.rung_slot] for trial, slot in self._running.items()},
-            "configs": {str(trial): config for trial, config in self._configs.items()},
-            "reached": {str(trial): reached for trial, reached in self._reached.items()},
-            "ended": list(self._ended),
-            "trials": self._trials,
-            "exhausted": self._exhausted,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
-        self._brackets.load_state_dict(state["brackets"])
-        self._running = {
-            int(trial): Slot(bracket, RungSlot(*rung_slot))
-            for trial, (bracket, *rung_slot) in state["running"].items()
-        }
-        self._configs = {int(trial): dict(config) for trial, config in state["configs"].items()}
-        self._reached = {int(trial): reached for trial, reached in state["reached"].items()}
-        self._ended = list(state["ended"])
-        self._trials, self._exhausted = state["trials"], state["exhausted"]

@@ -6,21 +6,19 @@ Source: Golovin and others: Google Vizier, 2017.
 from __future__ import annotations
 
 from bisect import insort
-from typing import TYPE_CHECKING, Any
+from typing import ClassVar
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.rungs import quantile
 from onlineauto.tune.schedulers.scheduler import Decision, Setting, State
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 class Median(FifoScheduler):
     """Stops trials by the running average of their reported values."""
 
     name = "median"
+    STATE: ClassVar = {"_sums": dict[int, tuple[int, float]], "_averages": dict[int, list[float]]}
 
     def __init__(self, grace_population: int = 5, cutoff: float = 0.5) -> None:
         if grace_population < 1 or not 0 < cutoff < 1:
@@ -53,14 +51,3 @@ class Median(FifoScheduler):
     def on_error(self, trial: int) -> dict[int, State]:  # noqa: D102
         self._sums.pop(trial, None)
         return super().on_error(trial)
-
-    def state_dict(self) -> dict[str, Any]:  # noqa: D102
-        return super().state_dict() | {
-            "sums": {str(trial): list(each) for trial, each in self._sums.items()},
-            "averages": {str(resource): list(each) for resource, each in self._averages.items()},
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
-        super().load_state_dict(state)
-        self._sums = {int(trial): (count, total) for trial, (count, total) in state["sums"].items()}
-        self._averages = {int(resource): list(each) for resource, each in state["averages"].items()}

@@ -6,21 +6,21 @@ Source: Jaderberg and others: Population based training of neural networks, 2017
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
-from onlineauto.tune.spaces import Categorical, Int
+from onlineauto.tune.spaces import Categorical, Config, Int
 from onlineauto.tune.spaces.draw import Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     import numpy as np
 
     from onlineauto.tune.searchers.searcher import Searcher
-    from onlineauto.tune.spaces import Config, Parameter, Value
+    from onlineauto.tune.spaces import Parameter, Value
 
 _PURPOSE = 3
 _TRIES = 20
@@ -39,6 +39,20 @@ class Pbt(FifoScheduler):
 
     name = "pbt"
     needs_space = True
+    STATE: ClassVar = {
+        "_configs": dict[int, Config],
+        "_scores": dict[int, tuple[int, float]],
+        "_since": dict[int, int],
+        "_donors": list[ResumeFrom],
+        "_donated": list[Config],
+        "_left": list[int],
+        "_ends": dict[int, int],
+        "_drawn": int,
+        "_pausing": dict[int, int],
+        "_paused": list[ResumeFrom],
+        "_copies": int,
+        "_may_have_more": bool,
+    }
     ends = True
 
     def __init__(
@@ -223,34 +237,3 @@ class Pbt(FifoScheduler):
     def is_done(self) -> bool:  # noqa: D102
         waits = self._running or self._donors or self._paused
         return not waits and self._is_full and not self._may_have_more
-
-    def state_dict(self) -> dict[str, Any]:  # noqa: D102
-        return super().state_dict() | {
-            "configs": {str(trial): config for trial, config in self._configs.items()},
-            "scores": {str(trial): list(each) for trial, each in self._scores.items()},
-            "since": {str(trial): resource for trial, resource in self._since.items()},
-            "donors": [list(each) for each in self._donors],
-            "donated": list(self._donated),
-            "left": list(self._left),
-            "ends": {str(trial): resource for trial, resource in self._ends.items()},
-            "drawn": self._drawn,
-            "pausing": {str(trial): resource for trial, resource in self._pausing.items()},
-            "paused": [list(each) for each in self._paused],
-            "copies": self._copies,
-            "may_have_more": self._may_have_more,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
-        super().load_state_dict(state)
-        self._configs = {int(trial): dict(config) for trial, config in state["configs"].items()}
-        self._scores = {int(trial): (resource, loss) for trial, (resource, loss) in state["scores"].items()}
-        self._since = {int(trial): resource for trial, resource in state["since"].items()}
-        self._donors = [ResumeFrom(*each) for each in state["donors"]]
-        self._donated = [dict(config) for config in state["donated"]]
-        self._left = list(state["left"])
-        self._ends = {int(trial): resource for trial, resource in state["ends"].items()}
-        self._drawn = state["drawn"]
-        self._pausing = {int(trial): at for trial, at in state["pausing"].items()}
-        self._paused = [ResumeFrom(*each) for each in state["paused"]]
-        self._copies = state["copies"]
-        self._may_have_more = state["may_have_more"]

@@ -18,8 +18,9 @@ seen losses of other trials on the same events.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +37,32 @@ if TYPE_CHECKING:
     from onlineauto.tune.searchers.searcher import Searcher
 
 
+@dataclass
+class _Losses:
+    """The mean losses of consecutive batches; the first batch has the number `first`."""
+
+    first: int = 0
+    means: list[float] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.means)
+
+    def add(self, first: int, means: Sequence[float]) -> None:
+        """Append batches; if batches are missing in between, drop the earlier ones."""
+        if first != self.end:
+            self.first, self.means = first, []
+        self.means += means
+
+    def mean_gain(self, other: _Losses) -> float:
+        """Return the mean of these losses minus the mean of the others, on the batches that both have."""
+        begin, end = max(self.first, other.first), min(self.end, other.end)
+        if begin >= end:
+            return 0.0
+        own = sum(self.means[begin - self.first : end - self.first])
+        return (own - sum(other.means[begin - other.first : end - other.first])) / (end - begin)
+
+
 class Race(Hyperband):
     """Hyperband whose trials end when enough others of their rung are proved better on the same events.
 
@@ -45,6 +72,7 @@ class Race(Hyperband):
     """
 
     name = "race"
+    STATE: ClassVar = {"_losses": dict[int, _Losses], "_dropped": set[int]}
 
     def __init__(self, sizes: str = "geometric", brackets: int | None = 2, alpha: float = 0.05) -> None:
         super().__init__(sizes, brackets)
@@ -118,49 +146,12 @@ class Race(Hyperband):
             self._forget(each)
         return changed
 
-    def state_dict(self) -> dict[str, Any]:  # noqa: D102
-        return super().state_dict() | {
-            "losses": {str(trial): [each.first, each.means] for trial, each in self._losses.items()},
-            "dropped": sorted(self._dropped),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
-        super().load_state_dict(state)
-        self._losses = {int(trial): _Losses(*each) for trial, each in state["losses"].items()}
-        self._dropped = set(state["dropped"])
-        self._duels.clear()
-
 
 def _is_complete(details: Mapping[str, Any]) -> bool:
     """Return whether details have all entries that a test needs; a log may have details without them."""
     batch, first, losses = (details.get(name) for name in ("batch", "first", "losses"))
     is_valid = isinstance(batch, int) and batch >= 1 and isinstance(first, int)
     return is_valid and isinstance(losses, list) and all(isinstance(each, int | float) for each in losses)
-
-
-class _Losses:
-    """The mean losses of consecutive batches; the first batch has the number `first`."""
-
-    def __init__(self, first: int = 0, means: Sequence[float] = ()) -> None:
-        self.first, self.means = first, list(means)
-
-    @property
-    def end(self) -> int:
-        return self.first + len(self.means)
-
-    def add(self, first: int, means: Sequence[float]) -> None:
-        """Append batches; if batches are missing in between, drop the earlier ones."""
-        if first != self.end:
-            self.first, self.means = first, []
-        self.means += means
-
-    def mean_gain(self, other: _Losses) -> float:
-        """Return the mean of these losses minus the mean of the others, on the batches that both have."""
-        begin, end = max(self.first, other.first), min(self.end, other.end)
-        if begin >= end:
-            return 0.0
-        own = sum(self.means[begin - self.first : end - self.first])
-        return (own - sum(other.means[begin - other.first : end - other.first])) / (end - begin)
 
 
 class _Duel:
