@@ -68,10 +68,10 @@ class Cluster:
     Parameters
     ----------
     policy : Policy or str
-        A `ClusterPolicy` object, or a name: ``marginal-gain``, ``fair``, ``fifo``, ``srtf``, ``tetris`` or
-        ``learned``. `MarginalGain` learns the speeds of jobs; while there are jobs without observations,
-        `Fair` decides. ``learned`` is the network of this package. It decides only while its shadow is proved
-        to be faster than the shadow of `Fair` (`Learned.guarded`).
+        A `ClusterPolicy` object, a name in `onlineauto.cluster.POLICIES`, or ``learned``. `MarginalGain`
+        learns the speeds of jobs; while there are jobs without observations, `Fair` decides. ``learned`` is
+        the network of this package. It decides only while its shadow is proved to be faster than the shadow
+        of `Fair` (`Learned.guarded`).
     slot : float
         Seconds between two decisions.
     backend : str

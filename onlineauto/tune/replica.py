@@ -30,11 +30,7 @@ _SNAPSHOT_AFTER: Final = 1000
 
 
 class _HalfAppliedError(Exception):
-    """A record raised an error while it was applied; it carries the record's version."""
-
-    def __init__(self, version: int) -> None:
-        super().__init__(version)
-        self.version = version
+    """A record raised an error while it was applied."""
 
 
 class Replica:
@@ -175,7 +171,7 @@ class Replica:
                     reason = f"{type(error).__name__}: {error}"
                     _LOG.debug("record %d raised an error", version, exc_info=True)
                     (self._unfit if version in self._errors else self._errors)[version] = reason
-                    raise _HalfAppliedError(version) from error
+                    raise _HalfAppliedError from error
         self._report(progress)
 
     def _report(self, progress: Progress) -> None:
