@@ -138,9 +138,10 @@ def copy_study(
     Examples
     --------
     >>> from onlineauto.tune.store import MemoryStore
-    >>> study, copy = create_study(study_name="rates", storage=MemoryStore()), MemoryStore()
+    >>> storage, copy = MemoryStore(), MemoryStore()
+    >>> study = create_study(study_name="rates", storage=storage)
     >>> study.optimize(lambda trial: trial.suggest_float("x", -10, 10) ** 2, n_trials=3)
-    >>> copy_study(from_study_name="rates", from_storage=study._store, to_storage=copy)
+    >>> copy_study(from_study_name="rates", from_storage=storage, to_storage=copy)
     >>> load_study(study_name="rates", storage=copy).best_value == study.best_value
     True
     """
@@ -156,14 +157,15 @@ def copy_study(
     if store.load():
         raise OptionError(f"the study {name!r} exists already: give another name, or another store")
     store.begin(records[0])
-    running: dict[int, int] = {}
+    running: list[tuple[Any, Any]] = []
     for record in records[1:]:
         store.append(record)
-        if record["kind"] == "asked":
-            running[record["trial"]] = record["attempt"]
-        elif record["kind"] in ("told", "failed", "expired", "released"):
-            running.pop(record["trial"], None)
-    for trial, attempt in running.items():
+        job = record.get("trial"), record.get("attempt")
+        if record.get("kind") == "asked":
+            running.append(job)
+        elif record.get("kind") in ("told", "failed", "expired", "released") and job in running:
+            running.remove(job)
+    for trial, attempt in running:
         store.append({"kind": "expired", "trial": trial, "attempt": attempt})
 
 

@@ -54,7 +54,7 @@ class StudySettings:
         if scheduler is None:
             scheduler = "fifo" if several else "hyperband"
         how = _part("scheduler", scheduler, SCHEDULERS, Scheduler)
-        made_scheduler = how[2]()
+        scheduler_object = how[2]()
         if space is None:
             space = OpenSpace()
         settings = cls(
@@ -62,7 +62,7 @@ class StudySettings:
             scheduler=how,
             searcher=_part(
                 "searcher",
-                made_scheduler.default_searcher if searcher is None else searcher,
+                scheduler_object.default_searcher if searcher is None else searcher,
                 SEARCHERS,
                 Searcher,
             ),
@@ -72,19 +72,19 @@ class StudySettings:
             lease=None if lease is None else seconds_of(lease),
             named=searcher is not None,
         )
-        made_searcher = settings.searcher[2]()
+        searcher_object = settings.searcher[2]()
         if isinstance(space, OpenSpace):
-            for part in (made_scheduler, made_searcher):
+            for part in (scheduler_object, searcher_object):
                 if part.needs_space:
                     raise OptionError(f"{part.name!r} needs a space that is declared before the study begins")
         if several and how[0] != "fifo":
             raise OptionError(f"scheduler={how[0]!r} compares one objective; with several, it is 'fifo'")
-        if several and not made_searcher.several:
+        if several and not searcher_object.several:
             takes = ", ".join(name for name, each in SEARCHERS.items() if each.several)
-            raise OptionError(f"searcher={made_searcher.name!r} learns one objective; {takes} take several")
-        if settings.setting.space.has_prior and not made_searcher.uses_prior:
+            raise OptionError(f"searcher={searcher_object.name!r} learns one objective; {takes} take several")
+        if settings.setting.space.has_prior and not searcher_object.uses_prior:
             users = ", ".join(name for name, each in SEARCHERS.items() if each.uses_prior)
-            raise OptionError(f"searcher={made_searcher.name!r} uses no prior; {users} do")
+            raise OptionError(f"searcher={searcher_object.name!r} uses no prior; {users} do")
         settings.progress()  # rejects a ladder of one rung before anything is written
         return settings
 

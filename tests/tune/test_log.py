@@ -189,6 +189,21 @@ def test_a_running_study_ends_at_a_damaged_record(url: str) -> None:
         other.ask()
 
 
+def test_a_copy_has_the_records_that_cannot_be_applied_and_its_running_jobs_wait(url: str) -> None:
+    study = Study(SPACE, "fifo", storage=url, max_trials=3, max_resource=1)
+    job = asked(study)
+    study.tell(asked(study), 0.5)
+    foreign = [UNFIT[0], UNFIT[1], UNFIT[7], UNFIT[9], *UNFIT[-2:]]
+    for record in foreign:
+        study._store.append(record)
+    copied = MemoryStore()
+    copy_study(from_study_name="study", from_storage=url, to_storage=copied)
+    again = Study.load("study", storage=copied)
+    assert len(again.skipped) == len(foreign)
+    second = asked(again)
+    assert (second.trial, second.attempt, second.config) == (job.trial, 1, job.config)
+
+
 def test_a_copy_needs_a_study_and_a_free_name(url: str) -> None:
     written = MemoryStore()
     with pytest.raises(OptionError, match="no study 'study' with a readable record"):
