@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from math import nan
 from numbers import Rational, Real
@@ -133,7 +132,7 @@ class PlainState:
     >>> counter, other = Counter(), Counter()
     >>> counter._best, counter.seen = {3: (1, 0.5)}, {7, 2}
     >>> counter.state_dict()
-    {'best': {'3': [1, 0.5]}, 'seen': [2, 7]}
+    {'best': {'3': (1, 0.5)}, 'seen': [2, 7]}
     >>> other.load_state_dict(counter.state_dict())
     >>> other._best
     {3: (1, 0.5)}
@@ -148,7 +147,7 @@ class PlainState:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON."""
+        """Return the state as values that JSON can store; tuples become lists there."""
         return {name.lstrip("_"): _plain(getattr(self, name)) for name in self.STATE}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -162,15 +161,11 @@ class PlainState:
 
 
 def _plain(value: Any) -> Any:
-    """Return an attribute as plain JSON; sets are sorted, so that equal states are equal texts."""
+    """Return an attribute as JSON can store it; sets are sorted, so that equal states are equal texts."""
     if hasattr(value, "state_dict"):
         return value.state_dict()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, set):
         return sorted(value)
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return value
+    if isinstance(value, list) and value and isinstance(value[0], set):
+        return [sorted(each) for each in value]
+    return msgspec.to_builtins(value, str_keys=True)
