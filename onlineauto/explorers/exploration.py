@@ -15,6 +15,7 @@ from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
 from onlineauto.explorers.ranking_kernels import ALONE, BAG, COVER, EPSILON_DECAY, RND, Errors, Exploration
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.jit import Sealed
+from onlineauto.state.schema import add, counts, declare, field, latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 _POLICY_KINDS = {"": ALONE, "bag": BAG, "cover": COVER, "rnd": RND, "epsilon_decay": EPSILON_DECAY}
 """Codes of how several models learn, by the name that explorers declare."""
-
-EXPLORER_STATE = ("counts", "costs", "errors", "random")
-"""Arrays of `Exploration` that last from event to event."""
 
 
 def make_exploration(
@@ -79,6 +77,41 @@ def merge_errors(everyone: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]
     merged[Errors.MEAN] = events @ mean / max(merged[Errors.EVENTS], 1.0)
     merged[Errors.SQUARES] += events @ (mean - merged[Errors.MEAN]) ** 2
     return merged
+
+
+def _merge_branch_errors(
+    base: NDArray[np.float64], ends: Sequence[NDArray[np.float64]], context: Any
+) -> NDArray[np.float64]:
+    """Return the sums over all learnt events; recent events decay in each branch."""
+    new, totals = add(base, ends, context), []
+    for errors in (base, *ends):
+        events, mean = errors[Errors.EVENTS], errors[Errors.MEAN]
+        totals.append([events, events * mean, errors[Errors.SQUARES] + events * mean**2])
+    sums = np.array(totals)
+    events, costs, squares = sums[0] + (sums[1:] - sums[0]).sum(axis=0)
+    new[Errors.EVENTS], new[Errors.MEAN] = events, costs / max(events, 1.0)
+    new[Errors.SQUARES] = max(squares - events * new[Errors.MEAN] ** 2, 0.0)
+    recent = [Errors.RECENT, Errors.RECENT_SQUARES]
+    new[recent] = np.array([errors[recent] for errors in ends]).mean(axis=0)
+    return new
+
+
+def _merge_costs(
+    base: NDArray[np.float32], ends: Sequence[NDArray[np.float32]], context: Any
+) -> NDArray[np.float32]:
+    """Return the range of the costs of all branches."""
+    del base, context
+    return np.array([min(costs[0] for costs in ends), max(costs[1] for costs in ends)], np.float32)
+
+
+declare(
+    Exploration,
+    counts=field(2, read=counts(), merge=add, predicts=True),
+    costs=field(2, merge=_merge_costs, predicts=True),
+    errors=field(len(Errors), merge=_merge_branch_errors, predicts=True, since=2),
+    random=field(1, merge=latest, predicts=True),
+)
+"""The arrays that last from event to event."""
 
 
 @cache

@@ -9,11 +9,12 @@ import numpy as np
 from onlineauto.explorers import extend
 from onlineauto.explorers.choice import check_one_explorer, choose_explorer
 from onlineauto.explorers.cost_range import check_cost_range
-from onlineauto.explorers.exploration import EXPLORER_STATE, kernel_of, make_exploration
+from onlineauto.explorers.exploration import kernel_of, make_exploration
 from onlineauto.explorers.explore_kernels import BONUS, ROWS
 from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.explorers.ranking_kernels import LEARNT, RND
 from onlineauto.options import Registry
+from onlineauto.state.schema import arrays_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -105,7 +106,7 @@ class Policy:
             scratch[:2] = np.asarray(plausible, np.float32).reshape(n, 2).T
             if distils:
                 scratch[BONUS] = (scratch[1] - scratch[0]) / 2
-        lasting = {name: getattr(self._exploration, name).copy() for name in EXPLORER_STATE}
+        lasting = {name: array.copy() for name, array in arrays_of(self._exploration).items()}
         exploration = self._exploration._replace(**lasting)  # separate arrays for concurrent calls
         exploration.counts[LEARNT] = learnt
         exploration.costs[:] = costs

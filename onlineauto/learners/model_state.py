@@ -7,17 +7,71 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.learners.cells import FIELDS, read_cells, write_cells
-from onlineauto.learners.gradient_kernels import CONTRACTION, FACTOR, GRAVITY, MIN_LABEL, ORIGIN, SHARED, W
+from onlineauto.learners.gradient_kernels import (
+    CONTRACTION,
+    FACTOR,
+    GRAVITY,
+    MAX_LABEL,
+    MIN_LABEL,
+    ORIGIN,
+    SHARED,
+    Model,
+    W,
+)
 from onlineauto.learners.model import NOT_FIRST
+from onlineauto.state.schema import add, declare, field, keep
 from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from onlineauto.learners.gradient_kernels import Model
+    Doubles = NDArray[np.float64]
+    Sizes = NDArray[np.uint8]
 
 _LARGEST = float(np.finfo(np.float32).max)
 _LARGEST_SIZES = np.array([138, 16, 17, 255])
+
+
+def _merge_shared(base: Doubles, ends: Sequence[Doubles], context: Any) -> Doubles:
+    """Return sums over all events, the range of their labels, and the factor and the origin of the base."""
+    shared: Doubles = add(base, ends, context)
+    shared[MIN_LABEL] = min(end[MIN_LABEL] for end in ends)
+    shared[MAX_LABEL] = max(end[MAX_LABEL] for end in ends)
+    shared[MAX_LABEL + 1 :] = base[MAX_LABEL + 1 :]
+    return shared
+
+
+def _merge_lanes(base: Doubles, ends: Sequence[Doubles], context: Any) -> Doubles:
+    """Return sums over all events; contractions multiply."""
+    lanes: Doubles = add(base, ends, context)
+    before = base[:, CONTRACTION]
+    shrunk = np.where(before > 0, before, 1.0)
+    lanes[:, CONTRACTION] = before * np.prod([end[:, CONTRACTION] / shrunk for end in ends], axis=0)
+    return lanes
+
+
+def _merge_sizes(base: Sizes, ends: Sequence[Sizes], context: Any) -> Sizes:
+    """Return each typical size of the branch that has seen the most numbers of its kind."""
+    del context
+    sizes = base.copy()
+    for end in ends:
+        grown = (end[:, 1] > sizes[:, 1]) | ((end != base).any(axis=1) & (end[:, 1] == sizes[:, 1]))
+        sizes[grown] = end[grown]
+    return sizes
+
+
+declare(
+    Model,
+    shared=field(SHARED, merge=_merge_shared),
+    lanes=field("lanes", 4, merge=_merge_lanes),
+    sums=field("slots", "policies", merge=add),
+    settings=field("slots", merge=keep),
+    sizes=field("sizes", 4, merge=_merge_sizes),
+    outliers=field("outliers", merge=add),
+)
+"""The small arrays; cells are read, written and merged row by row."""
 
 
 def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:

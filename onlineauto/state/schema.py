@@ -24,8 +24,9 @@ A new array of a state is one more such line: no operation has a list of names.
 `to_predict`     a record that shares what predictions need; its other arrays are empty
 ===============  ===========================================================================================
 
-Axes are names or numbers. The sizes of named axes are given to `make`. The part of an axis that is *used* is
-given to `save`, `read` and `send`; without it, the whole axis is. An array that `to_predict` has emptied is
+Axes are names or numbers. The sizes of named axes are given to `make`. The *used* part of named axes is given
+to `save`, `read` and `send`, or follows from the record by the function `used` that is declared with its
+class; otherwise it is the whole axis. An array that `to_predict` has emptied is
 neither saved nor read. Arrays of a nested record are saved beside those of its owner, under their own names.
 """
 
@@ -173,6 +174,7 @@ class _Schema:
 
     fields: Mapping[str, Field | _Nested]
     merge: RecordRule | None
+    used: Callable[[Any], Mapping[str, int]] | None
 
 
 _schemas: dict[type[Any], _Schema] = {}
@@ -206,28 +208,39 @@ def record(cls: T) -> T:
     return cls
 
 
-def declare(cls: type[Any], *, merge: RecordRule | None = None, **fields: Any) -> None:
-    """Describe a class from outside, or, without `fields`, only say how it merges.
+def declare(
+    cls: type[Any],
+    *,
+    merge: RecordRule | None = None,
+    used: Callable[[Any], Mapping[str, int]] | None = None,
+    **fields: Any,
+) -> None:
+    """Describe a class from outside, or, without `fields`, only say how it merges and what is used.
 
     `merge` returns the arrays that merge `jointly`, by name, from the records of the base and of the
-    branches, and the context of the merge.
+    branches, and the context of the merge. `used` returns the used part of axes from a record.
     """
-    _describe(cls, fields or dict(_schemas[cls].fields), merge)
+    _describe(cls, fields or dict(_schemas[cls].fields), merge, used)
 
 
-def _describe(cls: type[Any], fields: Mapping[str, Any], merge: RecordRule | None = None) -> None:
+def _describe(
+    cls: type[Any],
+    fields: Mapping[str, Any],
+    merge: RecordRule | None = None,
+    used: Callable[[Any], Mapping[str, int]] | None = None,
+) -> None:
     described: dict[str, Field | _Nested] = {}
     for name in cls._fields:
         item = fields.get(name)
         if isinstance(item, Field):
             annotation = cls.__annotations__[name]
             found = _DTYPE.search(getattr(annotation, "__forward_arg__", str(annotation)))
-            assert found, f"{cls.__name__}.{name} is no array"
-            kind = {"bool_": "bool"}.get(found[1], found[1])
-            item = Field(**{**vars(item), "dtype": np.dtype(kind)})
+            if found:
+                kind = {"bool_": "bool"}.get(found[1], found[1])
+                item = Field(**{**vars(item), "dtype": np.dtype(kind)})
         if item is not None:
             described[name] = item
-    _schemas[cls] = _Schema(described, merge)
+    _schemas[cls] = _Schema(described, merge, used)
 
 
 def fields_of(cls: type[Any]) -> dict[str, Field]:
@@ -240,17 +253,22 @@ def fields_of(cls: type[Any]) -> dict[str, Field]:
 
 def arrays_of(record: Any) -> dict[str, NDArray[Any]]:
     """Return the arrays of a record and of the records in it, by name."""
-    return {name: array for name, _, array in _walk(record)}
+    return {name: array for name, _, array, _ in _walk(record)}
 
 
-def _walk(record: Any) -> Iterator[tuple[str, Field, NDArray[Any]]]:
-    """Yield the name, the description and the array of each field, also of records in the record."""
-    for name, item in _schemas[type(record)].fields.items():
+def _walk(
+    record: Any, used: Mapping[str, int] | None = None
+) -> Iterator[tuple[str, Field, NDArray[Any], NDArray[Any]]]:
+    """Yield the name, the description, the array and its used part, also of records in the record."""
+    schema = _schemas[type(record)]
+    if used is None and schema.used is not None:
+        used = schema.used(record)
+    for name, item in schema.fields.items():
         value = getattr(record, name)
         if isinstance(item, Field):
-            yield name, item, value
+            yield name, item, value, item.used(value, used or {})
         else:
-            yield from _walk(value)
+            yield from _walk(value, used)
 
 
 def make(cls: type[Record], sizes: Mapping[str, int] | None = None, **values: Any) -> Record:
@@ -273,8 +291,8 @@ def save(
 ) -> dict[str, NDArray[Any]]:
     """Return the section of a model file: the used part of each array; only what `predicts` if so."""
     return {
-        name: item.write(item.used(array, used or {}))
-        for name, item, array in _walk(record)
+        name: item.write(part)
+        for name, item, array, part in _walk(record, used)
         if item.saved and not item.is_emptied(array) and (item.predicts or not predicts)
     }
 
@@ -289,11 +307,10 @@ def read(
     ValueError
         An array is missing, or has another type or shape, or numbers that are not valid.
     """
-    for name, item, array in _walk(record):
+    for name, item, array, part in _walk(record, used):
         if not item.saved or item.is_emptied(array) or (predicts and not item.predicts):
             continue
         source = name if name in stored or item.since == 1 else item.before
-        part = item.used(array, used or {})
         values = item.read(stored[source], part) if source in stored or item.since == 1 else item.initial
         if part.size < array.size:
             array[...] = item.initial
@@ -302,11 +319,7 @@ def read(
 
 def send(record: Any, prefix: str, used: Mapping[str, int] | None = None) -> dict[str, NDArray[Any]]:
     """Return the used part of each array that merges, by its path: prefix and name."""
-    return {
-        f"{prefix}.{name}": item.used(array, used or {})
-        for name, item, array in _walk(record)
-        if item.merge is not None
-    }
+    return {f"{prefix}.{name}": part for name, item, _, part in _walk(record, used) if item.merge is not None}
 
 
 def rebuild(record: Record, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Record:
@@ -322,7 +335,7 @@ def rebuild(record: Record, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> 
 
 def receive(record: Any, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Copy arrays into a record, by path; what is beyond their shape is as before the first event."""
-    for name, item, array in _walk(record):
+    for name, item, array, _ in _walk(record):
         values = arrays.get(f"{prefix}.{name}")
         if values is None:
             continue
@@ -352,7 +365,7 @@ def merge(base: Record, ends: Sequence[Record], context: Any = None) -> Record:
 
 def copy(source: Any, target: Any, *, forgets: bool = False) -> None:
     """Copy the arrays of a record into another of the same shapes, or of these only what it `forgets`."""
-    for (_, item, array), (_, _, own) in zip(_walk(source), _walk(target), strict=True):
+    for (_, item, array, _), (_, _, own, _) in zip(_walk(source), _walk(target), strict=True):
         if item.forgets or not forgets:
             own[...] = array
 

@@ -10,14 +10,13 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.event.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.options.predictor import excludes_ensemble
 from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.policies.decay import DECAY_STATE, make_decay
+from onlineauto.engine.policies.decay import make_decay
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.records.task import Output, Shape, Task, Thinning
 from onlineauto.errors import OptionError
-from onlineauto.estimators.robust_kernels import stored_evidence
 from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY
 from onlineauto.explorers.choice import choose_explorer
-from onlineauto.explorers.exploration import EXPLORER_STATE, make_exploration
+from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import Numbering
@@ -35,10 +34,9 @@ from onlineauto.learners.model import (
 from onlineauto.learners.model_state import model_state, restore_model
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import make_rule
+from onlineauto.state.schema import copy, read, save
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Semantics
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
 
 KINDS = ("cost", "weight", "probability", "value")
 """Kinds of outliers: a cost or label, an importance weight, a probability, the value of a feature."""
-_COUNTS = ("counts", "tally")
-"""Names of the explorer's arrays that contain counts."""
 
 _KEPT_SEED = 0x6B656570
 """Separates the choice of kept events from the draws of explorers, which have the same seed."""
@@ -241,7 +237,9 @@ class Learner:
             "pass": self.current_pass,
             "learning_rate": {"first": self._first_rate, "now": self.rule.learning_rate},
             "model": model_state(self.model, fields=self.fields),
-        } | self._lasting()
+            "explorer": save(self.task.exploration),
+            "decay": save(self.task.decay),
+        }
 
     def take_after(self, other: Learner) -> None:
         """Copy from another learner the state that predictions depend on, except the model."""
@@ -250,7 +248,8 @@ class Learner:
             self.rule = self.rule._replace(learning_rate=other.rule.learning_rate)
         self.current_pass = other.current_pass
         self.fields = FIELDS if other.task.exploration.bounds and by_rates else 1
-        self._take_over(other._lasting())
+        copy(other.task.exploration, self.task.exploration)
+        copy(other.task.decay, self.task.decay)
 
     def restore(self, stored: Stored) -> None:
         """Restore a state that was stored with the same options, apart from the learning rate."""
@@ -261,43 +260,8 @@ class Learner:
         self.fields = restore_model(self.model, stored["model"], finite=self.rule.guarded)
         if self._semantics.penalises_on_load and not self.task.training:
             materialize(self.model, 0)
-        self._take_over(
-            {
-                part: {
-                    name: _restore_array(name, stored[part][name], array)
-                    if name != "errors" or name in stored[part]
-                    else array  # models of version 1 of the section explorer have no errors
-                    for name, array in arrays.items()
-                }
-                for part, arrays in self._lasting().items()
-            }
-        )
-
-    def _lasting(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """Return the arrays of the explorer and of ``--epsilon_decay`` that persist from event to event."""
-        exploration, decay = self.task.exploration, self.task.decay
-        return {
-            "explorer": {name: getattr(exploration, name) for name in EXPLORER_STATE},
-            "decay": {name: getattr(decay, name) for name in DECAY_STATE},
-        }
-
-    def _take_over(self, state: Mapping[str, Any]) -> None:
-        """Copy the arrays of `state` into the current ones."""
-        for part, arrays in self._lasting().items():
-            for name, array in arrays.items():
-                array[...] = state[part][name]
-
-
-def _restore_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
-    """Return the stored array of the explorer called `name`, which must have the shape of `array`."""
-    if name in _COUNTS:
-        return stored.counts(array.shape)
-    if name == "evidence":
-        return stored_evidence(stored, array)
-    values = stored.array_like(array)
-    if name == "place" and sorted(values) != list(range(len(array))):
-        raise stored.fail(f"the places of {len(array)} models")
-    return values
+        read(stored["explorer"], self.task.exploration)
+        read(stored["decay"], self.task.decay)
 
 
 def _make_table(configuration: Configuration, shape: TableShape) -> NDArray[np.float32]:

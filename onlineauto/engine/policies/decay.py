@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.task import Quirks
     from onlineauto.options import Configuration
 
-DECAY_STATE = ("place", "evidence", "epsilon", "tally")
-"""Arrays of `Decay` that persist from event to event."""
-
 
 def make_decay(configuration: Configuration, *, unlearnt: NDArray[np.float32], quirks: Quirks) -> Decay:
     """Return the models of ``--epsilon_decay`` before the first event.

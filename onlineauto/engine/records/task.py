@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from onlineauto.estimators.robust_kernels import SIZE, stored_evidence
+from onlineauto.state.schema import counts, field, record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.features.records import Numbering
     from onlineauto.jit import F32
+    from onlineauto.state.stored import Stored
 
 
 class Quirks(NamedTuple):
@@ -67,6 +71,23 @@ class Shape(IntEnum):
     CB = 2  # all actions on one line
 
 
+class DecayTally(IntEnum):
+    """Entries of `Decay.tally`."""
+
+    PROMOTED = 0  # changes of champion
+    DROPPED = 1  # challengers dropped because they are too old
+    OUTSIDE_RANGE = 2  # rewards outside the range
+
+
+def _places(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return stored indices of the policies of all models, each once."""
+    values = stored.array_like(array)
+    if sorted(values) != list(range(len(array))):
+        raise stored.fail(f"the places of {len(array)} models")
+    return values
+
+
+@record
 class Decay(NamedTuple):
     """The models of ``--epsilon_decay``, the youngest first. The last one is the champion."""
 
@@ -82,18 +103,13 @@ class Decay(NamedTuple):
     shift: int
     unlearnt: NDArray[np.float32]  # [4]: a cell of a model after a reset
     everywhere: bool  # untouched cells must be reset too, because their initial value is not `unlearnt`
-    place: NDArray[np.int64]  # [models]: index of the policy whose lanes a model uses
-    evidence: NDArray[np.float64]  # [i, j <= i, LOWER | UPPER, SIZE]: on model i since the reset of model j
-    epsilon: NDArray[np.float32]  # [1]: the champion's ε at its last prediction
-    tally: NDArray[np.int64]  # [DecayTally]
-
-
-class DecayTally(IntEnum):
-    """Entries of `Decay.tally`."""
-
-    PROMOTED = 0  # changes of champion
-    DROPPED = 1  # challengers dropped because they are too old
-    OUTSIDE_RANGE = 2  # rewards outside the range
+    # Index of the policy whose lanes a model uses
+    place: NDArray[np.int64] = field("models", read=_places, predicts=True)
+    # On model i since the reset of model j <= i: lower and upper
+    evidence: NDArray[np.float64] = field("models", "models", 2, SIZE, read=stored_evidence, predicts=True)
+    # The champion's ε at its last prediction
+    epsilon: NDArray[np.float32] = field(1, predicts=True)
+    tally: NDArray[np.int64] = field(len(DecayTally), read=counts(), predicts=True)
 
 
 class Output(NamedTuple):
