@@ -106,7 +106,7 @@ class Policy:
             scratch[:2] = np.asarray(plausible, np.float32).reshape(n, 2).T
             if distils:
                 scratch[BONUS] = (scratch[1] - scratch[0]) / 2
-        lasting = {name: array.copy() for name, array in arrays_of(self._exploration).items()}
+        lasting: Any = {name: array.copy() for name, array in arrays_of(self._exploration).items()}
         exploration = self._exploration._replace(**lasting)  # separate arrays for concurrent calls
         exploration.counts[LEARNT] = learnt
         exploration.costs[:] = costs

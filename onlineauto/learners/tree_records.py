@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from onlineauto.state.schema import declare, field, jointly, record
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -40,34 +42,38 @@ class Grown(IntEnum):
     BEGIN = 4  # number of events when its growth began
 
 
+@record
 class Trees(NamedTuple):
     """Kept rows, and two models: the current one, and the one that grows. K is the capacity for outputs."""
 
-    # uint16[ROWS + ROUNDS, WIDTH], float32[ROWS + ROUNDS, WIDTH]: inputs of the last events and their values;
-    # event n is in row n modulo the number of rows.
-    input: NDArray[np.uint16]
-    value: NDArray[np.float32]
-    # int64[ROWS + ROUNDS], int64[ROWS + ROUNDS], float32[ROWS + ROUNDS]: the number of inputs, the class or
-    # the logged action, and the weight of each row.
-    length: NDArray[np.int64]
-    code: NDArray[np.int64]
-    weight: NDArray[np.float32]
-    cost: NDArray[np.float32]  # float32[ROWS + ROUNDS]: the cost of each row; empty if outputs are classes.
-    tally: NDArray[np.int64]  # int64[5]: see `Grown`.
-    outputs: NDArray[np.int64]  # int64[2], int64[2]: the number of outputs and of columns of each model.
-    columns: NDArray[np.int64]
-    # int64[2, COLUMNS], int64[2, n_inputs]: the input of each column, and the column of each input, -1
-    # without.
-    column: NDArray[np.int64]
-    place: NDArray[np.int64]
-    # int64[2, rounds, DEPTH], float32[2, rounds, DEPTH]: the column that a level tests, and the least value
-    # that goes to the right.
-    split: NDArray[np.int64]
-    threshold: NDArray[np.float32]
-    # float32[2, rounds, LEAVES, K], float32[2, K + 1]: values of leaves; and the scores before the first
-    # tree, also of outputs newer than the model.
-    leaf: NDArray[np.float32]
-    base: NDArray[np.float32]
+    # Inputs of the last events and their values; event n is in row n modulo the number of rows.
+    input: NDArray[np.uint16] = field("rows", "width", merge=jointly)
+    value: NDArray[np.float32] = field("rows", "width", merge=jointly)
+    # The number of inputs, the class or the logged action, and the weight of each row.
+    length: NDArray[np.int64] = field("rows", merge=jointly)
+    code: NDArray[np.int64] = field("rows", merge=jointly)
+    weight: NDArray[np.float32] = field("rows", merge=jointly)
+    # The cost of each row; empty if outputs are classes.
+    cost: NDArray[np.float32] = field("costs", merge=jointly)
+    tally: NDArray[np.int64] = field(len(Grown), merge=jointly, predicts=True)
+    # The number of outputs and of columns of each model.
+    outputs: NDArray[np.int64] = field(2, merge=jointly, predicts=True)
+    columns: NDArray[np.int64] = field(2, merge=jointly, predicts=True)
+    # The input of each column, and the column of each input, -1 without.
+    column: NDArray[np.int64] = field(2, COLUMNS, merge=jointly, predicts=True)
+    place: NDArray[np.int64] = field(2, "inputs", merge=jointly, predicts=True, initial=-1)
+    # The column that a level tests, and the least value that goes to the right.
+    split: NDArray[np.int64] = field(2, "rounds", DEPTH, merge=jointly, predicts=True)
+    threshold: NDArray[np.float32] = field(2, "rounds", DEPTH, merge=jointly, predicts=True)
+    # Values of leaves; and the scores before the first tree, also of outputs newer than the model.
+    leaf: NDArray[np.float32] = field(2, "rounds", LEAVES, "outputs", merge=jointly, predicts=True)
+    base: NDArray[np.float32] = field(2, "bases", merge=jointly, predicts=True)
+
+
+declare(
+    Trees,
+    used=lambda trees: {"width": int(trees.length.max(initial=0)), "outputs": int(trees.outputs.max())},
+)
 
 
 class TreeRow(NamedTuple):
@@ -155,3 +161,6 @@ class Fit(NamedTuple):
     gain_of: NDArray[np.float64]
     # float64[2, LEAVES, K]: sums of gradients and of second derivatives in leaves, of classes.
     sums: NDArray[np.float64]
+
+
+declare(Fit, prepared=field(2, saved=False, predicts=True))  # all else is filled from the rows

@@ -28,6 +28,7 @@ from onlineauto.learners.tree_records import (
     TreeRow,
     Trees,
 )
+from onlineauto.state.schema import make, to_predict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,22 +46,11 @@ def make_trees(n_inputs: int, outputs: int, *, on: bool = True, costs: bool = Fa
     They learn `costs` of logged outputs, or else classes.
     """
     kept, rounds = _KEPT if on else 0, ROUNDS_OF_COSTS if costs else ROUNDS
-    return Trees(
-        input=np.zeros((kept, WIDTH), np.uint16),
-        value=np.zeros((kept, WIDTH), np.float32),
-        length=np.zeros(kept, np.int64),
-        code=np.zeros(kept, np.int64),
-        weight=np.zeros(kept, np.float32),
-        cost=np.zeros(kept if costs else 0, np.float32),
+    sizes = {"rows": kept, "width": WIDTH, "costs": kept if costs else 0, "rounds": rounds}
+    return make(
+        Trees,
+        sizes | {"inputs": n_inputs, "outputs": outputs, "bases": outputs + 1},
         tally=np.array([0, FIRST_OF_COSTS if costs else FIRST, 0, -1, 0], np.int64),
-        outputs=np.zeros(2, np.int64),
-        columns=np.zeros(2, np.int64),
-        column=np.zeros((2, COLUMNS), np.int64),
-        place=np.full((2, n_inputs), -1, np.int64),
-        split=np.zeros((2, rounds, DEPTH), np.int64),
-        threshold=np.zeros((2, rounds, DEPTH), np.float32),
-        leaf=np.zeros((2, rounds, LEAVES, outputs), np.float32),
-        base=np.zeros((2, outputs + 1), np.float32),
     )
 
 
@@ -129,8 +119,7 @@ def widened(trees: Trees, outputs: int) -> Trees:
 
 def trees_to_predict(trees: Trees) -> Trees:
     """Return trees that share the models, and keep no rows."""
-    kept = ("input", "value", "length", "code", "weight", "cost")
-    return trees._replace(**{name: getattr(trees, name)[:0] for name in kept})
+    return to_predict(trees)
 
 
 def rows_of(trees: Trees) -> NDArray[np.int64]:

@@ -26,8 +26,9 @@ A new array of a state is one more such line: no operation has a list of names.
 
 Axes are names or numbers. The sizes of named axes are given to `make`. The *used* part of named axes is given
 to `save`, `read` and `send`, or follows from the record by the function `used` that is declared with its
-class; otherwise it is the whole axis. An array that `to_predict` has emptied is
-neither saved nor read. Arrays of a nested record are saved beside those of its owner, under their own names.
+class; otherwise it is the whole axis. An array that `to_predict` has emptied is neither saved nor read.
+Arrays of a nested record are saved beside those of its owner, under their own names; in a message, a path has
+the names of all records around an array.
 """
 
 from __future__ import annotations
@@ -180,6 +181,19 @@ class _Schema:
 _schemas: dict[type[Any], _Schema] = {}
 
 
+def _schema_of(record: Any) -> _Schema:
+    """Return the schema of a record; in one of an undeclared class every array is sent, saved and needed."""
+    if (schema := _schemas.get(type(record))) is not None:
+        return schema
+    fields: dict[str, Field | _Nested] = {}
+    for name, value in zip(record._fields, record, strict=True):
+        if isinstance(value, np.ndarray):
+            fields[name] = Field((), merge=jointly, predicts=True, forgets=True)
+        elif hasattr(value, "_fields"):
+            fields[name] = _Nested(type(value))
+    return _Schema(fields, None, None)
+
+
 def field(*axes: Axis, **description: Any) -> Any:
     """Return the description of an array; see `Field`. The type of its numbers is that of the annotation."""
     return Field(axes, **description)
@@ -217,10 +231,13 @@ def declare(
 ) -> None:
     """Describe a class from outside, or, without `fields`, only say how it merges and what is used.
 
+    Without anything, no operation touches its records, if it has not been described before.
+
     `merge` returns the arrays that merge `jointly`, by name, from the records of the base and of the
     branches, and the context of the merge. `used` returns the used part of axes from a record.
     """
-    _describe(cls, fields or dict(_schemas[cls].fields), merge, used)
+    before = _schemas.get(cls)
+    _describe(cls, fields or (before.fields if before else {}), merge, used)
 
 
 def _describe(
@@ -253,22 +270,27 @@ def fields_of(cls: type[Any]) -> dict[str, Field]:
 
 def arrays_of(record: Any) -> dict[str, NDArray[Any]]:
     """Return the arrays of a record and of the records in it, by name."""
-    return {name: array for name, _, array, _ in _walk(record)}
+    return {_name(path): array for path, _, array, _ in _walk(record)}
+
+
+def _name(path: str) -> str:
+    """Return the name of an array in its path."""
+    return path.rpartition(".")[2]
 
 
 def _walk(
-    record: Any, used: Mapping[str, int] | None = None
+    record: Any, used: Mapping[str, int] | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, Field, NDArray[Any], NDArray[Any]]]:
-    """Yield the name, the description, the array and its used part, also of records in the record."""
-    schema = _schemas[type(record)]
+    """Yield the path, the description, the array and its used part, also of records in the record."""
+    schema = _schema_of(record)
     if used is None and schema.used is not None:
         used = schema.used(record)
     for name, item in schema.fields.items():
         value = getattr(record, name)
         if isinstance(item, Field):
-            yield name, item, value, item.used(value, used or {})
+            yield prefix + name, item, value, item.used(value, used or {})
         else:
-            yield from _walk(value, used)
+            yield from _walk(value, used, f"{prefix}{name}.")
 
 
 def make(cls: type[Record], sizes: Mapping[str, int] | None = None, **values: Any) -> Record:
@@ -291,8 +313,8 @@ def save(
 ) -> dict[str, NDArray[Any]]:
     """Return the section of a model file: the used part of each array; only what `predicts` if so."""
     return {
-        name: item.write(part)
-        for name, item, array, part in _walk(record, used)
+        _name(path): item.write(part)
+        for path, item, array, part in _walk(record, used)
         if item.saved and not item.is_emptied(array) and (item.predicts or not predicts)
     }
 
@@ -300,21 +322,20 @@ def save(
 def read(
     stored: Stored, record: Any, used: Mapping[str, int] | None = None, *, predicts: bool = False
 ) -> None:
-    """Copy a section of a model file into a record; what is beyond the used part is as before any event.
+    """Copy a section of a model file into a record as `make` or `to_predict` returned it.
 
     Raises
     ------
     ValueError
         An array is missing, or has another type or shape, or numbers that are not valid.
     """
-    for name, item, array, part in _walk(record, used):
+    for path, item, array, part in _walk(record, used):
         if not item.saved or item.is_emptied(array) or (predicts and not item.predicts):
             continue
+        name = _name(path)
         source = name if name in stored or item.since == 1 else item.before
-        values = item.read(stored[source], part) if source in stored or item.since == 1 else item.initial
-        if part.size < array.size:
-            array[...] = item.initial
-        part[...] = values
+        if source in stored or item.since == 1:
+            part[...] = item.read(stored[source], part)
 
 
 def send(record: Any, prefix: str, used: Mapping[str, int] | None = None) -> dict[str, NDArray[Any]]:
@@ -325,22 +346,23 @@ def send(record: Any, prefix: str, used: Mapping[str, int] | None = None) -> dic
 def rebuild(record: Record, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Record:
     """Return a record with the arrays that `send` made of another one; it shares all others."""
     changed: dict[str, Any] = {}
-    for name, item in _schemas[type(record)].fields.items():
+    for name, item in _schema_of(record).fields.items():
+        path = f"{prefix}.{name}"
         if isinstance(item, _Nested):
-            changed[name] = rebuild(getattr(record, name), prefix, arrays)
-        elif f"{prefix}.{name}" in arrays:
-            changed[name] = arrays[f"{prefix}.{name}"]
+            changed[name] = rebuild(getattr(record, name), path, arrays)
+        elif path in arrays:
+            changed[name] = arrays[path]
     return cast("Record", cast("Any", record)._replace(**changed))
 
 
 def receive(record: Any, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Copy arrays into a record, by path; what is beyond their shape is as before the first event."""
-    for name, item, array, _ in _walk(record):
-        values = arrays.get(f"{prefix}.{name}")
+    """Copy arrays into a record, by path; what is used beyond their shape is as before the first event."""
+    for path, item, array, part in list(_walk(record)):
+        values = arrays.get(f"{prefix}.{path}")
         if values is None:
             continue
-        if values.shape != array.shape:
-            array[...] = item.initial
+        if any(now > new for now, new in zip(part.shape, values.shape, strict=True)):
+            part[...] = item.initial
         array[tuple(map(slice, values.shape))] = values
 
 
@@ -349,7 +371,7 @@ def merge(base: Record, ends: Sequence[Record], context: Any = None) -> Record:
 
     Arrays that do not merge are those of the base, shared. `context` is passed to rules.
     """
-    schema = _schemas[type(base)]
+    schema = _schema_of(base)
     together = schema.merge(base, ends, context) if schema.merge is not None else {}
     merged: dict[str, Any] = {}
     for name, item in schema.fields.items():
@@ -373,7 +395,7 @@ def copy(source: Any, target: Any, *, forgets: bool = False) -> None:
 def to_predict(record: Record) -> Record:
     """Return a record that shares the arrays that predictions need; its other arrays are empty."""
     smaller: dict[str, Any] = {}
-    for name, item in _schemas[type(record)].fields.items():
+    for name, item in _schema_of(record).fields.items():
         value = getattr(record, name)
         if isinstance(item, _Nested):
             smaller[name] = to_predict(value)

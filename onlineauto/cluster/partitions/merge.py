@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineauto.cluster.partitions.state import (
-    ENSEMBLE,
     Table,
-    dense_arrays,
-    flatten,
+    arrays_to_send,
     load_dense,
     put_rows,
-    rebuild,
+    rebuild_ensemble,
+    records_of,
+    records_of_ensemble,
     tables_of,
     take_rows,
 )
@@ -23,37 +23,34 @@ from onlineauto.engine.ensemble.branches import mean_retention, merge_statistic,
 from onlineauto.engine.ensemble.merge import merge_ensembles
 from onlineauto.engine.records.search import Tally
 from onlineauto.estimators.scale_kernels import FLOOR
-from onlineauto.explorers.ranking_kernels import Errors
 from onlineauto.learners.gradient_kernels import (
-    CONTRACTION,
     GRADIENTS,
-    MAX_LABEL,
-    MIN_LABEL,
     SCALE,
 )
-from onlineauto.state.schema import merge, send
-from onlineauto.state.schema import rebuild as rebuild_record
+from onlineauto.state.schema import merge, rebuild
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.cluster.partitions.worker import End
-    from onlineauto.engine.records.search import Live
     from onlineauto.learners.gradient_kernels import Rule
     from onlineauto.workspace.workspace import Workspace
 
     Arrays = dict[str, NDArray[Any]]
     Rows = dict[str, NDArray[np.int64]]
 
-_SUMS = (*("model.sums", "model.outliers", "explorer.counts", "screen.seen"),)
-_LATEST = ("explorer.random",)
-
 
 def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]) -> None:
     """Merge ends of chunks into the base, which the workspace holds."""
-    base = dense_arrays(workspace)
-    live, floor = _merge_live(workspace.searching.live_configs.arrays, ends)
-    dense = _merge_dense(base, [end.state.dense for end in ends]) | live
+    live = workspace.searching.live_configs.arrays
+    seen, floor = live.tally[Tally.LEARNT], bool(live.statistics.scale[FLOOR] > 0.0)
+    by_end = [int(end.state.dense["live.tally"][Tally.LEARNT] - seen) for end in ends]
+    context = _Round(floor, float(seen), by_end)
+    merged = {
+        prefix: merge(record, [rebuild(record, prefix, end.state.dense) for end in ends], context)
+        for prefix, record in records_of(workspace).items()
+    }
+    dense = arrays_to_send(merged)
     tables = tables_of(workspace)
     rows = {
         name: _union(
@@ -89,14 +86,6 @@ class _Round(NamedTuple):
         return merge_statistic(base, ends, shares(self.learnt, mean_retention(self.seen, memory)))
 
 
-def _merge_live(live: Live, ends: Sequence[End]) -> tuple[Arrays, bool]:
-    """Return the merged arrays of live configs, and whether the smallest propensity is known or learnt."""
-    states, seen = [rebuild_record(live, "live", end.state.dense) for end in ends], live.tally[Tally.LEARNT]
-    floor = bool(live.statistics.scale[FLOOR] > 0.0)
-    learnt = [int(state.tally[Tally.LEARNT] - seen) for state in states]
-    return send(merge(live, states, _Round(floor, float(seen), learnt)), "live"), floor
-
-
 def _union(rows: Sequence[NDArray[np.int64]], n: int) -> NDArray[np.int64]:
     """Return the sorted cells, of `n`, that are in any of `rows`."""
     changed = np.zeros(n, np.bool_)
@@ -118,64 +107,6 @@ def _tables_of(ends: Sequence[End], name: str, rows: Rows, tables: Any) -> list[
                 target[at] = source
         result.append(Table(rows[name], values))
     return result
-
-
-def _merge_dense(base: Arrays, ends: Sequence[Arrays]) -> Arrays:
-    """Return the merged small arrays of the model, of the explorer and of screening."""
-    new: Arrays = {}
-
-    def of(name: str) -> list[NDArray[Any]]:
-        return [end[name] for end in ends]
-
-    def added(name: str) -> NDArray[Any]:
-        total: NDArray[Any] = base[name] + sum(end - base[name] for end in of(name))
-        return total
-
-    for name in _SUMS:
-        new[name] = added(name)
-    for name in _LATEST:
-        new[name] = ends[-1][name]
-    shared = new["model.shared"] = added("model.shared")
-    shared[MIN_LABEL] = min(each[MIN_LABEL] for each in of("model.shared"))
-    shared[MAX_LABEL] = max(each[MAX_LABEL] for each in of("model.shared"))
-    shared[MAX_LABEL + 1 :] = base["model.shared"][MAX_LABEL + 1 :]
-    lanes = new["model.lanes"] = added("model.lanes")
-    before = base["model.lanes"][:, CONTRACTION]
-    shrunk = np.where(before > 0, before, 1.0)
-    lanes[:, CONTRACTION] = before * np.prod(
-        [each[:, CONTRACTION] / shrunk for each in of("model.lanes")], axis=0
-    )
-    sizes = new["model.sizes"] = base["model.sizes"].copy()
-    for each in of("model.sizes"):
-        grown = (each[:, 1] > sizes[:, 1]) | (
-            (each != base["model.sizes"]).any(axis=1) & (each[:, 1] == sizes[:, 1])
-        )
-        sizes[grown] = each[grown]
-    low, high = [each[0] for each in of("explorer.costs")], [each[1] for each in of("explorer.costs")]
-    new["explorer.costs"] = np.array([min(low), max(high)], np.float32)
-    new["explorer.errors"] = _merge_errors(base["explorer.errors"], of("explorer.errors"))
-    return new
-
-
-def _merge_errors(base: NDArray[np.float64], ends: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the sums over all learnt events; recent events decay in each branch."""
-    new: NDArray[np.float64] = base + sum(end - base for end in ends)
-    totals = np.array(
-        [
-            [
-                e[Errors.EVENTS],
-                e[Errors.EVENTS] * e[Errors.MEAN],
-                e[Errors.SQUARES] + e[Errors.EVENTS] * e[Errors.MEAN] ** 2,
-            ]
-            for e in (base, *ends)
-        ]
-    )
-    events, costs, squares = totals[0] + (totals[1:] - totals[0]).sum(axis=0)
-    new[Errors.EVENTS], new[Errors.MEAN] = events, costs / max(events, 1.0)
-    new[Errors.SQUARES] = max(squares - events * new[Errors.MEAN] ** 2, 0.0)
-    recent = np.array([[e[Errors.RECENT], e[Errors.RECENT_SQUARES]] for e in ends])
-    new[[Errors.RECENT, Errors.RECENT_SQUARES]] = recent.mean(axis=0)
-    return new
 
 
 def _merge_members(
@@ -205,17 +136,18 @@ def _merge_members(
         own,
         dict[str, NDArray[Any]](),
     )
-    base = rebuild(live.ensemble, dict(flatten(live.ensemble, ENSEMBLE)) | began, ENSEMBLE)
+    sent = arrays_to_send(records_of_ensemble(live.ensemble))
+    base = rebuild_ensemble(live.ensemble, sent | began)
     cells = {name: _tables_of(ends, name, rows, tables) for name in own}
     branches = []
     for at, end in enumerate(ends):
         arrays = end.state.dense | {"ensemble.test.level": live.ensemble.test.level}
         for name in own:
             arrays = arrays | compact(name, cells[name][at])
-        branches.append(rebuild(live.ensemble, arrays, ENSEMBLE))
+        branches.append(rebuild_ensemble(live.ensemble, arrays))
     merged = merge_ensembles(base, branches, learnt=learnt, floor=floor, ordered=True)
     paths = {path for table in own.values() for path in table.paths}
-    result = dict(flatten(merged, ENSEMBLE))
+    result = arrays_to_send(records_of_ensemble(merged))
     dense |= {path: array for path, array in result.items() if path not in paths}
     return {
         name: Table(

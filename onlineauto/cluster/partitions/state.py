@@ -12,14 +12,10 @@ import numpy as np
 
 from onlineauto.engine.ensemble.least_squares_kernels import Regression
 from onlineauto.engine.ensemble.regression import Settled, settle
-from onlineauto.engine.ensemble.regression_kernels import Prepared
-from onlineauto.engine.ensemble.states import MemberStates
-from onlineauto.engine.ensemble.wave_kernels import Basis
-from onlineauto.engine.records.ensemble import MOST_ACTIONS
-from onlineauto.explorers.exploration import EXPLORER_STATE
+from onlineauto.engine.ensemble.states import states_of
 from onlineauto.learners.gradient_kernels import GRADIENTS, SCALE
-from onlineauto.learners.tree_records import Fit, Trees
-from onlineauto.state.schema import send
+from onlineauto.learners.tree_records import Fit
+from onlineauto.state.schema import rebuild, receive, send
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,23 +28,6 @@ if TYPE_CHECKING:
     Arrays = dict[str, NDArray[Any]]
 
 ENSEMBLE = "ensemble"
-_OF_MODEL = ("shared", "lanes", "sums", "settings", "sizes", "outliers")
-_NOT_SENT = {"scratch", "sorted", "gains", "needs", "begins"}
-_AXES = {
-    "weights": (0, 1),
-    "spread": (0, 1, 1),
-    "late": (0, 2, 1),
-    "n_late": (0,),
-    "scale": (0,),
-    "waiting": (0, 2, 1),
-    "observed": (0, 2, 2),
-    "n_waiting": (0,),
-    "begun": (0,),
-    "prepared": (2,),
-}
-"""Axes of a regression's arrays: 0 for actions, 1 for inputs, 2 for all."""
-_TREES_AXES = {"input": (2, 0), "value": (2, 0), "leaf": (2, 2, 2, 1)}
-"""Axes of large arrays of trees: 0 for inputs of a row, 1 for outputs, 2 for all."""
 
 
 class Table(NamedTuple):
@@ -65,60 +44,6 @@ class State(NamedTuple):
     tables: dict[str, Table]
 
 
-def flatten(record: Any, prefix: str) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield the arrays of a record and of the records in it, by path; of the largest the used part."""
-    if isinstance(record, Regression):
-        known = int(record.prepared[Prepared.ACTIONS])
-        ends = 1 if known > MOST_ACTIONS else known, int(record.prepared[Prepared.INPUTS])
-        for name, axes in _AXES.items():
-            yield f"{prefix}.{name}", _corner(getattr(record, name), axes, ends)
-        return
-    if isinstance(record, Trees):
-        ends = int(record.length.max(initial=0)), int(record.outputs.max())
-        for name in record._fields:
-            array = getattr(record, name)
-            yield f"{prefix}.{name}", _corner(array, _TREES_AXES.get(name, ()), ends)
-        return
-    for name, value in zip(record._fields, record, strict=True):
-        if isinstance(value, MemberStates | PlainStates):
-            for member, state in zip(value.members, value.records, strict=True):
-                yield from flatten(state, f"{prefix}.{member.name}")
-        elif name in _NOT_SENT or isinstance(value, Basis | Fit):
-            continue
-        elif isinstance(value, np.ndarray):
-            yield f"{prefix}.{name}", value
-        elif isinstance(value, tuple):
-            yield from flatten(value, f"{prefix}.{name}")
-
-
-def _corner(array: NDArray[Any], axes: Sequence[int], ends: tuple[int, int]) -> NDArray[Any]:
-    """Return the part of an array that is used, given the ends of axes 0 and 1."""
-    return array[tuple(slice(ends[axis]) if axis < 2 else slice(None) for axis in axes)]
-
-
-def rebuild(record: Any, arrays: Mapping[str, NDArray[Any]], prefix: str) -> Any:
-    """Return a record with the arrays of `flatten` in place of its own; others are shared.
-
-    A regression whose statistics are among the arrays becomes `Settled`.
-    """
-    if isinstance(record, Regression) and f"{prefix}.{Settled._fields[0]}" in arrays:
-        return Settled(*(arrays[f"{prefix}.{name}"] for name in Settled._fields))
-    fields: dict[str, Any] = {}
-    for name, value in zip(record._fields, record, strict=True):
-        path = f"{prefix}.{name}"
-        if isinstance(value, MemberStates):
-            states = (
-                rebuild(state, arrays, f"{prefix}.{member.name}")
-                for member, state in zip(value.members, value.records, strict=True)
-            )
-            fields[name] = PlainStates(value.members, tuple(states))
-        elif path in arrays:
-            fields[name] = arrays[path]
-        elif isinstance(value, tuple) and hasattr(value, "_fields"):
-            fields[name] = rebuild(value, arrays, path)
-    return record._replace(**fields)
-
-
 class PlainStates(NamedTuple):
     """The states of members that are merged, not learnt: they need no addresses for kernels."""
 
@@ -126,35 +51,84 @@ class PlainStates(NamedTuple):
     records: tuple[Any, ...]
 
 
-def dense_arrays(workspace: Workspace) -> Arrays:
-    """Return the small arrays that learning changes, in use, by name; of regressions the used part."""
+def records_of(workspace: Workspace) -> dict[str, Any]:
+    """Return the records that learning changes, but not the ensemble's, by the prefix of their arrays."""
     learner, searching = workspace.learner, workspace.searching
-    model, exploration, live = learner.model, learner.task.exploration, searching.live_configs.arrays
-    arrays: Arrays = {f"model.{name}": getattr(model, name) for name in _OF_MODEL}
-    arrays |= {f"explorer.{name}": getattr(exploration, name) for name in EXPLORER_STATE}
-    arrays |= send(live, "live")
-    arrays["screen.seen"] = searching.screening.screen.seen
-    if live.ensemble.on:
-        tables = tables_of(workspace)
-        taken = {id(each) for name in tables for each in tables[name].owners}
-        arrays |= {path: array for path, array in flatten(live.ensemble, ENSEMBLE) if id(array) not in taken}
+    return {
+        "model": learner.model,
+        "explorer": learner.task.exploration,
+        "live": searching.live_configs.arrays,
+        "screen": searching.screening.screen,
+    }
+
+
+def records_of_ensemble(ensemble: Ensemble) -> dict[str, Any]:
+    """Return the records of an ensemble that learning changes, by the prefix of their arrays."""
+    if not ensemble.on:
+        return {}
+    states = states_of(ensemble)
+    members = zip(states.members, states.records, strict=True)
+    return {ENSEMBLE: ensemble, f"{ENSEMBLE}.members": ensemble.members} | {
+        f"{ENSEMBLE}.members.{member.name}": state for member, state in members
+    }
+
+
+def _records(workspace: Workspace) -> dict[str, Any]:
+    return records_of(workspace) | records_of_ensemble(workspace.searching.live_configs.arrays.ensemble)
+
+
+def arrays_to_send(records: Mapping[str, Any]) -> Arrays:
+    """Return the used part of the arrays of records that merge, by path."""
+    return {path: array for prefix, record in records.items() for path, array in send(record, prefix).items()}
+
+
+def rebuild_ensemble(ensemble: Ensemble, arrays: Mapping[str, NDArray[Any]]) -> Ensemble:
+    """Return an ensemble with such arrays in place of its own; others are shared.
+
+    A regression whose statistics are among the arrays becomes `Settled`.
+    """
+    changed = {
+        prefix: _settled(rebuild(record, prefix, arrays), prefix, arrays)
+        for prefix, record in records_of_ensemble(ensemble).items()
+    }
+    whole, members, *states = changed.values()
+    plain = PlainStates(states_of(ensemble).members, tuple(states))
+    return whole._replace(members=members._replace(states=plain))  # type: ignore[no-any-return]
+
+
+def _settled(state: Any, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """Return a state whose regressions are settled, if the arrays have their statistics."""
+    for path, _ in _regressions(state, prefix):
+        if f"{path}.{Settled._fields[0]}" in arrays:
+            settled = Settled(*(arrays[f"{path}.{name}"] for name in Settled._fields))
+            state = settled if path == prefix else state._replace(**{path.rpartition(".")[2]: settled})
+    return state
+
+
+def dense_arrays(workspace: Workspace) -> Arrays:
+    """Return the small arrays that learning changes, in use, by path."""
+    arrays = arrays_to_send(_records(workspace))
+    for table in tables_of(workspace).values():
+        for path in table.paths:
+            del arrays[path]
     return arrays
 
 
 def settled_arrays(workspace: Workspace) -> Arrays:
     """Return copies of the small arrays, but of regressions the statistics of least squares."""
     arrays = dense_arrays(workspace)
-    ensemble: Ensemble = workspace.searching.live_configs.arrays.ensemble
     settled: Arrays = {}
-    if ensemble.on:
-        states: Any = ensemble.members.states
-        for member, state in zip(states.members, states.records, strict=True):
-            for path, record in _partly_used(state, f"{ENSEMBLE}.members.{member.name}"):
-                if isinstance(record, Regression) and member.least_squares is not None:
-                    for name in _AXES:
-                        del arrays[f"{path}.{name}"]
-                    statistics = settle(record, *member.least_squares)
-                    settled |= {f"{path}.{name}": each for name, each in statistics._asdict().items()}
+    ensemble = workspace.searching.live_configs.arrays.ensemble
+    members = states_of(ensemble).members if ensemble.on else ()
+    states = list(records_of_ensemble(ensemble).items())[2:]
+    for member, (prefix, state) in zip(members, states, strict=True):
+        if member.least_squares is None:
+            continue
+        for path, record in _regressions(state, prefix):
+            for name in send(record, path):
+                del arrays[name]
+            statistics = settle(record, *member.least_squares)
+            settled |= {f"{path}.{name}": array for name, array in statistics._asdict().items()}
     return {name: array.copy() for name, array in arrays.items()} | settled
 
 
@@ -174,7 +148,7 @@ def tables_of(workspace: Workspace) -> dict[str, TableArrays]:
         tables["screen"] = TableArrays((searching.screening.screen.table,))
     ensemble = searching.live_configs.arrays.ensemble
     if ensemble.on:
-        states: Any = ensemble.members.states
+        states = states_of(ensemble)
         for member, state in zip(states.members, states.records, strict=True):
             if names := member.cells:
                 owners = tuple(getattr(state, name) for name in names)
@@ -264,49 +238,20 @@ def _differ(pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) ->
     return changed
 
 
-def full_arrays(workspace: Workspace) -> Arrays:
-    """Return the small arrays in full, including their unused parts."""
-    arrays = dense_arrays(workspace)
-    ensemble: Ensemble = workspace.searching.live_configs.arrays.ensemble
-    if not ensemble.on:
-        return arrays
-    states: Any = ensemble.members.states
-    for member, state in zip(states.members, states.records, strict=True):
-        for path, record in _partly_used(state, f"{ENSEMBLE}.members.{member.name}"):
-            names = _AXES if isinstance(record, Regression) else _TREES_AXES
-            arrays |= {f"{path}.{name}": getattr(record, name) for name in names}
-    return arrays
-
-
-def _partly_used(state: Any, prefix: str) -> Iterator[tuple[str, Regression | Trees]]:
+def _regressions(state: Any, prefix: str) -> Iterator[tuple[str, Regression]]:
+    """Yield the path and the regression of each regression that a member's state is or has."""
     if isinstance(state, Regression):
         yield prefix, state
         return
     for name, value in zip(state._fields, state, strict=True):
-        if isinstance(value, Regression | Trees):
+        if isinstance(value, Regression):
             yield f"{prefix}.{name}", value
 
 
 def load_dense(workspace: Workspace, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Copy small arrays into a workspace; what was used beyond their shape is cleared first."""
-    targets, used = full_arrays(workspace), dense_arrays(workspace)
-    _forget_fits(workspace)
-    for path, array in arrays.items():
-        target = targets[path]
-        if target.shape == array.shape:
-            target[...] = array
-            continue
-        if any(now > new for now, new in zip(used[path].shape, array.shape, strict=True)):
-            used[path][...] = 1 if path.endswith(".scale") else 0
-        target[tuple(map(slice, array.shape))] = array
-
-
-def _forget_fits(workspace: Workspace) -> None:
-    """Mark the memory of fits as not prepared, because the rows to fit are about to change."""
-    ensemble: Ensemble = workspace.searching.live_configs.arrays.ensemble
-    if ensemble.on:
-        states: Any = ensemble.members.states
-        for state in states.records:
-            for value in state:
-                if isinstance(value, Fit):
-                    value.prepared[0] = -1
+    for prefix, record in _records(workspace).items():
+        receive(record, prefix, arrays)
+        for value in record:
+            if isinstance(value, Fit):  # the rows to fit have changed
+                value.prepared[0] = -1

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.engine.ensemble.combiner_kernels import NEW, UNSURE
-from onlineauto.engine.ensemble.inputs import (
-    INPUTS_VERSION,
-    inputs_state,
-    inputs_to_predict,
-    make_inputs,
-    restore_inputs,
-)
+from onlineauto.engine.ensemble.inputs import INPUTS_VERSION, make_inputs
 from onlineauto.engine.ensemble.member import Needs, Sizes, Work
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, needs_of, states_of
@@ -24,14 +18,11 @@ from onlineauto.engine.records.ensemble import (
     MOST_FEATURES,
     CostSoFar,
     Ensemble,
-    EnsembleTest,
     InputKind,
     Known,
     Members,
 )
-from onlineauto.estimators.difference_kernels import SPREAD_SIZE
-from onlineauto.estimators.interval_kernels import POLICY_SIZE
-from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
+from onlineauto.state import schema
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -42,13 +33,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.options import Configuration
     from onlineauto.state.stored import Stored
-
-_PREDICTS = ("weights", "range")
-_LEARNS = (
-    *("spread", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates", "leads"),
-    *("error", "costs"),
-)
-"""Arrays in a model file: those that predictions need, and those that only learning needs."""
 
 _PARTS_OF_V0_1 = {"features": "linear", "waves": "waves", "crosses": "crosses", "layer": "layer"}
 """Members of release 0.1, and the names of their parts in its files."""
@@ -82,26 +66,12 @@ def make_ensemble(
     n_levels = 0 if simple else others
     inputs = others + 1 + n_levels
     sizes = Sizes(configuration, cells)
-    ensemble = Ensemble(
+    ensemble = schema.make(
+        Ensemble,
+        {"inputs": inputs},
         on=on,
         serves=False,
         n_levels=n_levels,
-        weights=np.zeros(inputs),
-        spread=np.zeros((inputs, inputs)),
-        range=np.zeros(2),
-        error=np.zeros(2),
-        costs=np.zeros(len(CostSoFar)),
-        scratch=np.zeros((2, inputs)),
-        test=EnsembleTest(
-            pair=np.zeros(PAIR_SIZE),
-            loss=np.zeros(PAIR_SIZE),
-            fair=np.zeros(2),
-            loss_spread=np.zeros(SPREAD_SIZE),
-            policies=np.zeros((2, POLICY_SIZE)),
-            level=np.zeros(1),
-            updates=np.zeros(1, np.int64),
-            leads=np.zeros(1, np.int64),
-        ),
         members=Members(
             inputs=make_inputs(on=bool(members)),
             rests=np.zeros(len(needs), np.bool_),
@@ -170,21 +140,10 @@ def begin(ensemble: Ensemble) -> None:
 
 def begin_again(ensemble: Ensemble, fresh: Ensemble) -> None:
     """Reset the ensemble and its members to a `fresh` one, except for the level and which members rest."""
-    current, initial = _arrays_of(ensemble), _arrays_of(fresh)
-    for name in (*_PREDICTS, *_LEARNS):
-        if name != "level":
-            current[name][...] = initial[name]
-    _copy(fresh.members.inputs, ensemble.members.inputs)
-    _copy(states_of(fresh).records, states_of(ensemble).records)
-
-
-def _copy(source: tuple[Any, ...], target: tuple[Any, ...]) -> None:
-    """Copy all arrays of a record, and of the records in it, into another record."""
-    for source_array, target_array in zip(source, target, strict=True):
-        if isinstance(target_array, np.ndarray):
-            target_array[...] = source_array
-        elif isinstance(target_array, tuple):
-            _copy(source_array, target_array)
+    schema.copy(fresh, ensemble, forgets=True)
+    schema.copy(fresh.members.inputs, ensemble.members.inputs)
+    for initial, state in zip(states_of(fresh).records, states_of(ensemble).records, strict=True):
+        schema.copy(initial, state)
 
 
 def join(ensemble: Ensemble, live: int) -> None:
@@ -353,47 +312,35 @@ def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
 
     Arrays that only learning needs are empty. If the ensemble leads, it predicts from now on.
     """
-    nothing = EnsembleTest._make(np.zeros((0,) * each.ndim, each.dtype) for each in ensemble.test)
     constant, states = constant_of(ensemble), states_of(ensemble)
     retained = [*live, *range(_first_weight(ensemble), constant)]
     levels = [constant + 1 + at for at in retained] if ensemble.n_levels else []
     small = [member.to_predict(state) for member, state in zip(states.members, states.records, strict=True)]
-    return ensemble._replace(
+    reduced = schema.to_predict(ensemble)
+    return reduced._replace(
         serves=predicts(ensemble),
         n_levels=len(levels),
         weights=ensemble.weights[[*retained, constant, *levels]] if ensemble.on else ensemble.weights,
-        spread=np.zeros((0, 0)),
-        error=np.zeros(0),
-        costs=np.zeros(0),
-        scratch=np.zeros((0, 0)),
-        test=nothing._replace(leads=np.zeros(1, np.int64)),
+        test=reduced.test._replace(leads=np.zeros(1, np.int64)),
         members=ensemble.members._replace(
-            inputs=inputs_to_predict(ensemble.members.inputs),
+            inputs=schema.to_predict(ensemble.members.inputs),
             states=MemberStates(states.members, small).array,
         ),
     )
 
 
-def _arrays_of(ensemble: Ensemble) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an ensemble and of its tests, by their names in a model file."""
-    return {name: getattr(ensemble, name) for name in ("weights", "range", "spread", "error", "costs")} | (
-        ensemble.test._asdict()
-    )
-
-
-def _stored_names(ensemble: Ensemble) -> tuple[str, ...]:
-    """Return the names of the arrays that a model file has of an ensemble."""
-    return (*_PREDICTS, *_LEARNS) if len(ensemble.spread) else _PREDICTS
+def _learns(ensemble: Ensemble) -> bool:
+    """Return whether an ensemble can learn, and not only predict."""
+    return len(ensemble.spread) > 0
 
 
 def ensemble_state(ensemble: Ensemble, *, tests: int) -> dict[str, Any]:
     """Return the state of the ensemble and its number of tests, for `restore_ensemble`."""
     state: dict[str, Any] = {"version": VERSION, "serves": ensemble.serves, "tests": tests}
-    state |= {name: _arrays_of(ensemble)[name] for name in _stored_names(ensemble)} | {
-        "scores": list(names_of(ensemble))
-    }
+    state |= schema.save(ensemble, predicts=not _learns(ensemble)) | {"scores": list(names_of(ensemble))}
     if len(ensemble.members.rests):
-        state |= {"rests": ensemble.members.rests, "inputs": inputs_state(ensemble.members.inputs)}
+        inputs = {"version": INPUTS_VERSION} | schema.save(ensemble.members.inputs)
+        state |= {"rests": ensemble.members.rests, "inputs": inputs}
         state["members"] = dict(_sections(ensemble))
     return state
 
@@ -418,18 +365,7 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
     """
     stored = _of_this_version(stored)
     names = stored["scores"].convert(list[str])
-    for name in _stored_names(ensemble):
-        if (name == "costs" and stored["version"].count() < 2) or (name == "leads" and name not in stored):
-            continue
-        array, part = _arrays_of(ensemble)[name], stored[name]
-        if name in ("updates", "leads"):
-            array[...] = part.counts(array.shape)
-        elif name in ("range", "error", "costs"):
-            array[...] = part.finite(np.float64, array.shape)
-        elif name == "level":
-            array[...] = part.array_between(array, 0.0, 1.0)
-        elif name not in ("weights", "spread"):
-            array[...] = part.array_like(array)
+    schema.read(stored, ensemble, predicts=not _learns(ensemble))
     _restore_weights(stored, ensemble, names)
     if len(ensemble.members.rests):
         _restore_sections(stored, ensemble, names)
@@ -511,7 +447,7 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
     states, cold, variance = states_of(ensemble), [], new_variance(ensemble)
     has_inputs = _is_known(stored, "inputs", INPUTS_VERSION)
     if has_inputs:
-        restore_inputs(stored["inputs"], ensemble.members.inputs)
+        schema.read(stored["inputs"], ensemble.members.inputs)
     for member, state in zip(states.members, states.records, strict=True):
         if has_inputs and _is_known(stored["members"], member.name, member.version):
             member.restore(stored["members"][member.name], state, ensemble.members.inputs)

@@ -12,6 +12,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import LATE, SURE_32, WAIT
 from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, Prepared, times_taken
 from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
+from onlineauto.state.schema import declare, field, jointly, make, scratch, to_predict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,28 +26,36 @@ if TYPE_CHECKING:
 
 def make_regression(actions: int, inputs: int) -> Regression:
     """Return regressions for `actions` actions and `inputs` inputs before the first event."""
-    return Regression(
-        weights=np.zeros((actions, inputs), np.float32),
-        spread=np.zeros((actions, inputs, inputs), np.float32),
-        late=np.zeros((actions, LATE, inputs), np.float32),
-        n_late=np.zeros(actions, np.int64),
-        scale=np.ones(actions),
-        waiting=np.zeros((actions, WAITING, inputs), np.float32),
-        observed=np.zeros((actions, WAITING, len(Observed._fields) - 1)),
-        n_waiting=np.zeros(actions, np.int64),
-        begun=np.zeros(actions, np.int64),
-        prepared=np.zeros(2, np.int64),
-        gains=np.zeros((WAITING, inputs), np.float32),
-    )
+    return make(Regression, {"actions": actions, "inputs": inputs})
+
+
+def _used(regression: Regression) -> dict[str, int]:
+    """Return the used part of regressions: of actions that are too many, all share one."""
+    inputs, actions = regression.prepared.tolist()
+    return {"inputs": inputs, "actions": 1 if actions > MOST_ACTIONS else actions}
+
+
+declare(
+    Regression,
+    used=_used,
+    weights=field("actions", "inputs", merge=jointly, predicts=True),
+    spread=field("actions", "inputs", "inputs", merge=jointly),
+    late=field("actions", LATE, "inputs", merge=jointly),
+    n_late=field("actions", merge=jointly, predicts=True),
+    scale=field("actions", merge=jointly, predicts=True, initial=1),
+    waiting=field("actions", WAITING, "inputs", merge=jointly),
+    observed=field("actions", WAITING, len(Observed._fields) - 1, merge=jointly),
+    n_waiting=field("actions", merge=jointly, predicts=True),
+    begun=field("actions", merge=jointly, predicts=True),
+    prepared=field(2, merge=jointly, predicts=True),
+    gains=scratch(WAITING, "inputs"),
+)
+declare(Basis)
 
 
 def regression_to_predict(regression: Regression) -> Regression:
     """Return a regression that shares the weights; its other arrays are empty."""
-    nothing = np.zeros((0, 0, 0), np.float32)
-    observed = np.zeros((0, 0, 0))
-    return regression._replace(
-        spread=nothing, late=nothing, waiting=nothing, observed=observed, gains=nothing.reshape(0, 0)
-    )
+    return to_predict(regression)
 
 
 def begin_regression(regression: Regression, inputs: Inputs, n: int) -> None:

@@ -3,118 +3,30 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from onlineauto.estimators.difference_kernels import SPREAD_SIZE
+from onlineauto.estimators.interval_kernels import POLICY_SIZE
+from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
+from onlineauto.state.schema import (
+    between,
+    counts,
+    field,
+    finite,
+    jointly,
+    keep,
+    nested,
+    record,
+    scratch,
+    untouched,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-
-class Numbers(NamedTuple):
-    """The numbers among the inputs of members, with their bins; see the ensemble's `number_bin_kernels`."""
-
-    of_number: NDArray[np.int64]  # [numbers]: the input of each number
-    named: NDArray[np.bool_]  # [numbers]: whether the number is part of a feature's name, not its value
-    mean: NDArray[np.float64]  # [numbers]
-    variance: NDArray[np.float64]  # [numbers]
-    latest: NDArray[np.float64]  # [numbers, RING]: the latest values of each number, in a ring buffer
-    bins: NDArray[np.int64]  # [numbers]: number of bins of each number
-    cut: NDArray[np.float64]  # [numbers, BINS]: upper ends of the bins, in ascending order
-    of_bin: NDArray[np.int64]  # [numbers, BINS]: the input of each bin; the constant's for a bin without one
-    part: NDArray[np.int64]  # [numbers, BINS]: the permanent name of each bin
-    group: NDArray[np.int64]  # [numbers, BINS]: the group of each bin
-    sorted: NDArray[np.float64]  # [RING]: scratch
-
-
-class Inputs(NamedTuple):
-    """Inputs that members share: the known features of contexts, and the known actions.
-
-    The first input is the constant.
-    """
-
-    tally: NDArray[np.int64]  # [Known]: number of known features, ...; limit + 1 means too many
-    feature: NDArray[np.uint64]  # [table]: hash of a known feature + 1, or 0
-    input: NDArray[np.int64]  # [table]: input of that feature
-    number: NDArray[np.int64]  # [inputs]: index of the input among the numbers, or an `InputKind`
-    names: NDArray[np.int64]  # [inputs]: index of the number that a word's name belongs to, or -1
-    amount: NDArray[np.float64]  # [inputs]: the number in that name
-    divided: NDArray[np.int64]  # [inputs]: the input of the bin that this bin was split from, or 0
-    wide: NDArray[np.int64]  # [WIDE]: number of learnt events that exceeded each limit
-    seen: NDArray[np.int64]  # [actions + 1]: number of events learnt with each action; the total
-    action: NDArray[np.uint64]  # [actions]: key of each known action
-    numbers: Numbers
-
-
-class Taken(NamedTuple):
-    """The inputs of an event, as members read them: scratch memory of a caller of the loop."""
-
-    values: NDArray[np.float32]  # [inputs]: standardised numbers; 1 for the bin that contains a number
-    raw: NDArray[np.float64]  # [numbers]: the values before standardisation
-    words: NDArray[np.uint32]  # [inputs]: hashes of the features that are not numbers
-    n_words: NDArray[np.int64]  # [1]
-
-
-class Members(NamedTuple):
-    """The members that are not live configs, and the inputs that they share. There may be none."""
-
-    inputs: Inputs
-    rests: NDArray[np.bool_]  # [scores]: True if a score rests: it is neither computed nor learnt
-    needs: NDArray[np.int64]  # [scores, Need]: the conditions of each score
-    begins: NDArray[np.int64]  # [members + 1]: the first score of each member
-    states: NDArray[
-        np.int64
-    ]  # [members]: addresses of the members' states; outside of kernels a `MemberStates`
-
-
-class EnsembleTest(NamedTuple):
-    """The tests of the ensemble against the champion or, on single lines, against the mix."""
-
-    pair: NDArray[np.float64]  # [paired SIZE]: test of the ensemble's rewards against the champion's
-    loss: NDArray[np.float64]  # [paired SIZE]: test of the ensemble's losses against the champion's
-    fair: NDArray[np.float64]  # [2]: sums of propensity-weighted differences of losses and of their squares
-    loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
-    policies: NDArray[np.float64]  # [RewardOwner, POLICY_SIZE]: like those of a live config
-    level: NDArray[np.float64]  # [1]: probability of error of both tests together
-    updates: NDArray[np.int64]  # [1]: learnt events with scores of all actions since both tests began
-    leads: NDArray[np.int64]  # [1]: the learnt event since which the ensemble leads by losses; or 0
-
-
-class Ensemble(NamedTuple):
-    """The weighted sum of scores; see `onlineauto.engine.ensemble.combiner_kernels`.
-
-    An axis ``inputs`` has one entry for each possible live config, then one for each score of a member, then
-    one for the constant. For bandits, entries for the levels of live configs and scores follow: for the mean
-    of each over the actions of an event.
-    """
-
-    on: bool  # the ensemble learns
-    serves: bool  # the ensemble is proved, and predicts
-    n_levels: int  # 0 on single lines
-    weights: NDArray[np.float64]  # [inputs]
-    spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights
-    range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
-    error: NDArray[np.float64]  # [2]: mean squared error of the latest events; number of these events
-    costs: NDArray[np.float64]  # [CostSoFar]: of the latest events of bandits, on the scale of `range`
-    scratch: NDArray[np.float64]  # [2, inputs]
-    test: EnsembleTest
-    members: Members
-
-
-class CostSoFar(IntEnum):
-    """Entries of `Ensemble.costs`."""
-
-    EVENTS = 0
-    MEAN = 1
-    VARIANCE = 2
-
-
-class Known(IntEnum):
-    """Entries of `Inputs.tally`."""
-
-    FEATURES = 0
-    NUMBERS = 1
-    ACTIONS = 2
-    WIDEST = 3  # largest number of features of a context that may be crossed, noted by crossing members
+    from onlineauto.state.stored import Stored
 
 
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 32
@@ -147,3 +59,175 @@ class InputKind(IntEnum):
 BINS, FIRST_BINS, GROUPS, RING = 24, 12, 8, 128
 """Bins of a number: the maximum and the initial number of bins, the initial number of groups of bins, and the
 number of latest values that decide on new bins. Features crossed with each other use groups of bins."""
+
+
+class CostSoFar(IntEnum):
+    """Entries of `Ensemble.costs`."""
+
+    EVENTS = 0
+    MEAN = 1
+    VARIANCE = 2
+
+
+class Known(IntEnum):
+    """Entries of `Inputs.tally`."""
+
+    FEATURES = 0
+    NUMBERS = 1
+    ACTIONS = 2
+    WIDEST = 3  # largest number of features of a context that may be crossed, noted by crossing members
+
+
+_INPUT, _BIN = between(0, MOST_FEATURES - 1), between(0, BINS - 1)
+_TALLY = between(0, max(MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS) + 1)
+
+
+def _features(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return stored hashes of known features, which the table has room for."""
+    values = stored.array_like(array)
+    if np.count_nonzero(values) > MOST_FEATURES:
+        raise stored.fail(f"at most {MOST_FEATURES} features")
+    return values
+
+
+def _wide(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return the stored counts of wide events; earlier files have fewer counts."""
+    wide = stored.counts((-1,))[: len(array)]
+    return np.pad(wide, (0, len(array) - len(wide)))
+
+
+def _placed(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array unchanged: weights are read by the names of scores, which may have changed."""
+    del stored
+    return array
+
+
+@record
+class Numbers(NamedTuple):
+    """The numbers among the inputs of members, with their bins; see the ensemble's `number_bin_kernels`."""
+
+    # The input of each number
+    of_number: NDArray[np.int64] = field("numbers", read=_INPUT, merge=jointly, predicts=True)
+    # Whether the number is part of a feature's name, not its value
+    named: NDArray[np.bool_] = field("numbers", merge=jointly, predicts=True)
+    mean: NDArray[np.float64] = field("numbers", read=finite, merge=jointly, predicts=True)
+    variance: NDArray[np.float64] = field("numbers", read=finite, merge=jointly, predicts=True)
+    # The latest values of each number, in a ring buffer
+    latest: NDArray[np.float64] = field("numbers", RING, read=finite, merge=jointly)
+    # Number of bins of each number
+    bins: NDArray[np.int64] = field("numbers", read=between(0, BINS), merge=jointly, predicts=True)
+    # Upper ends of the bins, in ascending order
+    cut: NDArray[np.float64] = field("numbers", BINS, read=finite, merge=jointly, predicts=True)
+    # The input of each bin; the constant's for a bin without one
+    of_bin: NDArray[np.int64] = field("numbers", BINS, read=_INPUT, merge=jointly, predicts=True)
+    # The permanent name of each bin
+    part: NDArray[np.int64] = field("numbers", BINS, read=_BIN, merge=jointly, predicts=True)
+    # The group of each bin
+    group: NDArray[np.int64] = field("numbers", BINS, read=_BIN, merge=jointly, predicts=True)
+    # Scratch
+    sorted: NDArray[np.float64] = scratch("ring")
+
+
+@record
+class Inputs(NamedTuple):
+    """Inputs that members share: the known features of contexts, and the known actions.
+
+    The first input is the constant.
+    """
+
+    # Number of known features, ...; limit + 1 means too many
+    tally: NDArray[np.int64] = field(len(Known), read=_TALLY, merge=jointly, predicts=True)
+    # Hash of a known feature + 1, or 0
+    feature: NDArray[np.uint64] = field("table", read=_features, merge=jointly, predicts=True)
+    # Input of that feature
+    input: NDArray[np.int64] = field("table", read=_INPUT, merge=jointly, predicts=True)
+    # Index of the input among the numbers, or an `InputKind`
+    number: NDArray[np.int64] = field(
+        "inputs", read=between(-2, MOST_NUMBERS - 1), merge=jointly, predicts=True, initial=-1
+    )
+    # Index of the number that a word's name belongs to, or -1
+    names: NDArray[np.int64] = field(
+        "inputs", read=between(-1, MOST_NUMBERS - 1), merge=jointly, predicts=True, initial=-1
+    )
+    # The number in that name
+    amount: NDArray[np.float64] = field("inputs", read=finite, merge=jointly, predicts=True)
+    # The input of the bin that this bin was split from, or 0
+    divided: NDArray[np.int64] = field("inputs", merge=jointly, predicts=True, saved=False)
+    # Number of learnt events that exceeded each limit
+    wide: NDArray[np.int64] = field(WIDE, read=_wide, merge=jointly, predicts=True, since=2)
+    # Number of events learnt with each action; the total
+    seen: NDArray[np.int64] = field("seen", read=counts(), merge=jointly, predicts=True)
+    # Key of each known action
+    action: NDArray[np.uint64] = field("actions", merge=jointly, predicts=True)
+    numbers: Numbers = nested(Numbers)
+
+
+class Taken(NamedTuple):
+    """The inputs of an event, as members read them: scratch memory of a caller of the loop."""
+
+    values: NDArray[np.float32]  # [inputs]: standardised numbers; 1 for the bin that contains a number
+    raw: NDArray[np.float64]  # [numbers]: the values before standardisation
+    words: NDArray[np.uint32]  # [inputs]: hashes of the features that are not numbers
+    n_words: NDArray[np.int64]  # [1]
+
+
+@record
+class Members(NamedTuple):
+    """The members that are not live configs, and the inputs that they share. There may be none."""
+
+    inputs: Inputs = nested(Inputs)
+    # True if a score rests: it is neither computed nor learnt
+    rests: NDArray[np.bool_] = field("scores", merge=keep)
+    # The conditions of each score
+    needs: NDArray[np.int64] = untouched()
+    # The first score of each member
+    begins: NDArray[np.int64] = untouched()
+    # Addresses of the members' states; outside of kernels a `MemberStates`
+    states: NDArray[np.int64] = untouched()
+
+
+@record
+class EnsembleTest(NamedTuple):
+    """The tests of the ensemble against the champion or, on single lines, against the mix."""
+
+    # Test of the ensemble's rewards against the champion's
+    pair: NDArray[np.float64] = field(PAIR_SIZE, merge=jointly, forgets=True)
+    # Test of the ensemble's losses against the champion's
+    loss: NDArray[np.float64] = field(PAIR_SIZE, merge=jointly, forgets=True)
+    # Sums of propensity-weighted differences of losses and of their squares
+    fair: NDArray[np.float64] = field(2, merge=jointly, forgets=True)
+    loss_spread: NDArray[np.float64] = field(SPREAD_SIZE, merge=jointly, forgets=True)
+    # Like those of a live config
+    policies: NDArray[np.float64] = field(2, POLICY_SIZE, merge=jointly, forgets=True)
+    # Probability of error of both tests together
+    level: NDArray[np.float64] = field(1, read=between(0.0, 1.0), merge=jointly)
+    # Learnt events with scores of all actions since both tests began
+    updates: NDArray[np.int64] = field(1, read=counts(), merge=jointly, forgets=True)
+    # The learnt event since which the ensemble leads by losses; or 0
+    leads: NDArray[np.int64] = field(1, read=counts(), merge=jointly, forgets=True, since=2)
+
+
+@record
+class Ensemble(NamedTuple):
+    """The weighted sum of scores; see `onlineauto.engine.ensemble.combiner_kernels`.
+
+    An axis ``inputs`` has one entry for each possible live config, then one for each score of a member, then
+    one for the constant. For bandits, entries for the levels of live configs and scores follow: for the mean
+    of each over the actions of an event.
+    """
+
+    on: bool  # the ensemble learns
+    serves: bool  # the ensemble is proved, and predicts
+    n_levels: int  # 0 on single lines
+    weights: NDArray[np.float64] = field("inputs", read=_placed, merge=jointly, forgets=True, predicts=True)
+    # Covariance of the weights
+    spread: NDArray[np.float64] = field("inputs", "inputs", read=_placed, merge=jointly, forgets=True)
+    # Lowest and highest cost learnt
+    range: NDArray[np.float64] = field(2, read=finite, merge=jointly, forgets=True, predicts=True)
+    # Mean squared error of the latest events; number of these events
+    error: NDArray[np.float64] = field(2, read=finite, merge=jointly, forgets=True)
+    # Of the latest events of bandits, on the scale of `range`
+    costs: NDArray[np.float64] = field(len(CostSoFar), read=finite, merge=jointly, forgets=True, since=2)
+    scratch: NDArray[np.float64] = field(2, "inputs", saved=False)
+    test: EnsembleTest = nested(EnsembleTest)
+    members: Members = untouched()

@@ -250,6 +250,7 @@ class Live(NamedTuple):
     ensemble: Ensemble = untouched()
 
 
+@record
 class Screen(NamedTuple):
     """The estimated gains of candidate interactions; see `onlineauto.engine.event.example_kernels`."""
 
@@ -258,5 +259,7 @@ class Screen(NamedTuple):
     inside: NDArray[np.bool_]  # [interactions]: the champion has the interaction
     gains: NDArray[np.float64]  # [interactions]
     ends: NDArray[np.int64]  # [interactions]: scratch: end of the listed features of each interaction
-    seen: NDArray[np.int64]  # [1]: events since the last change of champion
-    table: NDArray[np.float32]  # [cells, 3]: SUM, COUNT, LARGEST of each feature
+    # Events since the last change of champion
+    seen: NDArray[np.int64] = field(1, read=counts(), merge=add)
+    # [cells, 3]: SUM, COUNT, LARGEST of each feature
+    table: NDArray[np.float32] = untouched()
