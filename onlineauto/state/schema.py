@@ -283,8 +283,8 @@ def _walk(
 ) -> Iterator[tuple[str, Field, NDArray[Any], NDArray[Any]]]:
     """Yield the path, the description, the array and its used part, also of records in the record."""
     schema = _schema_of(record)
-    if used is None and schema.used is not None:
-        used = schema.used(record)
+    if schema.used is not None:
+        used = {**(used or {}), **schema.used(record)}
     for name, item in schema.fields.items():
         value = getattr(record, name)
         if isinstance(item, Field):

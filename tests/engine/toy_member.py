@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Part, Sizes, Work
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Part, Work, add_by_action
 from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.jit import entry_kernel
+from onlineauto.state.schema import field, finite, record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from onlineauto.engine.ensemble.branches import Branch
-    from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Context
     from onlineauto.features.records import Stream
-    from onlineauto.state.stored import Stored
 
 
+@record
 class State(NamedTuple):
-    sums: NDArray[np.float64]  # [actions, 2]: of weights, and of weighted costs
+    # Of weights, and of weighted costs
+    sums: NDArray[np.float64] = field("actions", 2, read=finite, merge=add_by_action, predicts=True)
 
 
 class Scratch(NamedTuple):
@@ -58,31 +56,16 @@ class Toy(Member):
     """Mean cost of each action."""
 
     name = "toy"
+    record = State
 
     def kernels(self) -> Kernels:
         return Kernels(score, learn, grow)
-
-    def make_state(self, sizes: Sizes) -> State:
-        return State(np.zeros((sizes.actions, 2)))
 
     def make_scratch(self) -> Scratch:
         return Scratch(np.zeros(0))
 
     def prices(self, work: Work) -> tuple[float]:
         return (work.visits,)
-
-    def state(self, state: State, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        return {"sums": state.sums}
-
-    def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
-        state.sums[:] = stored["sums"].finite(np.float64, state.sums.shape)
-
-    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
-        sums = np.zeros_like(base.state.sums)
-        for each, times in ((base, 1 - len(branches)), *((branch, 1) for branch in branches)):
-            known = each.actions >= 0
-            sums[each.actions[known]] += times * each.state.sums[: len(each.actions)][known]
-        return State(sums)
 
 
 TOY = Toy()

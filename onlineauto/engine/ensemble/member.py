@@ -15,13 +15,15 @@ from abc import ABC, abstractmethod
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from onlineauto.automl.member_budget import LEAST_WORTH
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS
+from onlineauto.state.schema import make, merge, read, save, to_predict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.branches import Branch
@@ -132,11 +134,37 @@ class Kernels(NamedTuple):
     grow: Any
 
 
+def used_axes(inputs: Inputs) -> dict[str, int]:
+    """Return the part of axes in use: of actions that are too many, all share one."""
+    features, numbers, actions, _ = inputs.tally.tolist()
+    return {
+        "actions": 1 if actions > MOST_ACTIONS else actions,
+        "inputs": min(features, MOST_FEATURES),
+        "numbers": min(numbers, MOST_NUMBERS),
+    }
+
+
+def add_by_action(
+    base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Sequence[Branch]
+) -> NDArray[Any]:
+    """Return the sums of each action over all branches, which may have found actions in different orders."""
+    total = np.zeros_like(base)
+    times = 1 - len(ends), *(1 for _ in ends)
+    for sums, branch, factor in zip((base, *ends), context, times, strict=True):
+        known = branch.actions >= 0
+        total[branch.actions[known]] += factor * sums[: len(known)][known]
+    return total
+
+
 class Member(ABC):
     """A learner whose scores the ensemble weighs.
 
     Attributes
     ----------
+    record : type
+        The declared class of its state; see `onlineauto.state.schema`. The sizes of the axes ``actions``,
+        ``inputs``, ``numbers`` and ``cells`` are those of the ensemble. A member with a declared class needs
+        none of the methods on states: a new array is one line of the class.
     name : str
         Its name in ``--members``, in the registry and in model files.
     scores : tuple of str
@@ -163,6 +191,7 @@ class Member(ABC):
         Whether `merge` is right for branches that found new features and actions in different orders.
     """
 
+    record: ClassVar[type[Any]]
     name: ClassVar[str]
     scores: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Needs, ...]] = (Needs(),)
@@ -189,9 +218,10 @@ class Member(ABC):
     def kernels(self) -> Kernels:
         """Return the member's kernels."""
 
-    @abstractmethod
     def make_state(self, sizes: Sizes) -> Any:
         """Return the state before the first event: a NamedTuple of arrays, numbers and such tuples."""
+        named = {"actions": sizes.actions, "inputs": sizes.features, "numbers": sizes.numbers}
+        return make(self.record, named | {"cells": sizes.cells})
 
     @abstractmethod
     def make_scratch(self) -> Any:
@@ -203,16 +233,16 @@ class Member(ABC):
 
     def to_predict(self, state: Any) -> Any:
         """Return a state that shares the arrays that predictions need; its other arrays are empty."""
-        return state
+        return to_predict(state)
 
-    @abstractmethod
     def state(self, state: Any, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the member's section of a model file, without the version: only what is in use.
 
         `working` is true for each score that does not rest, or may work again.
         """
+        del working
+        return save(state, used_axes(inputs))
 
-    @abstractmethod
     def restore(self, stored: Stored, state: Any, inputs: Inputs) -> None:
         """Copy a section made by `state` into a state made by `make_state` or `to_predict`.
 
@@ -221,6 +251,7 @@ class Member(ABC):
         ValueError
             The section does not fit the state.
         """
+        read(stored, state, used_axes(inputs))
 
     def begin(self, state: Any, inputs: Inputs) -> None:  # noqa: B027 - most states begin as they are made
         """Prepare a new state for inputs that are already known."""
@@ -236,7 +267,6 @@ class Member(ABC):
         del state, inputs, values, action
         return None
 
-    @abstractmethod
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Any:
         """Return approximately the state that a single learner of all events would have.
 
@@ -244,3 +274,5 @@ class Member(ABC):
         given states are not changed. The order of branches affects rounding only, and a branch that learnt
         nothing has no effect. `onlineauto.engine.ensemble.branches` has the algebra.
         """
+        del inputs
+        return merge(base.state, [branch.state for branch in branches], (base, *branches))
