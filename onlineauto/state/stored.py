@@ -118,7 +118,7 @@ class Stored:
         """Return the value as a type that msgspec can convert to."""
         try:
             return msgspec.convert(self._value, kind)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, AttributeError) as error:  # AttributeError: an array is no map
             raise ValueError(f"{self._name}: {error}") from None
 
     def array(self, dtype: DTypeLike, *shapes: Sequence[int]) -> NDArray[Any]:
