@@ -25,19 +25,20 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
 from onlineauto.engine.search.live_arrays import forget_evidence, make_counts, make_live
-from onlineauto.engine.search.stored_configs import stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import (
     WaitingConfig,
     events_before,
     learnt_cells,
     prepare_waiting,
     put_back,
+    stored_waiting,
     unlearn,
 )
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND
 from onlineauto.estimators.paired_kernels import BETTER, level
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.state.schema import read, save
+from onlineauto.state.stored import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -320,7 +321,7 @@ class LiveConfigs:
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
         """Restore a state that was stored with the same options; the search sets the leases afterwards."""
         self.configs, self.indices = list(configs), stored["indices"].convert(list[int])
-        self.namespaces, self._counts = stored["namespaces"].name_list(), stored_counts(stored["counts"])
+        self.namespaces, self._counts = stored["namespaces"].name_list(), _stored_counts(stored["counts"])
         self._removed = stored["removed"].convert(set[int])
         self._since, self._n_tests = stored["since"].count(), stored["tests"].count()
         states = tuple(state[0] for state in self._states())
@@ -504,3 +505,11 @@ class LiveConfigs:
         statistics.policies[live, RewardOwner.CHAMPION] = statistics.policies[0, RewardOwner.SELF]
         statistics.last[live] = 0
         self.arrays.schedule.updates[live] = tests.compared[live] = 0
+
+
+def _stored_counts(stored: Stored) -> dict[bytes, tuple[int, int]]:
+    """Return the number of actions and of features of each namespace that was seen."""
+    counts = stored.convert(list[tuple[bytes, int, int]])
+    if not all(name and 0 <= count <= MOST and 0 <= size <= MOST for name, count, size in counts):
+        raise stored.fail("counts of namespaces")
+    return {name: (count, size) for name, count, size in counts}

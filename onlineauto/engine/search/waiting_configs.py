@@ -9,8 +9,9 @@ import numpy as np
 from onlineauto.estimators.robust_kernels import LOWER, T
 from onlineauto.jit import prepare
 from onlineauto.learners.cells import FIELDS
-from onlineauto.learners.gradient_kernels import CONTRACTION
+from onlineauto.learners.gradient_kernels import CONTRACTION, W
 from onlineauto.learners.lane_kernels import put_lane, take_lanes
+from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,30 @@ class WaitingConfig(NamedTuple):
     compared: int
     level: float
     began: NDArray[np.int64] = np.zeros(1, np.int64)  # see `events_before`
+
+
+def stored_waiting(
+    stored: Stored, model: Model, width: int, states: tuple[NDArray[np.float64], ...], decay: Decay
+) -> WaitingConfig:
+    """Return a config from its section of a model file; `states` is the evidence on one live config."""
+    cells = stored["cells"].counts((-1,), most=len(model.weights) - 1)
+    weights = stored["weights"].array(np.float32, (len(cells), FIELDS, width))
+    Stored(weights[:, W], "weights").finite(np.float32, (len(cells), width))
+    evidence = stored["evidence"].items()
+    if len(evidence) != len(states):
+        raise stored["evidence"].fail(f"{len(states)} arrays")
+    return WaitingConfig(
+        weights=np.require(weights, requirements=["C", "W"]),  # the layout that `put_lane` needs
+        cells=np.require(cells, requirements=["C", "W"]),
+        lanes=stored["lanes"].finite(np.float64, (width, model.lanes.shape[1])),
+        sums=stored["sums"].counts(model.sums.shape[1:]),
+        evidence=tuple(each.array_like(state) for each, state in zip(evidence, states, strict=True)),
+        champion=stored["champion"].array_like(states[-3][0]),
+        updates=stored["updates"].count(),
+        compared=stored["compared" if "compared" in stored else "updates"].count(),
+        level=stored["level"].number(),
+        began=stored["began"].array(np.int64, (max(len(decay.place), 1),)),
+    )
 
 
 def events_before(decay: Decay, learnt: int) -> NDArray[np.int64]:
