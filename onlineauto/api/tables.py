@@ -1,4 +1,4 @@
-"""Tables as events: frames of logged decisions, and rows with labels in scikit-learn's form."""
+"""Tables as events: rows of frames and matrices, with labels in scikit-learn's form."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError, short_repr
+from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.datasets.guard import arrow_errors
 from onlineauto.formats.mappings.identities import identity
 from onlineauto.formats.mappings.values import is_sequence
-from onlineauto.interop.frame_columns import as_narwhals_frame
-from onlineauto.interop.frames import from_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from onlineauto.features.block import Block
-    from onlineauto.formats.lines.diagnostics import Diagnostics
-    from onlineauto.interop.frames import Names
 
 
 def is_frame(source: object) -> bool:
@@ -41,53 +36,10 @@ def names_of_columns(frame: Any) -> list[str]:
 
 def categories_of(frame: Any, *, without: str | None = None) -> list[str]:
     """Return the columns of categories of a frame, each as an identity."""
-    import narwhals
-
-    schema = as_narwhals_frame(frame).schema
-    names = [str(name) for name, kind in schema.items() if kind in (narwhals.Categorical, narwhals.Enum)]
-    return [identity(name, name) for name in names if name != str(without)]
-
-
-def decisions_of(
-    frame: Any,
-    *,
-    context: Names | None,
-    actions: str | Names | None,
-    event: str | None,
-    choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None,
-    reward: str | None,
-    cost: str | None,
-    probability: str | None,
-    weight: str | None,
-    problems: Diagnostics,
-    hash_seed: int,
-    hash: str,  # noqa: A002 - the option's name
-    name_columns: Iterable[str],
-) -> Iterator[Block]:
-    """Yield the blocks of a frame with logged decisions; see `AutoML.fit` for the columns."""
-    columns = names_of_columns(frame)
-    if actions is None or probability is None or (reward is None) == (cost is None):
-        raise InputError(
-            "a frame needs the names of its columns: fit(frame, actions=…, reward=…, probability=…), or cost "
-            f"in place of reward; there are {', '.join(columns)}"
-        )
-    if not len(as_narwhals_frame(frame)):
-        raise InputError("nothing was learnt: the frame has no rows")
-    return from_frame(
-        frame,
-        context=context,
-        actions=actions,
-        event=event,
-        choices=choices,
-        cost=cost,
-        reward=reward,
-        probability=probability,
-        weight=weight,
-        problems=problems,
-        hash=hash,
-        hash_seed=hash_seed,
-        name_columns=name_columns,
-    )
+    columns = FrameColumns(frame)
+    return [
+        identity(name, name) for name in columns.names if name != str(without) and columns.is_categories(name)
+    ]
 
 
 class Shaped(Protocol):
@@ -119,8 +71,7 @@ def rows_of(rows: Any) -> Iterable[Any]:
     [{'x0': 1.5, 'x1': 2.0}]
     """
     if is_frame(rows):
-        mappings: Iterable[Any] = as_narwhals_frame(rows).iter_rows(named=True)
-        return mappings
+        return FrameColumns(rows).rows()
     if hasattr(rows, "tocsr") or getattr(rows, "ndim", 1) == 2:
         matrix = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
         if matrix.dtype.kind in "mM":
@@ -196,7 +147,6 @@ def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator
                 f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) has "
                 "separate labels"
             )
-    for row in as_narwhals_frame(frame).iter_rows(named=True):
-        values = {str(name): value for name, value in row.items()}
+    for values in FrameColumns(frame).rows():
         y = values.pop(str(label))
         yield TableEvent(values, y, values.pop(str(weight)) if weight is not None else 1.0)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import InputError
+from onlineauto.formats.datasets.arrow_arrays import as_float32, without_nan
+from onlineauto.formats.datasets.event_table import EventTable, InMemory, Numbers
+from onlineauto.formats.datasets.features import ColumnFeatures, Encoder, repeated
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.interop.log_columns import check_logs, check_weights, label_column
-from onlineauto.interop.rows import Labels, Rows, assemble, rows_of_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,20 +75,29 @@ def from_arrays(
     >>> len(block), block.n_lines, block.value, block.cost
     (2, 6, array([1.5, 1. , 1. , 2. , 1. , 1. ], dtype=float32), array([-1.,  0.], dtype=float32))
     """
-    hashes = NameHashes(hash=hash, hash_seed=hash_seed)
-    shared = _rows(context, namespaces[0], names[0], hashes, "context")
-    n = len(shared)
+    names_hashed = NameHashes(hash=hash, hash_seed=hash_seed)
+    encoder = Encoder(names_hashed, hash_all=hash == "all")
+    shared = _rows(context, namespaces[0], names[0], encoder, "context")
+    n = _n_rows(shared)
     columns = {"chosen": chosen, "cost": cost, "probability": probability, "label": label, "weight": weight}
     arrays = {name: _column(value, n, name) for name, value in columns.items() if value is not None}
-    if actions is None:
-        _refuse(arrays, {"chosen", "cost", "probability"}, "is for events with actions")
-        return _single_lines(shared, arrays, hashes, events_per_block)
-    _refuse(arrays, {"label"}, "is for single lines, without actions")
-    logs = arrays.keys() - {"weight"}
-    if logs and logs != {"chosen", "cost", "probability"}:
-        raise InputError("chosen, cost and probability go together")
-    action_rows, k = _actions(actions, n, namespaces[1], names[1], hashes)
-    return _events(shared, action_rows, k, arrays, hashes, events_per_block)
+    _refuse(arrays, {"chosen", "cost", "probability"} if actions is None else {"label"}, actions)
+    table = EventTable(
+        row=np.arange(n),
+        end=n,
+        good=np.ones(n, bool),
+        report=InMemory(),
+        context=[shared],
+        context_row=np.arange(n),
+    )
+    if actions is not None:
+        _add_actions(table, actions, namespaces[1], names[1], encoder)
+        _add_outcomes(table, arrays)
+    if "label" in arrays:
+        table.add_labels(_numbers(arrays, "label"))
+    if "weight" in arrays:
+        table.add_weights(_numbers(arrays, "weight"))
+    return table.blocks(events_per_block, encoder)
 
 
 def _column(value: ArrayLike, n: int, noun: str) -> NDArray[np.generic]:
@@ -99,15 +109,28 @@ def _column(value: ArrayLike, n: int, noun: str) -> NDArray[np.generic]:
     return column
 
 
-def _refuse(arrays: dict[str, Any], names: set[str], reason: str) -> None:
+def _refuse(arrays: dict[str, Any], names: set[str], actions: Any) -> None:
+    """Reject the arrays that do not belong to events with or without actions."""
     for name in arrays:
         if name in names:
+            reason = (
+                "is for events with actions" if actions is None else "is for single lines, without actions"
+            )
             raise InputError(f"{name} {reason}")
+    logs = arrays.keys() - {"weight", "label"}
+    if logs and logs != {"chosen", "cost", "probability"}:
+        raise InputError("chosen, cost and probability go together")
 
 
-def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: NameHashes, noun: str) -> Rows:
-    """Return the rows of a matrix, dense or sparse; `noun` is its name in messages."""
-    number = hashes.namespace(namespace)
+def _n_rows(rows: ColumnFeatures) -> int:
+    return 0 if rows.start is None else len(rows.start) - 1
+
+
+def _rows(
+    matrix: Any, namespace: str, names: Sequence[str] | None, encoder: Encoder, noun: str
+) -> ColumnFeatures:
+    """Return the features of the rows of a matrix, dense or sparse; `noun` is its name in messages."""
+    number = encoder.names.namespace(namespace)
     sparse = hasattr(matrix, "tocsr")
     values: Any = matrix.tocsr() if sparse else np.asarray(matrix)
     if values.ndim != 2:
@@ -116,103 +139,80 @@ def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: Name
         )
     if values.dtype.kind not in "biuf":
         raise InputError(f"{noun} has the type {values.dtype}, not numbers")
-    columns = [str(i) for i in range(values.shape[1])] if names is None else list(names)
-    if len(columns) != values.shape[1]:
-        raise InputError(f"there are {len(columns)} names, but {values.shape[1]} columns of {noun}")
-    of_columns = hashes.features(columns, number)
-    if not sparse:
-        return rows_of_matrix(number, of_columns, _finite(values, noun))
-    values = values.copy()
-    values.sum_duplicates()
-    values.data = _finite(values.data, noun)
-    values.eliminate_zeros()
-    return Rows(
-        namespace=number,
-        start=values.indptr.astype(np.int64),
-        hash=of_columns[values.indices],
-        value=values.data,
+    n_rows, n_columns = values.shape
+    columns = [str(i) for i in range(n_columns)] if names is None else list(names)
+    if len(columns) != n_columns:
+        raise InputError(f"there are {len(columns)} names, but {n_columns} columns of {noun}")
+    hashes = encoder.names.features(columns, number)
+    start = np.arange(n_rows + 1) * n_columns
+    if sparse:
+        values = values.copy()
+        values.sum_duplicates()
+        start, hashes, values = values.indptr.astype(np.int64), hashes[values.indices], values.data
+    else:
+        hashes = np.tile(hashes, n_rows)
+    features = ColumnFeatures(
+        encoder.namespace(noun, namespace),
+        hashes,
+        value=without_nan(as_float32(values.ravel())),
+        start=start,
     )
+    for element, row in zip(*features.infinite(), strict=True):
+        value = values.ravel()[element]
+        raise InputError(
+            f"row {row}: {noun} has the value {value}, which is infinite or too large for a float32"
+        )
+    return features
 
 
-def _finite(values: NDArray[Any], noun: str) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):
-        numbers = np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    if not np.isfinite(numbers).all():
-        bad = np.argwhere(~np.isfinite(numbers))[0]
-        where = f"row {bad[0]}: " if numbers.ndim > 1 else ""
-        value = values[tuple(bad)]
-        raise InputError(f"{where}{noun} has the value {value}, which is infinite or too large for a float32")
-    return numbers
-
-
-def _actions(
-    actions: Any, n: int, namespace: str, names: Sequence[str] | None, hashes: NameHashes
-) -> tuple[Rows, int]:
-    """Return the rows of the actions, shared or for each event, and the number of actions per event."""
+def _add_actions(
+    table: EventTable, actions: Any, namespace: str, names: Sequence[str] | None, encoder: Encoder
+) -> None:
+    """Add the actions of all events, or those of each event."""
+    n = len(table)
     if isinstance(actions, int | np.integer):
         if actions < 1:
             raise InputError(f"there are {actions} actions; an event needs at least one")
-        return _rows(np.eye(int(actions)), namespace, names, hashes, "actions"), int(actions)
-    if not hasattr(actions, "tocsr"):
+        actions = np.eye(int(actions))
+    if not hasattr(actions, "tocsr") and np.ndim(actions) == 3:
         actions = np.asarray(actions)
-        if actions.ndim == 3:
-            if len(actions) != n or actions.shape[1] == 0:
-                raise InputError(f"actions has the shape {actions.shape}, but context has {n} rows")
-            return _rows(
-                actions.reshape(-1, actions.shape[2]), namespace, names, hashes, "actions"
-            ), actions.shape[1]
-    rows = _rows(actions, namespace, names, hashes, "actions")
-    if not len(rows):
-        raise InputError("there is no action: actions has no rows")
-    return rows, len(rows)
+        n_actions = actions.shape[1]
+        if len(actions) != n or n_actions == 0:
+            raise InputError(f"actions has the shape {actions.shape}, but context has {n} rows")
+        matrix = actions.reshape(n * n_actions, actions.shape[2])
+        table.elements = [_rows(matrix, namespace, names, encoder, "actions")]
+    else:
+        rows = _rows(actions, namespace, names, encoder, "actions")
+        n_actions = _n_rows(rows)
+        if not n_actions:
+            raise InputError("there is no action: actions has no rows")
+        table.elements = repeated(rows)
+    table.element_start = np.arange(n + 1) * n_actions
 
 
-def _single_lines(
-    rows: Rows, arrays: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
-) -> Iterator[Block]:
-    label = label_column(arrays["label"], "label") if "label" in arrays else None
-    weight = check_weights(arrays["weight"]) if "weight" in arrays else None
-    for begin in range(0, len(rows), size):
-        which = np.arange(begin, min(begin + size, len(rows)))
-        yield assemble(
-            [(rows, which)],
-            event_start=np.arange(len(which) + 1),
-            row=which,
-            names=hashes,
-            label=None if label is None else label[which],
-            weight=None if weight is None else weight[which],
-        )
-
-
-def _events(
-    shared: Rows, own: Rows, k: int, arrays: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
-) -> Iterator[Block]:
-    n, every = len(shared), len(own) == k
-    chosen = np.asarray(arrays.get("chosen", np.full(n, -1)), np.int64)
-    if ((chosen < -1) | (chosen >= k)).any():
-        bad = int(np.argmax((chosen < -1) | (chosen >= k)))
-        raise InputError(f"row {bad}: chosen is {chosen[bad]}, but there are {k} actions, numbered from 0")
-    logged = np.flatnonzero(chosen >= 0)
-    weight = check_weights(arrays["weight"]) if "weight" in arrays else None
-    none = np.zeros(n, np.float32)
-    cost, probability = check_logs(
-        logged, arrays.get("cost", none)[logged], arrays.get("probability", none)[logged]
+def _add_outcomes(table: EventTable, arrays: dict[str, NDArray[np.generic]]) -> None:
+    """Add the logged outcomes, if there are any; an index of -1 is none, and its cost is not read."""
+    if "chosen" not in arrays or table.element_start is None:
+        return
+    chosen, n_actions = (
+        np.asarray(arrays["chosen"], np.int64),
+        int(np.diff(table.element_start).max(initial=0)),
     )
-    for begin in range(0, n, size):
-        m = min(size, n - begin)
-        row, action = np.repeat(np.arange(begin, begin + m), k + 1), np.tile(np.arange(k + 1) - 1, m)
-        here = (logged >= begin) & (logged < begin + m)
-        of_action = action if every else np.where(action < 0, -1, row * k + action)
-        yield assemble(
-            [(shared, np.where(action < 0, row, -1)), (own, of_action)],
-            event_start=np.arange(m + 1) * (k + 1),
-            row=row,
-            names=hashes,
-            shared=action < 0,
-            weight=None if weight is None else weight[row],
-            labels=Labels(
-                line=(logged[here] - begin) * (k + 1) + 1 + chosen[logged[here]],
-                cost=cost[here],
-                probability=probability[here],
-            ),
+    wrong = (chosen < -1) | (chosen >= n_actions)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"row {row}: chosen is {chosen[row]}, but there are {n_actions} actions, numbered from 0"
         )
+    cost, probability = _numbers(arrays, "cost"), _numbers(arrays, "probability")
+    for numbers in (cost, probability):
+        if (missing := np.isnan(numbers.values) & (chosen >= 0)).any():
+            row = int(np.argmax(missing))
+            raise InputError(f"row {row}: {numbers.column} is NaN; chosen is -1 where nothing was logged")
+    table.chosen = chosen
+    cost = cost._replace(values=np.where(chosen < 0, np.float32(np.nan), cost.values))
+    table.add_outcomes(cost, probability, action=("chosen", lambda row: str(chosen[row])))
+
+
+def _numbers(arrays: dict[str, NDArray[np.generic]], name: str) -> Numbers:
+    return Numbers(as_float32(arrays[name]), arrays[name], name)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, short_repr
 from onlineauto.formats.datasets.arrow_arrays import as_texts, column_at, path_at, plain_values, type_at
 from onlineauto.formats.datasets.columns import DatasetColumns
 from onlineauto.formats.datasets.dataset_source import DatasetSource
 from onlineauto.formats.datasets.features import ColumnName
 from onlineauto.formats.datasets.files import is_dataset
-from onlineauto.formats.datasets.inference import features_of
+from onlineauto.formats.datasets.inference import features_of, leaves
 from onlineauto.formats.lines.event_source import EventRules
 from onlineauto.formats.mappings.identities import spelling
 
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.mappings.identities import Identities
-    from onlineauto.interop.frames import Names
 
     Columns = str | os.PathLike[str] | Mapping[str, Any] | DatasetColumns | None
+
+Names = Sequence[str] | Mapping[str, Sequence[str]]
+"""Columns, each a separate namespace, or a mapping of namespace to columns."""
 
 
 def is_arrow(source: object) -> bool:
@@ -46,33 +48,59 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
         return dataset if columns is not None else dataset.with_columns(_like_dicts(dataset, decides=True))
     if columns is not None:
         raise InputError(f"columns and {next(iter(named))} both describe the columns: give only one")
-    columns_of: dict[str, Any] = {
-        name: named[name] for name in ("cost", "reward", "probability", "weight") if name in named
-    }
     if "actions" not in named:
         raise InputError("actions names the column of the action, or the columns that describe one")
-    if "event" in named:
-        columns_of |= {"rows": "actions", "event": named["event"], "actions": _groups(named["actions"])}
-    elif isinstance(named["actions"], str):
-        choices = named.get("choices")
-        columns_of |= {"rows": "events", "action": named["actions"]}
-        if isinstance(choices, Mapping):
-            choices = {str(spelling(each)): features for each, features in choices.items()}
-        elif choices is not None:
-            choices = tuple(str(spelling(each)) for each in choices)
-        columns_of["choices"] = choices
+    schema, left_out = DatasetSource(source).schema(), tuple[str, ...]()
+    if "context" not in named:
+        taken = {name for name in named.values() if isinstance(name, str)}
+        named["context"], left_out = features_of(schema, {*taken, *listed(named["actions"])})
+    return DatasetSource(source, replace(named_columns(schema, **named), left_out=left_out))
+
+
+def listed(names: str | Names | None) -> list[str]:
+    """Return the columns that an argument names."""
+    if names is None or isinstance(names, str):
+        return [names] if names else []
+    groups = names.values() if isinstance(names, Mapping) else [names]
+    return [str(column) for group in groups for column in group]
+
+
+def named_columns(
+    schema: Any,
+    *,
+    context: Names,
+    actions: str | Names | None,
+    event: str | None = None,
+    choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None = None,
+    **roles: str | None,
+) -> DatasetColumns:
+    """Return the columns that the arguments of `AutoML.fit` and `from_frame` name, in frames and datasets."""
+    if isinstance(context, str):
+        raise InputError(
+            f"context must be a list of columns or a dict of lists, not {context!r}: [{context!r}]"
+        )
+    described: dict[str, Any] = {"event": event, "choices": choices, "context": _groups(schema, context)}
+    if actions is None:
+        rows = "labels"
+    elif event is not None:
+        rows, described["actions"] = "actions", _groups(schema, actions)
+    elif isinstance(actions, str):
+        rows, described["action"] = "events", actions
     else:
         raise InputError(
-            "rows are events if actions is one column; for rows that are actions, event names a column"
+            "rows are events if actions is one column, of the action taken; for rows that are actions, "
+            "event names a column"
         )
-    if "context" in named:
-        context = _groups(named["context"])
-    else:
-        of_actions = [each for group in columns_of.get("actions", {}).values() for each in group]
-        taken = {each for each in columns_of.values() if isinstance(each, str)}
-        schema = DatasetSource(source).schema()
-        context, columns_of["left_out"] = features_of(schema, taken | set(of_actions))
-    return DatasetSource(source, DatasetColumns(context=context, **columns_of))
+    if choices is not None:
+        spelled = [str(spelling(choice)) for choice in choices]
+        if not spelled:
+            raise InputError("there is no action: choices is empty")
+        if len({*spelled}) < len(spelled):
+            raise InputError(f"two of the choices have the same name: {short_repr(list(choices))}")
+        described["choices"] = tuple(spelled)
+        if isinstance(choices, Mapping):
+            described["choices"] = dict(zip(spelled, choices.values(), strict=True))
+    return DatasetColumns(rows=rows, **described | roles)
 
 
 def _like_dicts(dataset: DatasetSource, *, decides: bool) -> DatasetColumns:
@@ -80,13 +108,15 @@ def _like_dicts(dataset: DatasetSource, *, decides: bool) -> DatasetColumns:
     return replace(dataset.columns(decides=decides), categories=())
 
 
-def _groups(names: str | Names) -> dict[str, tuple[str, ...]]:
-    """Return columns by namespace; each column of a list is a namespace."""
+def _groups(schema: Any, names: str | Names) -> dict[str, tuple[str, ...]]:
+    """Return columns by namespace, a struct by its fields; each column of a list is a namespace."""
     if isinstance(names, str):
-        return {names: (names,)}
-    if isinstance(names, Mapping):
-        return {str(namespace): tuple(columns) for namespace, columns in names.items()}
-    return {name: (name,) for name in names}
+        names = [names]
+    groups = names if isinstance(names, Mapping) else {str(name): [name] for name in names}
+    return {
+        str(namespace): tuple(leaf for name in columns for leaf in leaves(schema, str(name)))
+        for namespace, columns in groups.items()
+    }
 
 
 def dataset_rows(

@@ -162,7 +162,7 @@ def test_texts_files_frames_and_mappings(tmp_path: Path) -> None:
 
 def test_frames() -> None:
     pandas: Any = pytest.importorskip("pandas")
-    pytest.importorskip("narwhals")
+    pytest.importorskip("pyarrow")
     events = prices(200)
     frame = pandas.DataFrame([{**features, "price": label, "w": 1.0} for features, label in events])
     model = AutoMLRegressor().fit(frame, label="price", weight="w")
@@ -182,7 +182,7 @@ def test_frames() -> None:
 @pytest.mark.parametrize("names", [(0, 1, 2), (("a", "x"), ("b", "y"), ("c", "z"))])
 def test_columns_are_named_by_the_names_that_the_frame_has(names: tuple[Any, ...]) -> None:
     pandas = pytest.importorskip("pandas")
-    pytest.importorskip("narwhals")
+    pytest.importorskip("pyarrow")
     frame = pandas.DataFrame(dict(zip("abc", ([1.0, 2.0] * 20, [3.0] * 40, [1.0] * 40), strict=True)))
     frame.columns = list(map(str, names))
     texts = AutoMLRegressor().fit(frame, label=str(names[1]), weight=str(names[2]))

@@ -97,7 +97,7 @@ def test_a_reader_of_frames_counts_what_is_missing_if_asked() -> None:
     [block] = from_frame(frame, **LOG, problems=found)
     assert (len(block), len(block.cost)) == (20, 19)
     assert [str(each) for each in found.kept] == ["row 3: the label is missing: p; not learnt"]
-    with pytest.raises(InputError, match="either cost or reward"):
+    with pytest.raises(InputError, match="cost and reward exclude each other"):
         list(from_frame(frame, **LOG, cost="r"))
 
 
@@ -213,7 +213,7 @@ MESSAGES: dict[str, tuple[Callable[[], Any], str]] = {
     "array": (lambda: list(from_arrays([[1e39]], actions=2)), "row 0: context has the value 1e\\+39"),
     "array of costs": (
         lambda: list(from_arrays([[1.0]], actions=2, chosen=[0], cost=[1e39], probability=[0.5])),
-        "row 0: cost 1e\\+39 is infinite",
+        "row 0: cost '1e\\+39' is infinite",
     ),
     "weights": (lambda: AutoMLRegressor().fit([[1.0]], [1.0], sample_weight=2), "weights of the rows, .*: 2"),
     "epsilon": (
@@ -261,14 +261,14 @@ def test_messages_about_frames_have_the_value_that_was_given() -> None:
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0]})
     for call, message in (
-        (lambda: AutoML().fit(pandas_frame(r=(19, 1e39)), **LOG), r"row 19: reward 1e\+39 is infinite"),
+        (lambda: AutoML().fit(pandas_frame(r=(19, 1e39)), **LOG), r"row 19: r: cost '1e\+39' is infinite"),
         (
             lambda: AutoML().fit(pandas_frame(p=(19, 1e-300)), **LOG),
-            "row 19: probability 1e-300 is too small",
+            "row 19: p: probability '1e-300' is 0",
         ),
         (
             lambda: AutoML().fit(pandas_frame().assign(z=1e39), **LOG),
-            r"row 0: z is 1e\+39, which is infinite",
+            r"row 0: z: value '1e\+39' of a feature is infinite",
         ),
         (lambda: AutoMLRegressor().fit(table[["a"]], table[["y"]]), r"DataFrame of shape \(2, 1\): give one"),
         (lambda: AutoMLRegressor().fit(table[["a"]], "y"), r"to name a column: fit\(frame, label='y'\)"),

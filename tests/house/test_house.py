@@ -204,7 +204,7 @@ def test_modules_of_options_import_only_the_standard_library() -> None:
         waiting |= ours - seen
 
 
-HEAVY = {"llvmlite", "matplotlib", "narwhals", "numba", "numpy", "pandas", "river", "scipy", "vowpalwabbit"}
+HEAVY = {"llvmlite", "matplotlib", "numba", "numpy", "pandas", "pyarrow", "river", "scipy", "vowpalwabbit"}
 
 
 def loaded_by(code: str) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,13 +111,13 @@ def test_sparse_input_is_left_as_it_is_and_its_duplicates_add_up() -> None:
         (
             sparse.csr_array([[1.0, np.inf]]),
             {},
-            "context has the value inf, which is infinite or too large for a float32",
+            "row 0: context has the value inf, which is infinite or too large for a float32",
         ),
         ([[1]], {"names": (["a", "b"], None)}, "there are 2 names, but 1 columns of context"),
         ([[1]], {"label": [1, 2]}, "label has the shape (2,), but context has 1 rows"),
         ([[1]], {"label": ["x"]}, "label has the type <U1, not numbers"),
-        ([[1]], {"label": [np.inf]}, "row 0: label inf is infinite, NaN or too large"),
-        ([[1]], {"label": [1], "weight": [-1]}, "row 0: weight is negative"),
+        ([[1]], {"label": [np.inf]}, "row 0: label 'inf' is infinite, NaN or too large"),
+        ([[1]], {"label": [1], "weight": [-1]}, "row 0: weight: importance weight '-1' is negative"),
         ([[1]], {"chosen": [0]}, "chosen is for events with actions"),
         ([[1]], {"actions": 2, "label": [0]}, "label is for single lines, without actions"),
         ([[1]], {"actions": 2, "chosen": [0]}, "chosen, cost and probability go together"),
@@ -137,8 +138,8 @@ def test_what_is_refused(context: Any, options: dict[str, Any], message: str) ->
         (([2], [1.0], [1.0]), "row 0: chosen is 2, but there are 2 actions, numbered from 0"),
         (([-2], [1.0], [1.0]), "row 0: chosen is -2, but there are 2 actions"),
         (([0.0], [1.0], [1.0]), "chosen has the type float64, not whole numbers"),
-        (([0], [np.nan], [1.0]), "row 0: cost nan is infinite, NaN or too large for a float32"),
-        (([0], [1.0], [0.0]), "row 0: probability 0.0 is not above 0 and at most 1"),
+        (([0], [np.nan], [1.0]), "row 0: cost is NaN; chosen is -1 where nothing was logged"),
+        (([0], [1.0], [0.0]), "row 0: probability '0' is 0: the logged action cannot have been chosen"),
     ],
 )
 def test_logs_that_are_refused(logs: tuple[Any, Any, Any], message: str) -> None:
@@ -152,5 +153,11 @@ def test_events_have_weights() -> None:
     logs: dict[str, Any] = {"chosen": [0, 1, -1], "cost": [1, 2, 0], "probability": [0.5, 0.5, 0.5]}
     blocks = from_arrays([[1], [2], [3]], actions=2, **logs, weight=[1, 2.5, 4], events_per_block=2)
     assert [block.weight.tolist() for block in blocks] == [[1, 1, 1, 2.5, 2.5, 2.5], [4, 4, 4]]
-    with pytest.raises(InputError, match="row 1: weight is negative"):
+    with pytest.raises(InputError, match="row 1: weight: importance weight '-2' is negative"):
         list(from_arrays([[1], [2]], actions=2, weight=[1, -2]))
+
+
+def test_arrays_need_no_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    [block] = from_arrays(np.eye(2), actions=2, chosen=[0, 1], cost=[1, 0], probability=[0.5, 0.5])
+    assert (len(block), block.n_lines) == (2, 6)

@@ -251,6 +251,15 @@ def _or_none(door: Callable[[], Block]) -> Block | None:
         return None
 
 
+_FRAMES: list[Any] = [
+    pandas.DataFrame,
+    lambda columns: pandas.DataFrame(columns).convert_dtypes(),
+    lambda columns: pandas.DataFrame(columns).convert_dtypes(dtype_backend="pyarrow"),
+    pyarrow.table,
+    lambda columns: polars.DataFrame(columns, strict=False),
+]
+
+
 def _frame_of(columns: dict[str, list[Any]]) -> Any:
     """The columns as a frame of a library that can have them."""
     of_python = all(
@@ -260,11 +269,9 @@ def _frame_of(columns: dict[str, list[Any]]) -> Any:
     small = all(
         not isinstance(value, int) or abs(value) < 2**53 for each in columns.values() for value in each
     )
-    kind = Random(repr(columns)).randrange(4)
-    if of_python and alike and small and kind < 3:
-        return (pandas.DataFrame, pyarrow.table, lambda data: polars.DataFrame(data, strict=False))[kind](
-            columns
-        )
+    kind = Random(repr(columns)).randrange(len(_FRAMES) + 1)
+    if of_python and alike and small and kind < len(_FRAMES):
+        return _FRAMES[kind](columns)
     return pandas.DataFrame({name: pandas.Series(each, dtype=object) for name, each in columns.items()})
 
 

@@ -10,18 +10,19 @@ from onlineauto.api.base import AutoModel, hide_class_name
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import count_of, refuse_names
-from onlineauto.api.tables import decisions_of, is_frame
+from onlineauto.api.tables import is_frame, names_of_columns
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.interop.datasets import decisions_in, is_arrow
+from onlineauto.interop.frames import from_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
     from onlineauto.api.decisions.events import Features
-    from onlineauto.interop.frames import Names
+    from onlineauto.interop.datasets import Names
 
 
 @hide_class_name
@@ -80,18 +81,20 @@ class FromLogs(AutoModel):
                 "weight=…), where these name columns; AutoMLRegressor and AutoMLClassifier have fit(X, y, "
                 "sample_weight=…)"
             )
+        named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
+        named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
         if is_frame(source) and columns is None:
+            if actions is None or probability is None or (reward is None) == (cost is None):
+                raise InputError(
+                    "a frame needs the names of its columns: fit(frame, actions=…, reward=…, probability=…), "
+                    f"or cost in place of reward; there are {', '.join(names_of_columns(source))}"
+                )
+            if not source.shape[0]:
+                raise InputError("nothing was learnt: the frame has no rows")
             features, problems = self._workspace.configuration[FeatureOptions], Diagnostics()
-            blocks = decisions_of(
+            blocks = from_frame(
                 source,
-                context=context,
-                actions=actions,
-                event=event,
-                choices=choices,
-                reward=reward,
-                cost=cost,
-                probability=probability,
-                weight=weight,
+                **named,
                 problems=problems,
                 hash=features.hash,
                 hash_seed=features.hash_seed,
@@ -100,8 +103,6 @@ class FromLogs(AutoModel):
             n_events = source.shape[0] if event is None else None
             self._fit(blocks, progress=progress, n_events=n_events, problems=problems)
             return self
-        named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
-        named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
         if is_arrow(source):
             self._fit(decisions_in(source, columns, **named), progress=progress)
             return self

@@ -27,7 +27,7 @@ _REQUIRED: Final = ("numpy", "msgspec")
 _OPTIONAL: Final = (
     ("numba", "kernels that no library has", "compiler"),
     ("matplotlib", "pictures", "plot"),
-    ("narwhals", "data frames", "frames"),
+    ("pyarrow", "data frames, Parquet", "frames"),
     ("xxhash", "files of blocks", "blocks"),
     ("rich", "tables on a terminal: inspect, tune", "inspect"),
 )

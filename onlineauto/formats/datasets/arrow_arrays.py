@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_ELEMENTS",
     "Texts",
+    "as_float32",
     "as_texts",
     "column_at",
     "fields_of",
@@ -30,6 +31,7 @@ __all__ = [
     "texts_of",
     "type_at",
     "why_unsupported",
+    "without_nan",
 ]
 
 MOST_ELEMENTS: Final = 1 << 16
@@ -189,11 +191,22 @@ def numbers_of(array: Any) -> NDArray[np.float32]:
         array = array.cast(pa.float64())
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     values = (array if missing is None else array.fill_null(0)).to_numpy(zero_copy_only=False)
-    with np.errstate(over="ignore"):
-        numbers = values.astype(np.float32)  # a copy, since kernels need writeable arrays
+    numbers = as_float32(values)
     if missing is not None:
         numbers[missing] = np.nan
-    return np.asarray(numbers, np.float32)
+    return numbers
+
+
+def as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Return a copy of numbers as float32, infinite if they are too large; kernels need writeable arrays."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def without_nan(value: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return numbers with NaN replaced by 0, which is not a feature."""
+    missing = np.isnan(value)
+    return np.where(missing, np.float32(0), value) if missing.any() else value
 
 
 def as_texts(array: Any) -> Any:

@@ -82,7 +82,7 @@ class DatasetColumns:
         for each in fields(self):
             name, value = each.name, getattr(self, each.name)
             if value and name not in ("rows", "categories", "left_out", *_TAKES[self.rows]):
-                raise InputError(f'{name} cannot be used with rows =  "{self.rows}"')
+                raise InputError(f'{name} cannot be used with rows = "{self.rows}"')
         groups = (*self.context.values(), *self.actions.values())
         for name in self.categories:
             if not any(name in columns for columns in groups):

@@ -221,7 +221,13 @@ class DatasetReader:
 
     # -- problems --------------------------------------------------------------------------------------
 
-    def _report(self, code: ProblemCode, rows: NDArray[np.int64], texts: Sequence[str]) -> None:
+    def _report(
+        self,
+        code: ProblemCode,
+        rows: NDArray[np.int64],
+        texts: Sequence[str],
+        column: str = "",  # noqa: ARG002 - of the protocol
+    ) -> None:
         """Count a problem of events that begin at these rows."""
         self.diagnostics.count(code, len(rows) - len(texts))
         for row, text in zip(rows.tolist(), texts, strict=False):

@@ -1,31 +1,84 @@
-"""``EventTable``: the events of several rows in columns, which become blocks."""
+"""``EventTable``: the events of several rows in columns, which are checked and become blocks.
+
+Every source of columns makes its blocks here: Arrow batches of files and frames, and matrices. There is one
+rule for labels, costs, probabilities and weights; the sources differ in what a bad row does. Rows of files
+are counted and left out, while a row in memory raises an error that names the row and the column.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from onlineauto.errors import InputError
 from onlineauto.features.block import UNLABELLED, Block
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.datasets.column_kernels import lay_out
+from onlineauto.formats.lines.diagnostics import ProblemCode, make_diagnostic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from onlineauto.formats.datasets.features import ColumnFeatures, Encoder, Repeated
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+
+
+class RowProblems(Protocol):
+    """A callback for problems of rows, numbered from 0; `texts` has a text for each of the first rows."""
+
+    def __call__(self, code: ProblemCode, rows: NDArray[np.int64], texts: Sequence[str], column: str) -> None:
+        """Count a problem of rows, or raise an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """The rule for rows in memory: raise an error for the first bad row, and count rows without a label."""
+
+    problems: Diagnostics | None = None
+
+    def __call__(self, code: ProblemCode, rows: NDArray[np.int64], texts: Sequence[str], column: str) -> None:
+        """Raise an error, or count and locate rows that lack a part of their label."""
+        if code != ProblemCode.NO_LABEL:
+            row, text = int(rows[0]), texts[0].encode("utf-8", "surrogateescape")
+            problem = make_diagnostic(code, file="row", line=row + 1, column=1, text=text, unit="event")
+            is_named = problem.message.startswith(f"{column} ") or repr(column) in problem.message
+            raise InputError(f"row {row}: {'' if is_named else f'{column}: '}{problem.message}")
+        if self.problems is not None:
+            self.problems.count(code, len(rows) - len(texts))
+            for row, lacking in zip(rows.tolist(), texts, strict=False):
+                self.problems.locate(code, row + 1, lacking, reading="row")
+
+
+class Numbers(NamedTuple):
+    """A column of numbers as float32, NaN for null, and as they were given, for messages."""
+
+    values: NDArray[np.float32]
+    given: Any  # An array of Arrow or of NumPy.
+    column: str
+
+    def text(self, index: int) -> str:
+        """Return the text of a number."""
+        return spelled(self.given[index])
+
+
+def spelled(value: Any) -> str:
+    """Return the text of a number of Arrow or NumPy for messages."""
+    number = value.as_py() if hasattr(value, "as_py") else value
+    return "null" if number is None or number != number else f"{number:g}"
 
 
 @dataclass(slots=True, kw_only=True)
 class EventTable:
-    """The events of consecutive rows of a file."""
+    """The events of consecutive rows of a file, a frame or a matrix."""
 
-    row: NDArray[np.int64]  # int64[n_events]: first row of each event, counted from 0 in the file.
+    row: NDArray[np.int64]  # int64[n_events]: first row of each event, counted from 0 in the source.
     end: int  # Row after the last one.
     good: NDArray[np.bool_]  # bool[n_events]: false for events to leave out.
+    report: RowProblems  # `InMemory`, or the counter of a reader of files.
     # Features of the context; those of event `i` are in row ``context_row[i]``.
     context: Sequence[ColumnFeatures]
     context_row: NDArray[np.int64]  # int64[n_events]:
@@ -45,6 +98,96 @@ class EventTable:
     def __len__(self) -> int:
         """Return the number of events, including those to leave out."""
         return len(self.row)
+
+    # -- checks ----------------------------------------------------------------------------------------
+
+    def refuse(
+        self, bad: NDArray[np.bool_], code: ProblemCode, text: str | Callable[[int], str], column: str
+    ) -> None:
+        """Leave out events and report the reason, except for events that are left out already."""
+        bad = bad & self.good
+        if bad.any():
+            self.note(bad, code, text, column)
+            self.good &= ~bad
+
+    def note(
+        self, bad: NDArray[np.bool_], code: ProblemCode, text: str | Callable[[int], str], column: str
+    ) -> None:
+        """Report a problem of events; `text` is the text of all events, or returns that of an event."""
+        events = np.flatnonzero(bad)
+        if len(events):
+            texts = [text if isinstance(text, str) else text(event) for event in events[:100].tolist()]
+            self.report(code, self.row[events], texts, column)
+
+    def add_labels(self, labels: Numbers) -> None:
+        """Add the labels of single lines; NaN is no label."""
+        values = labels.values
+        self.refuse(np.isinf(values), ProblemCode.LABEL_NOT_FINITE, labels.text, labels.column)
+        self.label = np.where(np.isnan(values), UNLABELLED, values)
+
+    def add_weights(self, weights: Numbers) -> None:
+        """Add importance weights, which must be finite and not negative."""
+        self.weight = weights.values
+        bad = ~np.isfinite(self.weight)
+        self.refuse(bad, ProblemCode.WEIGHT_NOT_FINITE, weights.text, weights.column)
+        self.refuse(self.weight < 0, ProblemCode.WEIGHT_NEGATIVE, weights.text, weights.column)
+
+    def add_outcomes(
+        self,
+        cost: Numbers,
+        probability: Numbers | None,
+        *,
+        action: tuple[str, Callable[[int], str]],
+        no_action: NDArray[np.bool_] | None = None,
+        uniform: bool = False,
+    ) -> None:
+        """Add the costs of the actions in `chosen`; an event whose cost is NaN has no label.
+
+        `action` is the column of the action, and returns the text of an event's action. In memory, an event
+        that lacks any of the three has no label. In files, an event with a cost but without the others is
+        left out, or taken as logged uniformly.
+        """
+        assert self.chosen is not None
+        logged = ~np.isnan(cost.values)
+        p = np.zeros(len(self), np.float32) if probability is None else probability.values
+        if isinstance(self.report, InMemory):
+            absent = {cost.column: ~logged}
+            if probability is not None:
+                absent[probability.column] = np.isnan(p)
+            if no_action is not None:
+                absent[action[0]] = no_action
+            logged = ~np.logical_or.reduce([*absent.values()])
+
+            def lacking(event: int) -> str:
+                return ", ".join(name for name, rows in absent.items() if rows[event])
+
+            self.note(~logged, ProblemCode.NO_LABEL, lacking, cost.column)
+        is_infinite = logged & np.isinf(cost.values)
+        self.refuse(is_infinite, ProblemCode.COST_NOT_FINITE, cost.text, cost.column)
+        self.refuse(logged & (self.chosen < 0), ProblemCode.JSON_LABEL_INDEX, action[1], action[0])
+        self.cost = np.where(logged, cost.values, UNLABELLED).astype(np.float32)
+        self.probability = p
+        if probability is None:
+            return
+        missing = logged & np.isnan(p)
+        if uniform:
+            self.note(missing & self.good, ProblemCode.TAKEN_AS_UNIFORM, "null", probability.column)
+            self.probability = np.where(missing, np.float32(0), p)
+        else:
+            self.refuse(missing, ProblemCode.NO_PROBABILITY, "null", probability.column)
+        for wrong, code in (
+            (p == 0, ProblemCode.PROBABILITY_ZERO),
+            (p < 0, ProblemCode.PROBABILITY_NEGATIVE),
+            (p > 1, ProblemCode.PROBABILITY_ABOVE_ONE),
+        ):
+            self.refuse(logged & wrong, code, probability.text, probability.column)
+
+    # -- blocks ----------------------------------------------------------------------------------------
+
+    def blocks(self, size: int, encoder: Encoder) -> Iterator[Block]:
+        """Yield the valid events in blocks of `size` events."""
+        for begin in range(0, len(self), size):
+            yield self.block(begin, min(begin + size, len(self)), encoder)
 
     def block(self, begin: int, end: int, encoder: Encoder) -> Block:
         """Return the valid events among ``begin <= event < end`` as a block."""
@@ -90,6 +233,7 @@ class EventTable:
             tag=self._tags(events, first, lines),
             namespaces=encoder.names.namespaces,
             rules=encoder.names.rules,
+            objects="row" if isinstance(self.report, InMemory) else "",
         )
 
     def _costs(

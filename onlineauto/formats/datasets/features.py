@@ -17,6 +17,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
     pyarrow,
     texts_of,
     type_at,
+    without_nan,
 )
 from onlineauto.formats.datasets.column_kernels import (
     count_codes,
@@ -25,10 +26,11 @@ from onlineauto.formats.datasets.column_kernels import (
     write_codes,
     write_numbers,
 )
-from onlineauto.formats.mappings.identities import identity
+from onlineauto.formats.mappings.identities import identity, named, numbers_in
+from onlineauto.formats.mappings.named_event import spans_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -50,6 +52,9 @@ class ColumnFeatures:
     start: NDArray[np.int64] | None = None
     # bool[n_rows], optional: which rows had a list with too many elements, which were left out.
     too_long: NDArray[np.bool_] | None = None
+    # For messages: the name of the column, and its elements as they were given.
+    column: str = ""
+    given: Any = ()
 
     def of_rows(self, begin: int, end: int) -> ColumnFeatures:
         """Return the features of the rows ``begin <= row < end``."""
@@ -65,12 +70,12 @@ class ColumnFeatures:
             start,
         )
 
-    def infinite_rows(self) -> NDArray[np.int64]:
-        """Return the rows with a number that is infinite or too large for a float32."""
+    def infinite(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the elements that are infinite or too large for a float32, and the row of each."""
         if self.value is None or np.isfinite(self.value).all():
-            return np.zeros(0, np.int64)
+            return (np.zeros(0, np.int64),) * 2
         bad = np.flatnonzero(~np.isfinite(self.value))
-        return bad if self.start is None else np.unique(np.searchsorted(self.start, bad, side="right") - 1)
+        return bad, bad if self.start is None else np.searchsorted(self.start, bad, side="right") - 1
 
     def _line_of_each(self, line: NDArray[np.int64]) -> NDArray[np.int64]:
         return line if self.start is None else np.repeat(line, np.diff(self.start))
@@ -111,6 +116,21 @@ class Repeated:
         return ColumnFeatures(self.namespace, self.hashes, code)
 
 
+def repeated(rows: ColumnFeatures) -> list[Repeated]:
+    """Return features of rows, each of which describes an action of all events, in layers.
+
+    The first layer has the first feature of each action, and so on; 0 fills the layers of shorter rows.
+    """
+    assert rows.start is not None
+    assert rows.value is not None
+    layers, lengths = [], np.diff(rows.start)
+    for index in range(int(lengths.max(initial=0))):
+        feature = np.minimum(rows.start[:-1] + index, len(rows.value) - 1)
+        value = np.where(index < lengths, rows.value[feature], np.float32(0))
+        layers.append(Repeated(rows.namespace, rows.hashes[feature], value))
+    return layers
+
+
 class ColumnName(NamedTuple):
     """The namespace of a column's features, and the name of the column in it.
 
@@ -139,6 +159,7 @@ class Encoder:
 
     def __init__(self, names: NameHashes, *, hash_all: bool, identities: Iterable[str] = ()) -> None:
         self.names, self._hash_all, self.identities = names, hash_all, frozenset(identities)
+        self.value_numbers = set[str]()
         self._namespaces: dict[tuple[str, str], int] = {}
         self._indices: dict[int, NDArray[np.uint32]] = {}
         self._hashed: dict[tuple[str, int], tuple[Any, NDArray[np.uint32]]] = {}
@@ -152,26 +173,60 @@ class Encoder:
         """Return the index of a namespace; `owner` tells namespaces of the context from those of actions."""
         return self._namespaces.setdefault((owner, name), len(self._namespaces))
 
-    def encode(self, array: Any, column: ColumnName, owner: str) -> ColumnFeatures:
-        """Return the features of an Arrow array; `owner` is as for `namespace`."""
-        start: NDArray[np.int64] | None = None
+    def encode(self, array: Any, column: ColumnName, owner: str, title: str) -> ColumnFeatures:
+        """Return the features of an Arrow array; `owner` is as for `namespace`, `title` for messages."""
         namespace, number = self.namespace(owner, column.namespace), self.names.namespace(column.namespace)
+        prefix, start, too_long = f"{column.name}=", None, None
         if is_list(array.type):
-            elements, start, too_long = flatten(array)
-            if is_text(elements.type):
-                code, hashes = self._texts(elements, "", number)
-                return ColumnFeatures(namespace, hashes, code=code, start=start, too_long=too_long)
-            value = _without_nan(numbers_of(elements))
-            position = np.arange(len(value)) - np.repeat(start[:-1], np.diff(start))
-            hashes = self._names_of_indices(int(np.diff(start).max(initial=0)), number)[position]
-            return ColumnFeatures(namespace, hashes, value=value, start=start, too_long=too_long)
-        if column.identity in self.identities:
+            array, start, too_long = flatten(array)
+            prefix = ""
+        elif column.identity in self.identities:
             array = as_texts(array)
+        code = value = None
         if is_text(array.type):
-            code, hashes = self._texts(array, f"{column.name}=", number)
-            return ColumnFeatures(namespace, hashes, code=code)
-        hashes = self.names.features([column.name], number)
-        return ColumnFeatures(namespace, hashes, value=_without_nan(numbers_of(array)))
+            code, hashes = self._texts(array, prefix, number)
+        else:
+            value = without_nan(numbers_of(array))
+            if start is None:
+                hashes = self.names.features([column.name], number)
+            else:
+                position = np.arange(len(value)) - np.repeat(start[:-1], np.diff(start))
+                hashes = self._names_of_indices(int(np.diff(start).max(initial=0)), number)[position]
+        return ColumnFeatures(namespace, hashes, code, value, start, too_long, title, array)
+
+    def encode_values(
+        self, values: Iterable[Any], namespace: str, column: str, owner: str
+    ) -> list[ColumnFeatures]:
+        """Return the features of values of any kinds, read one by one like those of a mapping."""
+        rows = ((f"row {row}", {namespace: {column: value}}) for row, value in enumerate(values))
+        return self.encode_mappings(rows, owner, column)
+
+    def encode_mappings(
+        self, rows: Iterable[tuple[str, Mapping[str, Any]]], owner: str, title: str
+    ) -> list[ColumnFeatures]:
+        """Return the features of mappings by namespace; each comes with its position for messages.
+
+        The columns with numbers are added to `value_numbers`.
+        """
+        spans = []
+        for where, mapping in rows:
+            features = named(mapping, self.identities)
+            self.value_numbers.update(numbers_in(features))
+            spans.append(dict(spans_of(features, where)))
+        encoded = []
+        for namespace in dict.fromkeys(name for of_row in spans for name in of_row):
+            parts = [of_row.get(namespace, ()) for of_row in spans]
+            pairs = [pair for part in parts for pair in part]
+            encoded.append(
+                ColumnFeatures(
+                    self.namespace(owner, namespace),
+                    self.names.features([name for name, _ in pairs], self.names.namespace(namespace)),
+                    value=np.array([value for _, value in pairs], np.float32),
+                    start=np.concatenate([[0], np.cumsum([*map(len, parts)])]).astype(np.int64),
+                    column=title,
+                )
+            )
+        return encoded
 
     def _names_of_indices(self, longest: int, number: int) -> NDArray[np.uint32]:
         """Return the hashes of the names ``0``, ``1``, … in a namespace, `longest` of them or more."""
@@ -205,11 +260,3 @@ class Encoder:
         hashes = np.zeros(len(start) - 1, np.uint32)
         hash_texts(data, start, name, len(prefix), seed, self._hash_all, hashes)
         return hashes
-
-
-def _without_nan(value: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return numbers with NaN replaced by 0, which is not a feature."""
-    missing = np.isnan(value)
-    if missing.any():
-        value = np.where(missing, np.float32(0), value)
-    return value

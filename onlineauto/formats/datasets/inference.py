@@ -207,12 +207,9 @@ def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]
     for name in schema.names:
         if name in taken:
             continue
-        if pyarrow().types.is_struct(type_at(schema, name)):
-            leaves = list(_leaves(schema, name))
-        else:
-            leaves = [name]
-        good = tuple(leaf for leaf in leaves if not why_unsupported(type_at(schema, leaf)))
-        left_out += [f"{leaf}: {_reason(type_at(schema, leaf))}" for leaf in leaves if leaf not in good]
+        fields = list(leaves(schema, name))
+        good = tuple(leaf for leaf in fields if not why_unsupported(type_at(schema, leaf)))
+        left_out += [f"{leaf}: {_reason(type_at(schema, leaf))}" for leaf in fields if leaf not in good]
         if good:
             groups[name] = good
     return groups, tuple(left_out)
@@ -230,14 +227,14 @@ def _reason(kind: Any) -> str:
     return why_unsupported(kind).removeprefix("of ")
 
 
-def _leaves(schema: Any, name: str) -> Iterator[str]:
+def leaves(schema: Any, name: str) -> Iterator[str]:
     """Yield the fields of a struct, and of structs in it, as ``column.field``."""
     kind = type_at(schema, name)
-    if not pyarrow().types.is_struct(kind):
+    if kind is None or not pyarrow().types.is_struct(kind):
         yield name
         return
     for field in kind:
-        yield from _leaves(schema, f"{name}.{field.name}")
+        yield from leaves(schema, f"{name}.{field.name}")
 
 
 def _split(

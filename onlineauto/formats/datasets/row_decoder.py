@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.datasets.arrow_arrays import (
     MOST_ELEMENTS,
     as_texts,
@@ -16,27 +14,23 @@ from onlineauto.formats.datasets.arrow_arrays import (
     fields_of,
     flatten,
     numbers_of,
+    plain_values,
+    pyarrow,
     run_codes,
     texts_of,
 )
-from onlineauto.formats.datasets.event_table import EventTable
-from onlineauto.formats.datasets.features import ColumnName, Repeated
-from onlineauto.formats.mappings.identities import named
-from onlineauto.formats.mappings.named_event import spans_of
+from onlineauto.formats.datasets.event_table import EventTable, Numbers, spelled
+from onlineauto.formats.datasets.features import ColumnName, Repeated, repeated
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from numpy.typing import NDArray
 
     from onlineauto.formats.datasets.columns import DatasetColumns
+    from onlineauto.formats.datasets.event_table import RowProblems
     from onlineauto.formats.datasets.features import ColumnFeatures, Encoder
-
-
-class RowProblems(Protocol):
-    """A callback that counts problems of rows and records their positions."""
-
-    def __call__(self, code: ProblemCode, rows: NDArray[np.int64], texts: Sequence[str]) -> None:
-        """Count a problem of rows, numbered from 0 in their file; `texts` has a text for each row."""
 
 
 class RowDecoder:
@@ -50,30 +44,24 @@ class RowDecoder:
         choices: Sequence[str] | Mapping[str, Mapping[str, Any]],
         uniform: bool,
         report: RowProblems,
+        values: Mapping[str, Iterable[Any]] | None = None,
     ) -> None:
+        """Set up the decoder; `values` has the values of the columns that Arrow cannot type."""
         self._columns, self.encoder, self._uniform, self._report = columns, encoder, uniform, report
+        self._values = values or {}
         self._place = {choice: i for i, choice in enumerate(choices)}
         self._choices_given, self._choices = choices, list[Repeated]()
 
     def _features_of_choices(self) -> list[Repeated]:
         """Return the features of the choices: those of a mapping, or ``action=choice``."""
         encoder, names, choices = self.encoder, self.encoder.names, self._choices_given
+        action = self._columns.action or ""
         if not isinstance(choices, Mapping):
-            action = self._columns.action or ""
             hashes = names.features([f"{action}={each}" for each in choices], names.namespace(action))
             return [Repeated(encoder.namespace("actions", action), hashes)]
-        spans = [
-            dict(spans_of(named(features, encoder.identities), f"choices.{each}"))
-            for each, features in choices.items()
-        ]
-        repeated = []
-        for namespace in dict.fromkeys(name for each in spans for name in each):
-            features = (each.get(namespace, ()) for each in spans)
-            for layer in zip_longest(*features, fillvalue=("", 0.0)):  # the first of each action, and so on
-                hashes = names.features([name for name, _ in layer], names.namespace(namespace))
-                value = np.array([value for _, value in layer], np.float32)
-                repeated.append(Repeated(encoder.namespace("actions", namespace), hashes, value))
-        return repeated
+        rows = ((f"choices.{choice}", features) for choice, features in choices.items())
+        by_namespace = encoder.encode_mappings(rows, "actions", action)
+        return [layer for features in by_namespace for layer in repeated(features)]
 
     def first_rows(self, batch: Any) -> NDArray[np.int64]:
         """Return the first row of each event, if rows are actions."""
@@ -90,48 +78,51 @@ class RowDecoder:
             row=rows,
             end=first_row + len(rows),
             good=np.ones(len(rows), bool),
+            report=self._report,
             context=context,
             context_row=np.arange(len(rows)),
-            tags=self._tags(batch, None),
+            tags=self._tags(batch),
         )
         self._refuse_infinite(table, context, None)
         if self._columns.rows == "labels":
-            table.label = self._label(batch, table)
+            if self._columns.label is not None:
+                table.add_labels(_numbers(batch, self._columns.label))
         elif self._columns.rows == "events":
             if not self._choices:  # their namespaces come after those of the context
                 self._choices = self._features_of_choices()
             table.elements = self._choices
             table.element_start = np.arange(len(rows) + 1) * len(self._place)
             if self._columns.cost_column is not None:
-                table.chosen, texts = self._chosen_actions(batch)
-                self._log(batch, table, texts)
+                self._add_chosen(batch, table)
         else:
             self._add_lists(batch, table)
-        table.weight = self._weights(batch, table, None)
+        self._add_weights(batch, table)
         return table
 
     def _encode_columns(
         self, batch: Any, owner: str, groups: Mapping[str, Sequence[str]]
     ) -> list[ColumnFeatures]:
-        return [
-            self.encoder.encode(
-                column_at(batch, column), ColumnName.of(batch.schema, namespace, column), owner
-            )
-            for namespace, columns in groups.items()
-            for column in columns
-        ]
+        features: list[ColumnFeatures] = []
+        for namespace, columns in groups.items():
+            for column in columns:
+                if column in self._values:
+                    features += self.encoder.encode_values(self._values[column], namespace, column, owner)
+                else:
+                    name = ColumnName.of(batch.schema, namespace, column)
+                    features.append(self.encoder.encode(column_at(batch, column), name, owner, column))
+        return features
 
     # -- actions ---------------------------------------------------------------------------------------
 
     def _add_lists(self, batch: Any, table: EventTable) -> None:
         """Add the actions of events with lists of actions."""
-        lists = column_at(batch, self._columns.list or "")
-        actions, table.element_start, too_long = flatten(lists)
+        name = self._columns.list or ""
+        actions, table.element_start, too_long = flatten(column_at(batch, name))
         sizes = np.diff(table.element_start)
         elements = self._encode_columns(fields_of(actions), "actions", self._columns.actions)
         table.elements = elements
-        self._refuse(table, too_long, ProblemCode.LIST_TOO_LONG, [self._columns.list or ""])
-        self._refuse(table, sizes == 0, ProblemCode.NO_ACTIONS, [self._columns.list or ""])
+        table.refuse(too_long, ProblemCode.LIST_TOO_LONG, name, name)
+        table.refuse(sizes == 0, ProblemCode.NO_ACTIONS, name, name)
         self._refuse_infinite(table, elements, table.element_start)
         if self._columns.chosen is None:
             return
@@ -139,20 +130,25 @@ class RowDecoder:
         known = np.isfinite(values)
         table.chosen = np.where(known, values, -1).astype(np.int64)
         table.chosen[table.chosen >= sizes] = -1
-        self._log(batch, table, values)
+        self._log(
+            batch,
+            table,
+            (self._columns.chosen, lambda event: f"{values[event]:g}" if known[event] else "null"),
+        )
 
-    def _chosen_actions(self, batch: Any) -> tuple[NDArray[np.int64], Sequence[str]]:
-        """Return the index of each row's action among the choices, -1 for an unknown one, and the actions."""
-        texts = texts_of(as_texts(column_at(batch, self._columns.action or "")))
-        values = [
-            each.decode("utf-8", "surrogateescape") if isinstance(each, bytes) else each
-            for each in texts.values.to_pylist()
+    def _add_chosen(self, batch: Any, table: EventTable) -> None:
+        """Add the index of each row's action among the choices, -1 for an unknown one, and its outcome."""
+        name = self._columns.action or ""
+        texts = texts_of(as_texts(column_at(batch, name)))
+        values = [*plain_values(texts.values), "null"]
+        table.chosen = np.array([*(self._place.get(value, -1) for value in values[:-1]), -1], np.int64)[
+            texts.code
         ]
-        index = np.array([self._place.get(each, -1) for each in values] + [-1], np.int64)
-        return index[texts.code], _Texts(texts.code, [*values, "null"])
+        action = name, lambda event: values[texts.code[event]]
+        self._log(batch, table, action, no_action=texts.code < 0)
 
     def _table_of_actions(self, batch: Any, rows: NDArray[np.int64]) -> EventTable:
-        first = self.first_rows(batch)
+        first, event = self.first_rows(batch), self._columns.event or ""
         start = np.append(first, len(rows))
         context, elements = (
             self._encode_columns(batch, "context", self._columns.context),
@@ -160,175 +156,99 @@ class RowDecoder:
         )
         table = EventTable(
             row=rows[first],
-            end=int(rows[-1]) + 1,
+            end=int(rows[-1]) + 1 if len(rows) else 0,
             good=np.ones(len(first), bool),
+            report=self._report,
             context=context,
             context_row=first,
             elements=elements,
             element_start=start,
             tags=self._tags(batch, first),
         )
-        ids = run_codes(column_at(batch, self._columns.event or ""))[first]
-        self._refuse(table, ids < 0, ProblemCode.EVENT_MISSING, [self._columns.event or ""])
-        too_many = np.diff(start) > MOST_ELEMENTS
-        self._refuse(table, too_many, ProblemCode.LIST_TOO_LONG, [self._columns.event or ""])
+        ids = run_codes(column_at(batch, event))[first]
+        table.refuse(ids < 0, ProblemCode.EVENT_MISSING, event, event)
+        table.refuse(np.diff(start) > MOST_ELEMENTS, ProblemCode.LIST_TOO_LONG, event, event)
         is_repeated = np.ones(len(ids), bool)
         is_repeated[np.unique(ids, return_index=True)[1]] = False
-        self._refuse(table, is_repeated & (ids >= 0), ProblemCode.EVENT_AGAIN, [self._columns.event or ""])
+        table.refuse(is_repeated & (ids >= 0), ProblemCode.EVENT_AGAIN, event, event)
         self._refuse_infinite(table, elements, start)
-        self._refuse_infinite(table, context, None, of_rows=True)
-        table.weight = self._weights(batch, table, first)
+        self._refuse_infinite(table, context, start)
+        self._add_weights(batch, table, first)
         if self._columns.cost_column is None:
             return table
-        costs = numbers_of(column_at(batch, self._columns.cost_column))
-        logged = np.flatnonzero(~np.isnan(costs))
+        logged = np.flatnonzero(~np.isnan(numbers_of(column_at(batch, self._columns.cost_column))))
         of_event = np.searchsorted(first, logged, side="right") - 1
         several = np.bincount(of_event, minlength=len(first)) > 1
-        self._refuse(table, several, ProblemCode.SECOND_COST, [self._columns.cost_column])
+        cost = self._columns.cost_column
+        table.refuse(several, ProblemCode.SECOND_LABEL, cost, cost)
         table.chosen = np.zeros(len(first), np.int64)
         table.chosen[of_event] = logged - first[of_event]
-        at = first + table.chosen
-        self._log(batch, table, [], at=at)
+        self._log(batch, table, (event, lambda _: ""), rows=first + table.chosen)
         return table
 
     # -- outcomes --------------------------------------------------------------------------------------
-
-    def _label(self, batch: Any, table: EventTable) -> NDArray[np.float32] | None:
-        if self._columns.label is None:
-            return None
-        labels = numbers_of(column_at(batch, self._columns.label))
-        self._refuse(table, np.isinf(labels), ProblemCode.LABEL_NOT_FINITE, labels)
-        return np.where(np.isnan(labels), UNLABELLED, labels)
 
     def _log(
         self,
         batch: Any,
         table: EventTable,
-        chosen: Sequence[str] | NDArray[np.float32],
+        action: tuple[str, Callable[[int], str]],
         *,
-        at: NDArray[np.int64] | None = None,
+        rows: NDArray[np.int64] | None = None,
+        no_action: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Add the logged costs and probabilities, from the rows `at`; `chosen` is for messages."""
-        if self._columns.cost_column is None or table.chosen is None:
+        """Add the logged costs and probabilities in `rows`; see `EventTable.add_outcomes`."""
+        if self._columns.cost_column is None:
             return
-        costs = self._column(batch, self._columns.cost_column, at)
+        cost, probability = _numbers(batch, self._columns.cost_column, rows), None
         if self._columns.reward is not None:
-            costs = 0 - costs  # -costs would contain -0
-        logged = ~np.isnan(costs)
-        self._refuse(table, logged & np.isinf(costs), ProblemCode.COST_NOT_FINITE, costs)
-        self._refuse(table, logged & (table.chosen < 0), ProblemCode.JSON_LABEL_INDEX, chosen)
-        table.cost = np.where(logged, costs, UNLABELLED).astype(np.float32)
-        if self._columns.probability is None:
-            table.probability = np.zeros(len(table), np.float32)
-            return
-        p = self._column(batch, self._columns.probability, at)
-        missing = logged & np.isnan(p)
-        if self._uniform:
-            self._note(table, missing & table.good, ProblemCode.TAKEN_AS_UNIFORM, ["null"])
-            p = np.where(missing, np.float32(0), p)
-        else:
-            self._refuse(table, missing, ProblemCode.NO_PROBABILITY, ["null"])
-        wrong = logged & ~missing
-        self._refuse(table, wrong & (p == 0), ProblemCode.PROBABILITY_ZERO, p)
-        self._refuse(table, wrong & (p < 0), ProblemCode.PROBABILITY_NEGATIVE, p)
-        self._refuse(table, wrong & (p > 1), ProblemCode.PROBABILITY_ABOVE_ONE, p)
-        table.probability = p
+            cost = cost._replace(values=0 - cost.values)  # the negative would contain -0
+        if self._columns.probability is not None:
+            probability = _numbers(batch, self._columns.probability, rows)
+        table.add_outcomes(cost, probability, action=action, no_action=no_action, uniform=self._uniform)
 
-    def _column(self, batch: Any, name: str, at: NDArray[np.int64] | None) -> NDArray[np.float32]:
-        values = numbers_of(column_at(batch, name))
-        return values if at is None else values[at]
-
-    def _weights(
-        self, batch: Any, table: EventTable, at: NDArray[np.int64] | None
-    ) -> NDArray[np.float32] | None:
-        if self._columns.weight is None:
-            return None
-        weights = self._column(batch, self._columns.weight, at)
-        self._refuse(table, ~np.isfinite(weights), ProblemCode.WEIGHT_NOT_FINITE, weights)
-        self._refuse(table, weights < 0, ProblemCode.WEIGHT_NEGATIVE, weights)
-        return weights
+    def _add_weights(self, batch: Any, table: EventTable, rows: NDArray[np.int64] | None = None) -> None:
+        if self._columns.weight is not None:
+            table.add_weights(_numbers(batch, self._columns.weight, rows))
 
     def _tags(
-        self, batch: Any, at: NDArray[np.int64] | None
+        self, batch: Any, rows: NDArray[np.int64] | slice = slice(None)
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None:
         if self._columns.tag is None:
             return None
         texts = texts_of(as_texts(column_at(batch, self._columns.tag)))
         data, start = texts.bytes_of()
-        code = texts.code if at is None else texts.code[at]
-        begin, end = np.append(start[:-1], 0)[code], np.append(start[1:], 0)[code]
-        return data, begin, end
-
-    # -- problems --------------------------------------------------------------------------------------
+        code = texts.code[rows]
+        return data, np.append(start[:-1], 0)[code], np.append(start[1:], 0)[code]
 
     def _refuse_infinite(
-        self,
-        table: EventTable,
-        features: Sequence[ColumnFeatures],
-        start: NDArray[np.int64] | None,
-        *,
-        of_rows: bool = False,
+        self, table: EventTable, features: Sequence[ColumnFeatures], start: NDArray[np.int64] | None
     ) -> None:
-        """Leave out the events that have an infinite feature, or a list with too many elements."""
-        groups = self._columns.context if start is None else self._columns.actions
-        for each, column in zip(features, chain.from_iterable(groups.values()), strict=True):
-            too_long = np.flatnonzero(() if each.too_long is None else each.too_long)
-            for rows, code, text in (
-                (each.infinite_rows(), ProblemCode.VALUE_NOT_FINITE, "inf"),
-                (too_long, ProblemCode.LIST_TOO_LONG, column),
-            ):
-                if not len(rows):
-                    continue
-                if start is not None:
-                    rows = np.searchsorted(start, rows, side="right") - 1
-                elif of_rows:
-                    rows = np.searchsorted(table.context_row, rows, side="right") - 1
-                bad = np.zeros(len(table), bool)
-                bad[rows] = True
-                self._refuse(table, bad, code, [text])
+        """Leave out the events that have an infinite feature, or a list with too many elements.
 
-    def _refuse(
-        self,
-        table: EventTable,
-        bad: NDArray[np.bool_],
-        code: ProblemCode,
-        texts: Sequence[str] | NDArray[np.float32],
-    ) -> None:
-        """Leave out events and count the reason, except for events that are left out already."""
-        bad = bad & table.good
-        if bad.any():
-            self._note(table, bad, code, texts)
-            table.good &= ~bad
-
-    def _note(
-        self,
-        table: EventTable,
-        bad: NDArray[np.bool_],
-        code: ProblemCode,
-        texts: Sequence[str] | NDArray[np.float32],
-    ) -> None:
-        """Count a problem of events; `texts` has one text for each event, or one for all events."""
-        at = np.flatnonzero(bad)
-        if len(at):
-            first = at[:100].tolist()
-            spelled = [texts[i] if len(texts) > 1 else texts[0] for i in first]
-            self._report(
-                code, table.row[at], [each if isinstance(each, str) else _text_of(each) for each in spelled]
-            )
+        `start` has the first row of each event, unless each row is an event.
+        """
+        for column in features:
+            elements, rows = column.infinite()
+            too_long = np.flatnonzero(() if column.too_long is None else column.too_long)
+            if start is not None:
+                rows, too_long = (np.searchsorted(start, each, side="right") - 1 for each in (rows, too_long))
+            element_of = dict(zip(rows.tolist(), elements.tolist(), strict=True))
+            bad = np.zeros(len(table), bool)
+            bad[rows] = True
+            text = _text_by_event(column.given, element_of)
+            table.refuse(bad, ProblemCode.VALUE_NOT_FINITE, text, column.column)
+            bad[:] = False
+            bad[too_long] = True
+            table.refuse(bad, ProblemCode.LIST_TOO_LONG, column.column, column.column)
 
 
-class _Texts(Sequence[str]):
-    """The texts of a column, looked up only when a message needs them."""
-
-    def __init__(self, code: NDArray[np.int32], values: Sequence[str]) -> None:
-        self._code, self._values = code, values
-
-    def __len__(self) -> int:
-        return len(self._code)
-
-    def __getitem__(self, row: Any) -> Any:
-        return self._values[self._code[row]]
+def _numbers(batch: Any, column: str, rows: NDArray[np.int64] | None = None) -> Numbers:
+    array = column_at(batch, column)
+    if rows is not None:
+        array = array.take(pyarrow().array(rows))
+    return Numbers(numbers_of(array), array, column)
 
 
-def _text_of(value: float) -> str:
-    return "null" if value != value else f"{value:g}"
+def _text_by_event(given: Any, element_of: Mapping[int, int]) -> Callable[[int], str]:
+    return lambda event: spelled(given[element_of[event]])

@@ -239,7 +239,7 @@ def test_rows_must_fit_the_kind_of_learning(tmp_path: Path) -> None:
         ({}, "rows is missing"),
         ({"rows": "row"}, "rows cannot be 'row'"),
         ({"rows": "labels", "lable": "y"}, "unknown key 'lable'"),
-        ({"rows": "labels", "cost": "y"}, 'cost cannot be used with rows =  "labels"'),
+        ({"rows": "labels", "cost": "y"}, 'cost cannot be used with rows = "labels"'),
         ({"rows": "lists", "list": "a"}, 'rows = "lists" needs actions'),
         ({"rows": "events", "action": "a", "choices": ["x", "x"]}, "each action once"),
         ({"rows": "events", "action": "a", "cost": "c", "reward": "r"}, "exclude each other"),
