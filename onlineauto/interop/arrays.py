@@ -82,14 +82,7 @@ def from_arrays(
     columns = {"chosen": chosen, "cost": cost, "probability": probability, "label": label, "weight": weight}
     arrays = {name: _column(value, n, name) for name, value in columns.items() if value is not None}
     _refuse(arrays, {"chosen", "cost", "probability"} if actions is None else {"label"}, actions)
-    table = EventTable(
-        row=np.arange(n),
-        end=n,
-        good=np.ones(n, bool),
-        report=InMemory(),
-        context=[shared],
-        context_row=np.arange(n),
-    )
+    table = EventTable.of_rows([shared], 0, n, InMemory())
     if actions is not None:
         _add_actions(table, actions, namespaces[1], names[1], encoder)
         _add_outcomes(table, arrays)

@@ -23,7 +23,7 @@ from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.exploration import kernel_of, pmf_address
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.formats.blocks.reader import SHAPES, problem_of
-from onlineauto.formats.datasets.event_table import EventTable
+from onlineauto.formats.datasets.event_table import EventTable, InMemory
 from onlineauto.formats.datasets.features import ColumnFeatures, Encoder
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.mappings.name_hashes import NameHashes
@@ -138,9 +138,7 @@ def _use_columns() -> None:
     hashes = encoder.hashes(b"x=", np.zeros(1, np.uint8), np.array([0, 1]), number)
     texts = ColumnFeatures(namespace, hashes, code=np.zeros(1, np.int32))
     numbers = ColumnFeatures(namespace, hashes, value=np.ones(1, np.float32))
-    rows = np.zeros(1, np.int64)
-    table = EventTable(row=rows, end=1, good=np.ones(1, bool), context=[texts, numbers], context_row=rows)
-    table.block(0, 1, encoder)
+    EventTable.of_rows([texts, numbers], 0, 1, InMemory()).block(0, 1, encoder)
 
 
 def _test_and_evaluate() -> None:

@@ -95,6 +95,21 @@ class EventTable:
     # of each event's tag.
     tags: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None = None
 
+    @classmethod
+    def of_rows(
+        cls, context: Sequence[ColumnFeatures], first: int, n: int, report: RowProblems
+    ) -> EventTable:
+        """Return a table in which each of `n` rows is an event; `first` is the number of the first row."""
+        rows = np.arange(n)
+        return cls(
+            row=rows + first,
+            end=first + n,
+            good=np.ones(n, bool),
+            report=report,
+            context=context,
+            context_row=rows,
+        )
+
     def __len__(self) -> int:
         """Return the number of events, including those to leave out."""
         return len(self.row)

@@ -70,19 +70,11 @@ class RowDecoder:
 
     def table(self, batch: Any, first_row: int) -> EventTable:
         """Return the events of a batch; `first_row` is the number of its first row in the file."""
-        rows = np.arange(first_row, first_row + batch.num_rows)
         if self._columns.rows == "actions":
-            return self._table_of_actions(batch, rows)
+            return self._table_of_actions(batch, first_row)
         context = self._encode_columns(batch, "context", self._columns.context)
-        table = EventTable(
-            row=rows,
-            end=first_row + len(rows),
-            good=np.ones(len(rows), bool),
-            report=self._report,
-            context=context,
-            context_row=np.arange(len(rows)),
-            tags=self._tags(batch),
-        )
+        table = EventTable.of_rows(context, first_row, batch.num_rows, self._report)
+        table.tags = self._tags(batch)
         self._refuse_infinite(table, context, None)
         if self._columns.rows == "labels":
             if self._columns.label is not None:
@@ -91,7 +83,7 @@ class RowDecoder:
             if not self._choices:  # their namespaces come after those of the context
                 self._choices = self._features_of_choices()
             table.elements = self._choices
-            table.element_start = np.arange(len(rows) + 1) * len(self._place)
+            table.element_start = np.arange(len(table) + 1) * len(self._place)
             if self._columns.cost_column is not None:
                 self._add_chosen(batch, table)
         else:
@@ -147,16 +139,14 @@ class RowDecoder:
         action = name, lambda event: values[texts.code[event]]
         self._log(batch, table, action, no_action=texts.code < 0)
 
-    def _table_of_actions(self, batch: Any, rows: NDArray[np.int64]) -> EventTable:
+    def _table_of_actions(self, batch: Any, first_row: int) -> EventTable:
         first, event = self.first_rows(batch), self._columns.event or ""
-        start = np.append(first, len(rows))
-        context, elements = (
-            self._encode_columns(batch, "context", self._columns.context),
-            self._encode_columns(batch, "actions", self._columns.actions),
-        )
+        start = np.append(first, batch.num_rows)
+        context = self._encode_columns(batch, "context", self._columns.context)
+        elements = self._encode_columns(batch, "actions", self._columns.actions)
         table = EventTable(
-            row=rows[first],
-            end=int(rows[-1]) + 1 if len(rows) else 0,
+            row=first + first_row,
+            end=first_row + batch.num_rows,
             good=np.ones(len(first), bool),
             report=self._report,
             context=context,
