@@ -96,7 +96,8 @@ class FrameColumns:
             for method in ("to_pylist", "tolist", "to_list")
             if hasattr(column, method)
         )
-        values: Sequence[Any] = to_list()
+        with arrow_errors():  # of dates that Python cannot have, for example
+            values: Sequence[Any] = to_list()
         return values
 
     def rows(self) -> Iterator[dict[str, Any]]:
