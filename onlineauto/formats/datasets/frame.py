@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError, PackageError, install_hint, kind_of, short_repr
 from onlineauto.formats.datasets.arrow_arrays import is_list, is_text, pyarrow, why_unsupported
-from onlineauto.formats.datasets.guard import arrow_errors, check_names, checked
+from onlineauto.formats.datasets.guard import arrow_errors, checked, checked_table
 from onlineauto.formats.mappings.identities import spelling
 from onlineauto.formats.mappings.values import plain
 
@@ -51,9 +51,8 @@ class FrameColumns:
             elif hasattr(frame, "get_columns"):
                 names, columns = frame.columns, frame.get_columns()
             else:
-                table = pyarrow().table(frame)
-                check_names(table.schema)
-                table.validate(full=True)
+                # Tables of pyarrow are not exported, which reads buffers that are not checked yet.
+                table = checked_table(frame if _is_arrow(frame) else pyarrow().table(frame))
                 names, columns = table.column_names, table.columns
         for name, times in Counter(names).items():
             if times > 1:
@@ -137,6 +136,10 @@ class FrameColumns:
         with arrow_errors():
             names, found = list(arrays), list(arrays.values())
             return checked(pa.RecordBatch.from_arrays(found, names=names), names)
+
+
+def _is_arrow(frame: Any) -> bool:
+    return isinstance(frame, pyarrow().Table | pyarrow().RecordBatch)
 
 
 def _array(column: Any) -> Any | None:
