@@ -14,19 +14,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from bench.speed.table import CONTENDERS, STREAMS
 from bench.speed.workers import OUR_WORKER, Worker, WorkerError
 from datasets.generate import write
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-__all__ = ["WORKLOADS", "compare", "main", "slower"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 """Whose commits these are."""

@@ -13,17 +13,13 @@ from __future__ import annotations
 
 import argparse
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.context_effect import earned
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["VARIANTS", "WITHOUT", "stream"]
 
 WITHOUT = "features,waves,crosses,layer,baseline,trees"
 """The default members but `ridge`."""

@@ -19,14 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["Cost", "cost_of", "main"]
+from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 QUICK_START = (
@@ -75,13 +71,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(words: Sequence[str], *, cache: Path, **environment: str) -> Cost:
-    """Run a process to its end and return what it took.
-
-    Raises
-    ------
-    RuntimeError
-        It failed.
-    """
+    """Run a process to its end and return what it took."""
     variables = os.environ | {"ONLINEAUTO_CACHE_DIR": str(cache), "PYTHONPATH": str(REPOSITORY)} | environment
     begin = time.perf_counter()
     with tempfile.TemporaryFile("w+") as output:

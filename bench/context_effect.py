@@ -7,18 +7,13 @@ earns, and how much more or less the ensemble earns by default and without the m
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-__all__ = ["WITHOUT", "earned", "stream"]
 
 WITHOUT = "features,waves,crosses,layer,ridge,trees"
 """The default members but `baseline`."""

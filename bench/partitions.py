@@ -12,20 +12,17 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.workspace.run import Run
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "automl": 4}
 CHANGES = ("effects", "swap", "death")

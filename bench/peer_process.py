@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__all__ = ["PeerError", "ask"]
+from pathlib import Path
+from typing import Any
 
 
 class PeerError(RuntimeError):
@@ -20,11 +16,6 @@ def ask(python: str, worker: Path, **request: Any) -> dict[str, Any]:
     """Run a worker in an interpreter, give it the request and return its answer.
 
     Without a request, the worker only imports the peer and says its version.
-
-    Raises
-    ------
-    PeerError
-        The process ended without an answer, or answered that the run failed.
     """
     words = [python, "-P", str(worker)]
     done = subprocess.run(words, input=json.dumps(request), capture_output=True, text=True, check=False)

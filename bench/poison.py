@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import argparse
 import random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
 
 BEFORE, WAIT, WINDOW = 2000, 500, 500
 """Events before the absurd one, then until a model must have recovered, then over which it is measured."""

@@ -15,18 +15,21 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from datasets.generate import stream
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
 from onlineauto.cluster.partitions.local import InlinePool
 from onlineauto.cluster.partitions.messages import (
+    Chunk,
     base_of_tree,
     base_to_tree,
     chunk_to_tree,
@@ -36,17 +39,9 @@ from onlineauto.cluster.partitions.messages import (
     unpack,
 )
 from onlineauto.cluster.partitions.run import PARTITIONS, PartitionedRun
-from onlineauto.cluster.partitions.worker import Worker
+from onlineauto.cluster.partitions.worker import End, Worker
 from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.workspace.run import Run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from onlineauto.cluster.partitions.messages import Chunk
-    from onlineauto.cluster.partitions.worker import End
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 4}
 

@@ -23,8 +23,6 @@ from typing import NamedTuple
 from bench.speed_kinds.streams import KINDS
 from onlineauto import Workspace
 
-__all__ = ["main"]
-
 DATASETS = Path(__file__).resolve().parents[1] / "datasets"
 THREADS = 1, 2, 3
 

@@ -22,8 +22,6 @@ import numpy as np
 
 from bench.champion.streams import LEARNT, PAIRED, PREDICTED, UNKNOWN, VW, Log, first_events
 
-__all__ = ["Delay", "Null", "Power", "delays", "main", "nulls", "powers"]
-
 LEVEL = 0.0125
 _NAMES = {VW: "VW", PAIRED: "paired", PREDICTED: "predicted", UNKNOWN: "unknown", LEARNT: "learnt"}
 _OURS = (PAIRED, PREDICTED, UNKNOWN, LEARNT)

@@ -15,9 +15,9 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlineauto.estimators.robust_kernels import (
     SIZE,
@@ -28,11 +28,6 @@ from onlineauto.estimators.robust_kernels import (
     upper_bound,
 )
 from onlineauto.jit import kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["LOGS", "Row", "compare", "draw", "main", "measure"]
 
 LOGS = ("greedy", "uniform", "heavy")
 BETTER, WRONG = 3, 4

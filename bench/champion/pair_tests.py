@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bench.quality.logs import BanditLog
 from onlineauto.estimators import robust_kernels as robust
 from onlineauto.estimators.paired import ChampionTest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from bench.quality.logs import BanditLog
-
-__all__ = ["TESTS", "Side", "differences"]
 
 _LEVEL = 0.0125  # what VW gives each of 4 live configs
 

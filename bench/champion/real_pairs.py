@@ -14,9 +14,9 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,11 +24,6 @@ from bench.champion.pair_tests import TESTS, Side
 from bench.quality.logs import FOLDER, BanditLog, head, load, write
 from bench.quality.runs import LEARNER, Config, best_products, context_by_action
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["LOGS", "Pair", "main", "pairs", "verdicts"]
 
 LOGS = (
     *(f"{name}-u" for name in ("penbased", "surveys", "flights", "planted", "diamonds")),

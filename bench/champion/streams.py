@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlineauto.estimators import paired_kernels as paired
 from onlineauto.estimators import robust_kernels as robust
@@ -14,11 +15,6 @@ from onlineauto.estimators.robust_kernels import observe as observe_one
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, SCALE_SIZE, widen
 from onlineauto.estimators.scale_kernels import LEARNT as FLOOR_IS_LEARNT
 from onlineauto.jit import inline_kernel, kernel, local_array
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["LEARNT", "PAIRED", "PREDICTED", "UNKNOWN", "VW", "Log", "first_events"]
 
 VW, PAIRED, PREDICTED, UNKNOWN, LEARNT = range(5)
 """Tests: two robust intervals; ours, with predicted rewards, without a known floor, with a learnt one."""

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,11 +29,6 @@ from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.cluster.simulator import JobKind, Workload, draw_traces, record
 from onlineauto.cluster.simulator.comparison import mean_ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-__all__ = ["POLICIES", "WORKLOADS", "main", "mean_time", "other"]
 
 
 def own(seed: int) -> Workload:

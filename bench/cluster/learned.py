@@ -21,9 +21,10 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
 from onlineauto.cluster.learned import Improving, Learned, WarmUp
@@ -31,11 +32,6 @@ from onlineauto.cluster.learned.warming import scales_of
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, record
 from onlineauto.cluster.simulator.comparison import mean_ratio
 from onlineauto.cluster.simulator.simulation import run
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["RATES", "RUNS", "Row", "main", "measured", "trained"]
 
 RATES = (0.3, 0.5, 0.8, 1.2)
 HELD_OUT = 5_000_000

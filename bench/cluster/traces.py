@@ -22,9 +22,9 @@ import math
 import re
 import sys
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,12 +32,15 @@ from onlineauto.cluster.gpus import (
     GPU_POLICIES,
     SIA_CLUSTER,
     GpuCluster,
+    GpuJob,
     GpuPolicy,
     KindBlind,
+    ReplayResult,
     read_trace,
     replay,
     totals,
 )
+from onlineauto.cluster.gpus.cluster import Allocation
 from onlineauto.cluster.gpus.gpu_policy import fit_speeds
 from onlineauto.cluster.gpus.trace_files import read_sia_application
 from onlineauto.cluster.history import Record
@@ -45,14 +48,6 @@ from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.cluster.simulator import JobKind, Workload
 from onlineauto.cluster.simulator.comparison import mean_ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from onlineauto.cluster.gpus import GpuJob, ReplayResult
-    from onlineauto.cluster.gpus.cluster import Allocation
-
-__all__ = ["SETS", "Measured", "main", "run_set", "train", "workload_of"]
 
 SETS = ("philly", "saturn", "newtrace")
 HALVES = {"odd": (1,), "even": (0,), "all": (0, 1)}

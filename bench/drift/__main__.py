@@ -26,10 +26,11 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.drift.report import (
     Flip,
@@ -41,16 +42,9 @@ from bench.drift.report import (
     print_stationary,
     verdicts,
 )
-from bench.drift.runs import VW, fixed, search, spells, spelt, vw_changes
+from bench.drift.runs import VW, Learnt, fixed, search, spells, spelt, vw_changes
 from bench.drift.streams import Light, Regimes, Text, written
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bench.drift.runs import Learnt
-    from onlineauto.engine.search.journal import Promotion
-
-__all__ = ["FIXED", "PARTS", "flip", "main", "returning", "stationary"]
+from onlineauto.engine.search.journal import Promotion
 
 PARTS = ("flip", "return", "stationary")
 

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import comb
 from statistics import median
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bench.drift.runs import Spell
-
-__all__ = [
-    "Flip",
-    "Judged",
-    "Return",
-    "Stationary",
-    "print_flips",
-    "print_returns",
-    "print_stationary",
-    "tail",
-    "verdicts",
-]
+from bench.drift.runs import Spell
 
 _QUARTER = 0.25
 _QUIET = 0.99
@@ -44,28 +29,17 @@ def tail(wrong: int, runs: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """Delays after a flip.
+    """Delays after a flip."""
 
-    Attributes
-    ----------
-    seed, rest : int
-        Of the stream; how many events follow the flip.
-    had : bool
-        Whether our champion had what pays afterwards before the flip, so that there was nothing to find.
-    delays, changes : dict
-        Events until it is found, and changes of champion in the whole stream, by contender.
-    alarms : int or None
-    told : list of str
-        Our changes of champion in words.
-    """
-
-    seed: int
+    seed: int  # of the stream; how many events follow the flip
     rest: int
+    # whether our champion had what pays afterwards before the flip, so that there was nothing to find
     had: bool
+    # events until it is found, and changes of champion in the whole stream, by contender
     delays: dict[str, int]
     changes: dict[str, int]
     alarms: int | None
-    told: list[str]
+    told: list[str]  # our changes of champion in words
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bench.drift.streams import Text
 from bench.speed.workers import WHEEL_WORKER, Worker
 from onlineauto import Workspace
-from onlineauto.automl.decisions import PredictWith
-from onlineauto.engine.search.journal import decision_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from bench.drift.streams import Text
-    from onlineauto.automl.decisions import Decision
-    from onlineauto.engine.search.journal import Promotion
-
-__all__ = [
-    "VW",
-    "Interactions",
-    "Learnt",
-    "Search",
-    "Spell",
-    "fixed",
-    "search",
-    "spells",
-    "spelt",
-    "vw_changes",
-]
+from onlineauto.automl.decisions import Decision, PredictWith
+from onlineauto.engine.search.journal import Promotion, decision_of
 
 VW = {"VW": (), "VW qbase_cubic": ("--oracle_type", "qbase_cubic")}
 """Searches of VW: by default among pairs, or beginning with all pairs and adding interactions of three."""
@@ -43,24 +24,13 @@ Interactions = tuple[tuple[bytes, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search did.
+    """What a search did."""
 
-    Attributes
-    ----------
-    changes : list of Change
-        Changes of champion.
-    rewards : float64[events]
-        True mean reward of the action that the champion thought best, before it learnt the event.
-    alarms : int or None
-        Drift alarms, if there is a drift detector.
-    last : Interactions
-        Those of the last champion.
-    """
-
-    changes: list[Promotion]
+    changes: list[Promotion]  # changes of champion
+    # true mean reward of the action that the champion thought best, before it learnt the event
     rewards: NDArray[np.float64]
-    alarms: int | None
-    last: Interactions
+    alarms: int | None  # drift alarms, if there is a drift detector
+    last: Interactions  # those of the last champion
 
     def champion_at(self, events: int) -> Interactions:
         """Interactions of the champion after so many events."""
@@ -69,17 +39,10 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What a fixed config earned and missed.
+    """What a fixed config earned and missed."""
 
-    Attributes
-    ----------
-    rewards : float64[events]
-        True mean reward of the action that it thought best.
-    losses : float64[events]
-        Squared error of its predictions of the mean rewards, averaged over the actions.
-    """
-
-    rewards: NDArray[np.float64]
+    rewards: NDArray[np.float64]  # true mean reward of the action that it thought best
+    # squared error of its predictions of the mean rewards, averaged over the actions
     losses: NDArray[np.float64]
 
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from datasets.chunks import BLOCK, Chunk, bandit_chunk
+from datasets.chunks import BLOCK, Chunk, Stream, bandit_chunk
 from datasets.draws import Draws
 from datasets.spelling import counting, side_by_side, words
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from datasets.chunks import Stream
-
-__all__ = ["Light", "Regimes", "Text", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +68,6 @@ class Regimes:
     """8 actions; shared ``a``-``f``, one category of 6 values each; what pays changes from time to time.
 
     The mean reward is 0.5 plus a table, in [-0.3, 0.3], of the two namespaces of the regime and the action.
-
-    Parameters
-    ----------
-    seed : int
-        Of the tables and of the events.
-    pairs : tuple of str
-        What pays in each regime: ``"ab"`` or ``"cd"``. A regime that returns has its table again.
-    length : int
-        Events of every regime but the last, which does not end.
     """
 
     number: ClassVar[int] = 101

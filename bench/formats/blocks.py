@@ -14,18 +14,13 @@ import platform
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from datasets.generate import write
 from onlineauto import convert, read
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["Row", "main", "measure"]
 
 STREAMS = {"narrow": 100_000, "planted": 100_000, "heavy": 100_000, "wide": 2500}
 """Events of each stream."""

@@ -16,18 +16,14 @@ import json
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.speed.machine import commit, machine, versions
 from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
 from datasets.generate import text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-__all__ = ["STREAMS", "TARGET", "log_of", "main", "measure", "table"]
 
 TARGET = 3.0
 """How many times as fast as the wheel reading has to be."""

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from datasets.generate import stream
 
-__all__ = ["main", "measure", "write_stream"]
-
 FLAGS = ("--cb_explore_adf", "--quiet")
 
 

@@ -28,7 +28,7 @@ from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -51,11 +51,7 @@ from bench.quality.report import (
 )
 from bench.quality.results_cache import Results, code_version
 from bench.quality.runs import Run, configured, fixed_configs, from_flags, run_ours
-
-if TYPE_CHECKING:
-    from onlineauto.options import Configuration
-
-__all__ = ["Bench", "main"]
+from onlineauto.options import Configuration
 
 _WARM_UP = 4000
 _LEAST = 0.005
@@ -63,21 +59,7 @@ _LEAST = 0.005
 
 
 class Bench:
-    """What runs contenders over logs.
-
-    Parameters
-    ----------
-    ours : sequence of str
-        Flags of each of our variants.
-    peers : Peers, optional
-        The peers.
-    results : Results
-        What is known already.
-    directory : Path
-        For temporary files.
-    forest : int
-        First events of each log that river's random forest learns.
-    """
+    """What runs contenders over logs."""
 
     def __init__(
         self, ours: list[str], peers: Peers | None, results: Results, *, directory: Path, forest: int

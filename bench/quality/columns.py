@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench.quality.logs import unlabelled
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from bench.quality.logs import BanditLog
-
-__all__ = ["Table", "save_columns", "table"]
+from bench.quality.logs import BanditLog, unlabelled
 
 Features: TypeAlias = dict[str, str | float]
 

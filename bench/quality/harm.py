@@ -20,16 +20,12 @@ import io
 import re
 import sys
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["SHAPES", "Favourite", "gain", "main"]
 
 SHAPES = ("plain", "confounded", "heavy", "runs", "acting")
 """What logs there are."""

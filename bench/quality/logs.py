@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
 from datasets import logs
 from datasets.convert import FOLDER
 from datasets.fresh_sets import KEPT_BACK
 from datasets.generate import stream
 from datasets.table_sets import TABLE_SETS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-__all__ = [
-    "FOLDER",
-    "GROUPS",
-    "SETS",
-    "BanditLog",
-    "drawn",
-    "head",
-    "labelled",
-    "load",
-    "names_in",
-    "relogged",
-    "unlabelled",
-    "write",
-]
 
 GROUPS = {
     "tuned": ("penbased", "letter", "surveys", "flights", "diamonds", "planted"),

@@ -17,9 +17,10 @@ import math
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.quality.logs import FOLDER, BanditLog, drawn, head, load, relogged
 from onlineauto import Workspace
@@ -34,11 +35,6 @@ from onlineauto.estimators.evaluation_kernels import (
     make_evidence,
 )
 from onlineauto.evaluation.evaluation import Evaluation
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["LOGS", "POLICIES", "Row", "learning_misses", "main", "rows"]
 
 LOGS = (
     *(f"{name}-u" for name in ("penbased", "surveys", "flights", "diamonds")),
@@ -62,25 +58,16 @@ _WAYS = {"ips": IPS, "snips": SNIPS, "dr": DR}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A policy on the logs of all seeds.
-
-    Attributes
-    ----------
-    errors : dict of str to float
-        Mean distance of the last estimate from the true value, by way; ``vw`` is VW's average loss.
-    widths : dict of str to float
-        Mean width of the last interval.
-    misses : dict of str to float
-        Share of the seeds on which the interval was ever off.
-    """
+    """A policy on the logs of all seeds."""
 
     log: str
     policy: str
     knows: str
     true: float
+    # mean distance of the last estimate from the true value, by way; ``vw`` is VW's average loss
     errors: dict[str, float]
-    widths: dict[str, float]
-    misses: dict[str, float]
+    widths: dict[str, float]  # mean width of the last interval
+    misses: dict[str, float]  # share of the seeds on which the interval was ever off
 
 
 def _by_action(workspace: Workspace, text: bytes, shape: tuple[int, int]) -> NDArray[np.float64]:

@@ -13,22 +13,17 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from bench.quality.logs import SETS, BanditLog, head, labelled, load, unlabelled
 from bench.quality.runs import LEARNER, WHEEL_FLAGS, Spread, context_by_action, option, spread
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike, NDArray
-
-__all__ = ["TARGETS", "Contender", "Learner", "Row", "Wheel", "contenders", "main", "play"]
 
 TARGETS = {"flights": 0.58, "surveys": 0.69}
 """What the search has to earn."""

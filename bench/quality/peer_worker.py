@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from numpy.typing import NDArray
 
 warnings.simplefilter("ignore")

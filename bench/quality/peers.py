@@ -17,8 +17,6 @@ from bench.quality.runs import WHEEL_FLAGS, Run
 if TYPE_CHECKING:
     from bench.quality.logs import BanditLog
 
-__all__ = ["LIGHTGBM", "Peers"]
-
 LIGHTGBM = ("LightGBM", "LightGBM each")
 """One model of contexts and actions, and one model for each action."""
 
@@ -28,25 +26,7 @@ _PACKAGES = {"LightGBM": "lightgbm", "LightGBM each": "lightgbm", "ARF": "river"
 
 
 class Peers:
-    """The peers that there are.
-
-    Parameters
-    ----------
-    python : str
-        The interpreter that has LightGBM and river; the wheel is that of this environment.
-    directory : Path
-        For temporary files.
-    wheel : sequence of str
-        Flags of the wheel; none, and it does not run.
-
-    Attributes
-    ----------
-    versions : dict
-        Package, version and digest of settings of each peer by its name. What cannot be imported is left
-        out.
-    missing : dict
-        Why others are left out.
-    """
+    """The peers that there are."""
 
     def __init__(self, python: str, directory: Path, wheel: str = "--automl 4") -> None:
         self._python, self._directory = python, directory

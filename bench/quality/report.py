@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.quality.logs import GROUPS
 from bench.quality.peers import LIGHTGBM
 from bench.quality.runs import Spread, spread
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-__all__ = [
-    "BASE",
-    "BEST",
-    "LINEAR",
-    "WINDOWS",
-    "Mean",
-    "Measured",
-    "Row",
-    "comparisons",
-    "means",
-    "print_means",
-    "print_rows",
-    "rewards_in",
-    "rows",
-    "verdicts",
-]
 
 WINDOWS = ("whole", "second half", "0-1,000", "2,000-5,000")
 """The events whose rewards are averaged."""

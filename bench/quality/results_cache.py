@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onlineauto
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-__all__ = ["Results", "code_version", "digest_of"]
 
 
 def digest_of(paths: Iterable[Path]) -> str:
@@ -31,13 +27,7 @@ def code_version() -> str:
 
 
 class Results:
-    """Results by key, in a file with one line of JSON for each; several processes may add to it.
-
-    Parameters
-    ----------
-    path : Path, optional
-        The file. Without one, nothing is kept.
-    """
+    """Results by key, in a file with one line of JSON for each; several processes may add to it."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path

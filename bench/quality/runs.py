@@ -6,36 +6,16 @@ import ast
 import time
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bench.quality.logs import BanditLog
 from onlineauto import Workspace
+from onlineauto.options import Configuration
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from bench.quality.logs import BanditLog
-    from onlineauto.options import Configuration
-
-__all__ = [
-    "LEARNER",
-    "WHEEL_FLAGS",
-    "Config",
-    "Run",
-    "Spread",
-    "best_products",
-    "configured",
-    "context_by_action",
-    "fixed_configs",
-    "from_flags",
-    "option",
-    "run_ours",
-    "spread",
-]
 
 LEARNER: dict[str, Any] = {"cb_explore_adf": True, "epsilon": 0.1, "bit_precision": 20}
 """Options of every workspace."""

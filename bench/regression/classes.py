@@ -12,21 +12,15 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bench.regression.learners import CLASSIFICATIONS, Ours, run
+from bench.regression.learners import CLASSIFICATIONS, Ours, Stream, run
 from onlineauto import AutoMLClassifier
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bench.regression.learners import Stream
-
-__all__ = ["SETS", "LightGBM", "main", "read_keel"]
 
 TREES, LEAST_ROWS = 100, 20
 
@@ -91,13 +85,7 @@ SETS: dict[str, Callable[[], Stream]] = {
 
 
 class LightGBM:
-    """LightGBM with river's methods; before the first fit it predicts the shares of the classes.
-
-    Parameters
-    ----------
-    every : int
-        It is fitted to all rows so far after every so many.
-    """
+    """LightGBM with river's methods; before the first fit it predicts the shares of the classes."""
 
     def __init__(self, every: int = 500) -> None:
         self._train = import_module("lightgbm")

@@ -19,20 +19,16 @@ import math
 import random
 import time
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from onlineauto import AutoMLClassifier, AutoMLRegressor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["CLASSIFICATIONS", "REGRESSIONS", "Ours", "Stream", "main", "run"]
 
 Stream: TypeAlias = list[tuple[dict[str, Any], Any]]
 FOLDER = Path(__file__).parents[2] / "datasets"

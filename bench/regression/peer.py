@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.peer_process import PeerError, ask
-
-__all__ = ["PEERS", "TABLE_PEERS", "Peer", "PeerError", "TablePeer"]
+from bench.peer_process import ask
 
 PEERS = {"AutoVW NI": False, "AutoVW NI+LR": True}
 """What AutoVW searches: interactions, and whether learning rates as well."""
@@ -19,23 +17,7 @@ _WORKER = Path(__file__).with_name("peer_worker.py")
 
 
 class Peer:
-    """AutoVW in the environment of an interpreter.
-
-    Parameters
-    ----------
-    python : str
-        The interpreter.
-
-    Attributes
-    ----------
-    versions : dict
-        Of FLAML and of the wheel.
-
-    Raises
-    ------
-    PeerError
-        AutoVW cannot be imported there.
-    """
+    """AutoVW in the environment of an interpreter."""
 
     def __init__(self, python: str) -> None:
         self._python = python
@@ -55,23 +37,7 @@ class Peer:
 
 
 class TablePeer:
-    """LightGBM and river in the environment of an interpreter.
-
-    Parameters
-    ----------
-    python : str
-        The interpreter.
-
-    Attributes
-    ----------
-    versions : dict
-        Of both.
-
-    Raises
-    ------
-    PeerError
-        One of them cannot be imported there.
-    """
+    """LightGBM and river in the environment of an interpreter."""
 
     def __init__(self, python: str) -> None:
         self._python = python

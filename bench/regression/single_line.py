@@ -23,22 +23,18 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from bench.regression.peer import PEERS, TABLE_PEERS, Peer, PeerError, TablePeer
+from bench.peer_process import PeerError
+from bench.regression.peer import PEERS, TABLE_PEERS, Peer, TablePeer
 from bench.regression.report import Run, printed, verdicts
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import ArrayLike, NDArray
-
-__all__ = ["OURS", "SETS", "find", "lines_of", "main", "our_run", "peer_run", "squared_error"]
 
 SETS = ("synth", "bikeshare", "births", "diamonds", "flights")
 """Names of the sets, without ``reg-``."""

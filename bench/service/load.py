@@ -14,8 +14,6 @@ from functools import partial
 from random import Random
 from typing import Any, NamedTuple, cast
 
-__all__ = ["ACTIONS", "Connection", "LineConnection", "Load", "loaded", "question"]
-
 ACTIONS = 8
 _WRITTEN = 512
 """Number of different questions."""

@@ -26,8 +26,6 @@ from onlineauto import Workspace
 from onlineauto.service.client import AsyncClient
 from tests.service.serving import ROOT, Service
 
-__all__ = ["by_service", "off_line"]
-
 POLICIES: Final = ("--automl 4", "-q ::")
 _USERS: Final = 8
 

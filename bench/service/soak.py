@@ -32,8 +32,6 @@ from bench.service.__main__ import resident_mb
 from bench.service.load import loaded
 from tests.service.serving import Service
 
-__all__ = ["hostile", "slope", "soak"]
-
 MODEL = ("--cb_explore_adf", "--automl", "4", "--epsilon", "0.1")
 
 

@@ -16,45 +16,24 @@ import json
 import shlex
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
 from bench.speed.machine import commit, machine, versions
 from bench.speed.process import cold, run
-from bench.speed.report import figures_of, printed
-from bench.speed.table import CONTENDERS, ROWS, STREAMS, contenders_of
+from bench.speed.report import Samples, figures_of, printed
+from bench.speed.table import CONTENDERS, ROWS, STREAMS, Contender, Row, contenders_of
 from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
 from datasets.generate import write
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Self
-
-    from bench.speed.report import Samples
-    from bench.speed.table import Contender, Row
-
-__all__ = ["Field", "main", "measure"]
 
 COLD_ROUNDS = 3
 """A cold start is long and varies little: no more rounds of it than this, and none that does not count."""
 
 
 class Field:
-    """Where contenders run: the streams, and a worker for each side.
-
-    Parameters
-    ----------
-    directory : Path
-        For the streams, which are written when they are first needed.
-    share : float
-        Shortens all streams, for a test of the harness.
-
-    Attributes
-    ----------
-    start_up : dict of str to float
-        Seconds of what no figure includes.
-    """
+    """Where contenders run: the streams, and a worker for each side."""
 
     def __init__(self, directory: Path, *, share: float = 1) -> None:
         self._directory, self._share = directory, share

@@ -8,8 +8,6 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-__all__ = ["commit", "machine", "versions"]
-
 
 def machine() -> dict[str, str | int]:
     """Return the processor, its cores and the operating system."""

@@ -15,17 +15,13 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from onlineauto import AutoML, Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-__all__ = ["Event", "candidates_of", "draw_events", "main"]
 
 _CHOSEN, _COST, _PROBABILITY = 3, -1.0, 0.125
 

@@ -14,12 +14,11 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from _typeshed import WriteableBuffer
 
     from onlineauto.features.block import Block

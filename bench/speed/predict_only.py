@@ -12,17 +12,12 @@ from __future__ import annotations
 import argparse
 import io
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from onlineauto.features.block import Block
-
-__all__ = ["main"]
+from onlineauto.features.block import Block
 
 _ROUNDS = 5
 _KINDS: dict[str, dict[str, Any]] = {

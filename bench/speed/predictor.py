@@ -16,19 +16,12 @@ import resource
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from datasets import generate
-from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from onlineauto import Block, Predictor
-
-__all__ = ["Row", "main", "measure"]
+from onlineauto import Block, Predictor, Workspace
 
 _EVENTS = 2000
 _PAUSE = 0.01

@@ -7,15 +7,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from datasets.generate import write
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-__all__ = ["KINDS", "cold", "run"]
 
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "automl": ("narrow", ("--cb_explore_adf", "--automl", "4")),

@@ -12,17 +12,13 @@ from __future__ import annotations
 import argparse
 import threading
 import time
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from bench.speed.one_event import Event, candidates_of, draw_events
 from onlineauto import AutoML
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-__all__ = ["main"]
 
 _THREADS = (1, 2, 4, 8)
 

@@ -10,15 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tools.generate import between
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-__all__ = ["BEGIN", "END", "benchmark_table", "main", "update"]
 
 BEGIN: Final = "<!-- benchmark:begin -->"
 """Where the table begins in a text."""
@@ -32,13 +28,7 @@ def benchmark_table(document: Mapping[str, Any]) -> str:
 
 
 def update(text: str, *, document: Mapping[str, Any]) -> str:
-    """Return a Markdown text with the table between its two markers made anew.
-
-    Raises
-    ------
-    ValueError
-        If the text does not have each marker once, in order.
-    """
+    """Return a Markdown text with the table between its two markers made anew."""
     return between(text, benchmark_table(document), name="benchmark")
 
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bench.speed.table import CONTENDERS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bench.speed.table import Row
-
-__all__ = ["Figure", "Samples", "figures_of", "printed", "value_of"]
+from bench.speed.table import CONTENDERS, Row
 
 Samples = dict[str, dict[str, list[float]]]
 """Numbers by contender and by their name, one for each round."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["CONTENDERS", "ROWS", "STREAMS", "WEIGHTS_MB", "Contender", "Row", "contenders_of"]
-
 STREAMS = {
     "narrow": ("narrow", 20_000),
     "heavy": ("heavy", 20_000),
@@ -23,29 +21,16 @@ WEIGHTS_MB = 2**18 * 4 * 4 * 4 / 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """Something to run again and again.
-
-    Attributes
-    ----------
-    name : str
-    by : {"wheel", "ours", "process"}
-        Who runs it: a worker that has imported the wheel or onlineauto, or a new process.
-    stream : str
-        A name of `STREAMS`.
-    task : str
-        What a worker of ours does (``fit``, ``read``, ``predict``), or what kind of process it is.
-    flags : tuple of str
-        Flags of the wheel or of the command line.
-    options : dict
-        Keywords of `Workspace` or `read`.
-    """
+    """Something to run again and again."""
 
     name: str
+    # who runs it: a worker that has imported the wheel or onlineauto, or a new process
     by: Literal["wheel", "ours", "process"]
-    stream: str = "narrow"
+    stream: str = "narrow"  # A name of `STREAMS`
+    # what a worker of ours does (``fit``, ``read``, ``predict``), or what kind of process it is
     task: str = "fit"
-    flags: tuple[str, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()  # flags of the wheel or of the command line
+    options: dict[str, Any] = field(default_factory=dict)  # keywords of `Workspace` or `read`
 
     def command(self) -> str:
         """Say in one line what runs."""
@@ -61,31 +46,17 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A figure and its target.
+    """A figure and its target."""
 
-    Attributes
-    ----------
-    name : str
-        What ``--only`` calls it.
-    what : str
-        The figure in words.
-    over, under : str
-        Measurements, each ``"contender"`` (its seconds) or ``"contender/number"``. The figure is the ratio of
-        their medians, or, without `under`, the median itself.
-    target : float
-    least : bool
-        Whether the target is the least that will do, or the most.
-    unit : str
-        Unit of the figure.
-    """
-
-    name: str
-    what: str
+    name: str  # what ``--only`` calls it
+    what: str  # the figure in words
+    # measurements, each ``"contender"`` (its seconds) or ``"contender/number"``. The figure is the ratio
+    # of their medians, or, without `under`, the median itself
     over: str
     under: str = ""
     target: float
-    least: bool
-    unit: str = "\N{MULTIPLICATION SIGN}"
+    least: bool  # whether the target is the least that will do, or the most
+    unit: str = "\N{MULTIPLICATION SIGN}"  # unit of the figure
 
     def is_met(self, figure: float) -> bool:
         """Compare with the target."""

@@ -6,15 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import TracebackType
-    from typing import Self
-
-__all__ = ["OUR_WORKER", "WHEEL_WORKER", "Worker", "WorkerError"]
+from types import TracebackType
+from typing import Any, Self
 
 WHEEL_WORKER = Path(__file__).with_name("vw_worker.py")
 """Runs the wheel."""
@@ -27,28 +22,7 @@ class WorkerError(RuntimeError):
 
 
 class Worker:
-    """A process that answers requests of one JSON line with one JSON line; a context manager.
-
-    Parameters
-    ----------
-    script : Path
-        `WHEEL_WORKER` or `OUR_WORKER`.
-    directory : Path, optional
-        Its working directory.
-    environment : mapping, optional
-        All of its environment variables. By default those of this process, and onlineauto is the one that
-        lies beside these tests, installed or not.
-
-    Attributes
-    ----------
-    greeting : dict
-        What it said when it was ready, ``import_seconds`` among it.
-
-    Raises
-    ------
-    WorkerError
-        It does not start.
-    """
+    """A process that answers requests of one JSON line with one JSON line; a context manager."""
 
     def __init__(
         self, script: Path, *, directory: Path | None = None, environment: Mapping[str, str] | None = None

@@ -19,17 +19,13 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
 from bench.speed_kinds.streams import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-__all__ = ["SIDES", "main", "report"]
 
 _FLAGS = ["--cb_explore_adf", "--quiet"]
 SIDES: dict[str, list[str] | dict[str, Any]] = {

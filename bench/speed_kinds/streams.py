@@ -7,38 +7,20 @@ own first name together. Logs are uniform.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.random import Generator
-
-__all__ = ["KINDS", "Kind", "Part"]
+from numpy.random import Generator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Namespaces that are alike.
+    """Namespaces that are alike."""
 
-    Attributes
-    ----------
-    many : int
-        How many there are.
-    names : int
-        Features of each in an event that are names.
-    of : int
-        How many names there are to draw these from.
-    numbers : int
-        Features of each that are numbers.
-    """
-
-    many: int = 1
-    names: int = 0
-    of: int = 1
-    numbers: int = 0
+    many: int = 1  # how many there are
+    names: int = 0  # features of each in an event that are names
+    of: int = 1  # how many names there are to draw these from
+    numbers: int = 0  # features of each that are numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

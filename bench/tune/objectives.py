@@ -14,18 +14,14 @@ import argparse
 import math
 import sys
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from bench.tune.functions import FUNCTIONS
 from onlineauto.tune import Float, Space, Study
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-__all__ = ["CONSTRAINED", "FRONTS", "hypervolume", "main", "missing", "regret"]
 
 Config = dict[str, Any]
 _REFERENCE: Final = 11.0

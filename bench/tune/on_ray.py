@@ -14,14 +14,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onlineauto.tune import Callback, Float, Study
-
-if TYPE_CHECKING:
-    from onlineauto.tune.workers.jobs import TrialJob
-
-__all__ = ["BAR", "main", "milliseconds", "nothing"]
+from onlineauto.tune.workers.jobs import TrialJob
 
 BAR = 20.0
 """The most milliseconds of wall time that a trial may take."""

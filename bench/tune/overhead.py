@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import process_time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.tune import SCHEDULERS, SEARCHERS, Float, Setting, Space, Study
+from onlineauto.tune import SCHEDULERS, SEARCHERS, Float, Scheduler, Setting, Space, Study
 from onlineauto.tune.schedulers.dehb import Dehb
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from onlineauto.tune import Scheduler
-
-__all__ = ["BARS", "Overhead", "main", "overhead", "tpe_overhead"]
 
 SPACE = Space({f"x{each}": Float(0, 1) for each in range(6)})
 

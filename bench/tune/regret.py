@@ -14,24 +14,17 @@ import argparse
 import heapq
 import json
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bench.tune.functions import FUNCTIONS
-from onlineauto.tune.schedulers import SCHEDULERS, Scheduler, Setting
+from onlineauto.tune.schedulers import SCHEDULERS, Scheduler, Setting, Suggestion
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.searchers import SEARCHERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from onlineauto.tune.schedulers import Suggestion
-
-__all__ = ["BARS", "CONTENDERS", "FUNCTIONS", "PEERS", "Row", "main", "measured", "regret"]
 
 CONTENDERS: dict[str, tuple[Callable[[], Scheduler], str]] = {
     "random search at full level": (SCHEDULERS["fifo"], "random"),

@@ -12,19 +12,15 @@ import argparse
 import heapq
 import math
 import sys
+from collections.abc import Callable
 from time import process_time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from bench.tune.functions import FUNCTIONS
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.spaces import Categorical, Float, Int, Space
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["PROBLEMS", "main", "regrets"]
 
 _WORDS: Final = "abcd"
 _BRANCHES: Final = Space(

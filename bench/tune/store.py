@@ -19,8 +19,6 @@ import optuna
 from onlineauto.tune import Float, Study
 from tests.tune.postgres import Server, find_programs
 
-__all__ = ["main", "ours", "theirs"]
-
 BARS = {"sqlite": 10, "postgresql": 5}
 
 

@@ -17,9 +17,9 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,11 +30,6 @@ from onlineauto.tune.live.tuning import SEARCHED
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.start.warm_start import search_from
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["STREAMS", "Row", "handed_over", "main", "measured"]
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 STREAMS = {

@@ -17,19 +17,14 @@ import argparse
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bench.tune.suites.problems import PROBLEMS
 from bench.tune.suites.running import OURS, Peers, run
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["main", "normalised", "record"]
 
 Runs = dict[tuple[str, str], dict[str, dict[int, list[float]]]]
 """The regrets after each part of the budget, by suite and problem, tuner and seed."""

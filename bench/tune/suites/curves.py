@@ -13,16 +13,12 @@ from __future__ import annotations
 import itertools
 import sys
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-__all__ = ["EPOCHS", "FILE", "GRIDS", "TABLES", "main", "read"]
 
 EPOCHS: Final = 27
 FILE: Final = Path(__file__).with_name("curves.npz")

@@ -10,21 +10,17 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from bench.tune import functions
 from bench.tune.suites import curves
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-__all__ = ["PROBLEMS", "Instance", "Problem"]
 
 Kind = tuple[str, float, float]
 """``float`` or ``int`` with bounds that are included, or ``words`` with 0 and the number of words."""

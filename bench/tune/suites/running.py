@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Tuner = Generator[tuple[list[Any], int, float], float | None]
 
-__all__ = ["MULTI", "OURS", "PARTS", "SINGLE", "Peers", "Run", "run"]
-
 PARTS: Final = 20
 SINGLE: Final = 100
 """Number of trials where a loss has one level."""
