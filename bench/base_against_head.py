@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
+from bench import kit
 from bench.speed.table import CONTENDERS, STREAMS
 from bench.speed.workers import OUR_WORKER, Worker, WorkerError
 from datasets.generate import write
@@ -84,11 +85,10 @@ def compare(
             kind, events = STREAMS[stream]
             write(file, kind=kind, events=max(1, round(events * share)))
         seconds[name] = {side: [] for side in workers}
-        for number in range(rounds + 1):
-            for side in workers if number % 2 else reversed(list(workers)):
-                took = workers[side].ask(task=task, options=options, file=str(file))["seconds"]
-                if number:
-                    seconds[name][side].append(took)
+        for number, side in kit.turns(workers, rounds):
+            took = workers[side].ask(task=task, options=options, file=str(file))["seconds"]
+            if number:
+                seconds[name][side].append(took)
     return seconds
 
 
@@ -111,13 +111,10 @@ def _table(seconds: Mapping[str, Mapping[str, Sequence[float]]], late: Sequence[
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = kit.parser(__doc__, rounds=7, tolerance=0.1, share=kit.Option(1.0, "part of each stream"))
     parser.add_argument("base", help="a commit, or . for the working tree")
     parser.add_argument("head", help="a commit, or . for the working tree")
-    parser.add_argument("--rounds", type=int, default=7, help="runs that count (default: %(default)s)")
-    parser.add_argument("--tolerance", type=float, default=0.1, help="(default: %(default)s)")
     parser.add_argument("--only", nargs="+", choices=list(WORKLOADS), metavar="WORKLOAD")
-    parser.add_argument("--share", type=float, default=1, help="part of each stream")
     options = parser.parse_args(argv)
     if options.rounds < 1 or not 0 < options.share <= 1 or options.tolerance < 0:
         parser.error("give at least one round, a share above 0 and up to 1, and a tolerance of at least 0")

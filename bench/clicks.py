@@ -11,13 +11,13 @@ learnt event, reading included, and what the model earns afterwards on half as m
 
 from __future__ import annotations
 
-import argparse
 from time import process_time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import kit
 from bench.context_effect import earned
 from onlineauto import Workspace
 
@@ -93,11 +93,7 @@ def keep(seeds: int, n: int) -> None:
 
 def main() -> None:
     """Print a table for each rate."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--events", type=int, default=20_000)
-    parser.add_argument("--keep", action="store_true")
-    arguments = parser.parse_args()
+    arguments = kit.parser(__doc__, seeds=10, events=20_000, keep=False).parse_args()
     if arguments.keep:
         keep(arguments.seeds, arguments.events)
         return

@@ -13,7 +13,6 @@ events with a full cache, *library* five events with kernels compiled ahead of t
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -23,6 +22,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
+
+from bench import kit
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 QUICK_START = (
@@ -90,12 +91,11 @@ def cost_of(words: Sequence[str], *, cache: Path, **environment: str) -> Cost:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--library", metavar="FOLDER", help="kernels compiled ahead of time")
-    parser.add_argument("--rounds", type=int, default=5, help="how often the warm runs are repeated")
-    options = parser.parse_args(words)
+    options = kit.parser(
+        __doc__,
+        library=kit.Option(str, "kernels compiled ahead of time"),
+        rounds=kit.Option(5, "how often the warm runs are repeated"),
+    ).parse_args(words)
     with tempfile.TemporaryDirectory() as directory:
         cache, events = Path(directory) / "cache", Path(directory) / "five.txt"
         events.write_text(FIVE)

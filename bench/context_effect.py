@@ -6,13 +6,13 @@ earns, and how much more or less the ensemble earns by default and without the m
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import kit
 from onlineauto import Workspace
 
 WITHOUT = "features,waves,crosses,layer,ridge,trees"
@@ -49,10 +49,7 @@ def earned(options: Mapping[str, Any], text: bytes, expected: NDArray[np.float64
 
 def main() -> None:
     """Print a row for each seed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--events", type=int, default=16_000)
-    arguments = parser.parse_args()
+    arguments = kit.parser(__doc__, seeds=10, events=16_000).parse_args()
     print("seed   -q ::  default  without baseline")
     for seed in range(arguments.seeds):
         text, expected = stream(seed, n=arguments.events)

@@ -9,7 +9,6 @@ rewards of groups are swapped, or the items that pay best have no reward.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import kit
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.workspace.run import Run
@@ -165,12 +165,13 @@ def earned(path: Path, truth: NDArray[np.float64], partitions: int) -> Earned:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table."""
-    parser = argparse.ArgumentParser(prog="python -m bench.partitions", description=__doc__)
-    parser.add_argument("--events", type=int, default=400_000)
-    parser.add_argument("--designs", type=int, nargs="*", default=list(range(10)))
-    parser.add_argument("--partitions", type=int, nargs="*", default=[4, 16])
-    parser.add_argument("--changes", type=int, nargs="*", default=[0, 1], help="0: none, 1: half-way")
-    given = parser.parse_args(arguments)
+    given = kit.parser(
+        __doc__,
+        events=400_000,
+        designs=list(range(10)),
+        partitions=[4, 16],
+        changes=kit.Option([0, 1], "0: none, 1: half-way"),
+    ).parse_args(arguments)
     titles = " | ".join(f"{n}: difference, CPU" for n in given.partitions)
     columns = 3 + len(given.partitions)
     print(f"| design | change | one learner, best | {titles} |\n|{'---|' * columns}", flush=True)

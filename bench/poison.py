@@ -8,7 +8,6 @@ the number may come: as the first event, among the first ten, several times.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import kit
 from onlineauto import Workspace
 
 BEFORE, WAIT, WINDOW = 2000, 500, 500
@@ -186,7 +186,5 @@ def table(places: dict[str, list[int]], sizes: Sequence[float] = SIZES) -> list[
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--places", action="store_true")
-    given = parser.parse_args()
+    given = kit.parser(__doc__, places=False).parse_args()
     table(PLACES | SEVERAL if given.places else {"after 2,000": [BEFORE]})

@@ -10,7 +10,6 @@ assumes that cores do not slow each other down, and that a machine's messages co
 
 from __future__ import annotations
 
-import argparse
 import resource
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import kit
 from datasets.generate import stream
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
@@ -95,7 +95,7 @@ def earned(
 
 def compare_rewards(path: Path, *, name: str, events: int, partitions: Sequence[int]) -> None:
     """Print the mean true reward of the stream of two seeds, and that of its second half."""
-    print("| stream | seed | learner | reward | second half |\n|---|---|---|---|---|")
+    print(kit.table(["stream", "seed", "learner", "reward", "second half"]))
     for seed in (7, 8):
         truth = write_stream(path, name=name, events=events, seed=seed)
         for n in (0, *partitions):
@@ -243,10 +243,12 @@ def simulate(costs: Costs, workers: int, *, events: int) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the measured speeds and the simulation."""
-    parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
-    parser.add_argument("--events", type=int, default=400_000)
-    parser.add_argument("--stream", default="planted", help="a stream of datasets.generate")
-    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4])
+    parser = kit.parser(
+        __doc__,
+        events=400_000,
+        stream=kit.Option("planted", "a stream of datasets.generate"),
+        workers=[1, 2, 4],
+    )
     parser.add_argument("--partitions", type=int, nargs="*", help="compare rewards, and measure no speed")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
@@ -256,9 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         write_stream(path, name=given.stream, events=given.events)
         measure(path, 0)  # compiled kernels
-        print(
-            "| learner | events/s of wall | events/s of CPU | CPU per event | loss |\n|---|---|---|---|---|"
-        )
+        print(kit.table(["learner", "events/s of wall", "events/s of CPU", "CPU per event", "loss"]))
         single = measure(path, 0)
         for workers in (0, *given.workers):
             speed = single if workers == 0 else measure(path, workers)
@@ -271,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         costs = measure_costs(path, schedule=Schedule())
     print(f"\nCosts of a round, in CPU time: {costs}")
     longest, one = Schedule().longest, 1.0 / single.later
-    print("\n| workers (simulated) | events of a round | events/s | efficiency |\n|---|---|---|---|")
+    print("\n" + kit.table(["workers (simulated)", "events of a round", "events/s", "efficiency"]))
     for workers in (1, 2, 4, 8, 16, 32, 64):
         length = longest * max(workers, PARTITIONS)
         rate = simulate(costs, workers, events=length)

@@ -19,17 +19,17 @@ from bench.formats import blocks, dsjson, memory
 from bench.quality import __main__ as quality
 from bench.quality import off_policy, on_policy
 from bench.quality.columns import save_columns
-from bench.quality.logs import FOLDER, drawn, head, load, names_in, relogged, unlabelled
+from bench.quality.logs import drawn, head, load, names_in, relogged, unlabelled
 from bench.quality.peer_worker import Columns
 from bench.regression import single_line
 from bench.speed import readme_table
-from bench.speed.report import figures_of
-from bench.speed.table import CONTENDERS, ROWS, contenders_of
+from bench.speed.table import CONTENDERS, ROWS, contenders_of, figures_of
 from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker, WorkerError
 from bench.speed_kinds.__main__ import report
 from bench.speed_kinds.streams import KINDS
 from bench.tune.suites import __main__ as suites
 from bench.tune.suites import running
+from datasets.convert import FOLDER
 from datasets.generate import text, write
 from onlineauto.cluster.partitions.coordinator import Schedule
 
@@ -94,7 +94,7 @@ def test_speed_figures_are_ratios_of_medians_and_go_into_a_page() -> None:
         "rows": [figure.as_json()],
     }
     page = readme_table.update(f"{readme_table.BEGIN}\nold\n{readme_table.END}\n", document=document)
-    assert "| 120.000 s / 3.000 s | 40.0 \N{MULTIPLICATION SIGN} |" in page
+    assert "| 120 s / 3.00 s | 40.0 \N{MULTIPLICATION SIGN} |" in page
     assert "old" not in page
     seconds = {"same": {"base": [1.0], "head": [1.09]}, "late": {"base": [1.0], "head": [1.11]}}
     assert base_against_head.slower(seconds, tolerance=0.1) == ["late"]

@@ -24,6 +24,7 @@ from bench.speed import __main__ as speed
 from bench.speed.table import ROWS
 from bench.tune import overhead, regret
 from bench.tune import stream as tuned_stream
+from bench.tune.functions import FUNCTIONS
 
 pytestmark = pytest.mark.bench
 
@@ -98,7 +99,7 @@ def test_malformed_bodies_are_rejected_over_a_socket() -> None:
 @pytest.mark.parametrize(("who", "workers"), regret.BARS)
 def test_regret(who: str, workers: int) -> None:
     seeds = range(60) if who == "DEHB" else range(40)
-    for function, bar in zip(regret.FUNCTIONS, regret.BARS[who, workers], strict=True):
+    for function, bar in zip(FUNCTIONS, regret.BARS[who, workers], strict=True):
         row = regret.measured(who, function, seeds, workers)
         assert row.end <= bar, row
 

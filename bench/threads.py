@@ -9,7 +9,6 @@ that of three threads in the same round. The exit code is 1 if predictions, deci
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import hashlib
 import io
@@ -20,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from bench import kit
 from bench.speed_kinds.streams import KINDS
 from onlineauto import Workspace
 
@@ -61,26 +61,24 @@ def learn(file: Path, threads: int, live: int) -> Run:
 
 def main() -> int:
     """Measure, print a table, and return the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--kinds", nargs="+", default=["letter-u", "surveys-u", "flights-u", *KINDS])
-    parser.add_argument("--live", type=int, default=4)
-    given, same = parser.parse_args(), True
-    print("| stream | wall: 1, 2, 3 threads | CPU: 1, 2, 3 threads | wall, 1 / 3 |\n|---|---|---|---|")
+    kinds, same = ["letter-u", "surveys-u", "flights-u", *KINDS], True
+    given = kit.parser(__doc__, rounds=5, kinds=kinds, live=4).parse_args()
+    print(kit.table(["stream", "wall: 1, 2, 3 threads", "CPU: 1, 2, 3 threads", "wall, 1 / 3"]))
     with tempfile.TemporaryDirectory() as directory:
         for kind in given.kinds:
             file = Path(directory) / "stream.txt"
             events = write(kind, file)
-            learn(file, 3, given.live)
-            runs = []
-            for number in range(given.rounds):
-                order = THREADS if number % 2 else THREADS[::-1]
-                found = {threads: learn(file, threads, given.live) for threads in order}
-                runs.append([found[threads] for threads in THREADS])
-            same = same and len({run.digest for each in runs for run in each}) == 1
-            walls = [f"{median(each[at].wall for each in runs) / events * 1e6:.3g}" for at in range(3)]
-            cpus = [f"{median(each[at].cpu for each in runs) / events * 1e6:.3g}" for at in range(3)]
-            gain = median(each[0].wall / each[2].wall for each in runs)
+            runs: dict[int, list[Run]] = {threads: [] for threads in THREADS}
+            for number, threads in kit.turns(THREADS, given.rounds):
+                run = learn(file, threads, given.live)
+                if number:
+                    runs[threads].append(run)
+            same = same and len({run.digest for taken in runs.values() for run in taken}) == 1
+            walls, cpus = (
+                [f"{median(getattr(run, clock) for run in runs[n]) / events * 1e6:.3g}" for n in THREADS]
+                for clock in ("wall", "cpu")
+            )
+            gain = median(one.wall / three.wall for one, three in zip(runs[1], runs[3], strict=True))
             print(f"| {kind} | {', '.join(walls)} | {', '.join(cpus)} | {gain:.2f} |", flush=True)
     if not same:
         print("predictions, decisions or models differ", file=sys.stderr)

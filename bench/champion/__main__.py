@@ -2,7 +2,7 @@
 
     python -m bench.champion [--streams 2000] [--json FILE]
 
-Logs are simulated (`bench.champion.streams`): the champion's ε-greedy policy, or a uniform one, logs
+Logs are simulated (`bench.champion.__main__`): the champion's ε-greedy policy, or a uniform one, logs
 one of 8 actions with rewards of 0 or 1, or one of 12 with graded ones. VW's test is two robust intervals;
 ours is the paired test with the mean reward as baseline, with weak predictions of rewards ("predicted"),
 without a known floor ("unknown"), or with predictions and a floor and range learnt on the way ("learnt", the
@@ -11,18 +11,125 @@ search's default). All have the level 0.0125, which is what VW gives each of 4 l
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench.champion.streams import LEARNT, PAIRED, PREDICTED, UNKNOWN, VW, Log, first_events
+from bench import kit
+from onlineauto.estimators import paired_kernels as paired
+from onlineauto.estimators import robust_kernels as robust
+from onlineauto.estimators.paired_kernels import is_better, observe, observe_predicted
+from onlineauto.estimators.robust_kernels import is_better as is_robustly_better
+from onlineauto.estimators.robust_kernels import observe as observe_one
+from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, SCALE_SIZE, widen
+from onlineauto.estimators.scale_kernels import LEARNT as FLOOR_IS_LEARNT
+from onlineauto.jit import inline_kernel, kernel, local_array
 
 LEVEL = 0.0125
+
+VW, PAIRED, PREDICTED, UNKNOWN, LEARNT = range(5)
+"""Tests: two robust intervals; ours, with predicted rewards, without a known floor, with a learnt one."""
+Event = tuple[bool, float, float, float, float]
+"""Whether the two disagree, importance weights of challenger and champion, reward, and its prediction."""
+_evidence, _state, _scale = (
+    local_array(shape, np.float64) for shape in ((2, 2, robust.SIZE), paired.SIZE, SCALE_SIZE)
+)
+
+
+class Log(NamedTuple):
+    """A log of ε-greedy exploration around the champion, and how the challenger differs from it."""
+
+    epsilon: float  # 1 is uniform
+    actions: int
+    disagree: float  # share of events
+    gap: float  # what the challenger gains there
+    mean: float = 0.5
+    spread: float = 0.32  # by which the context moves rewards up or down
+    binary: bool = False  # rewards are 0 or 1
+    flip: int = 0  # events before which the challenger loses as much
+    period: int = 0  # of a challenger that loses and gains in turn
+    optimism: float = 0.0  # by which predictions favour the challenger
+
+    @property
+    def floor(self) -> float:
+        """Least probability of an action."""
+        return self.epsilon / self.actions
+
+
+@inline_kernel
+def _number() -> float:
+    """Return a number from 0 to 1 of the compiled code's own generator: kernels take no other."""
+    return np.random.random()  # noqa: NPY002
+
+
+@kernel
+def _draw(log: Log, t: int) -> Event:
+    """Event `t`."""
+    sign = -1.0 if t < log.flip or (log.period > 0 and 2 * (t % log.period) < log.period) else 1.0
+    disagree = _number() < log.disagree
+    least = log.epsilon / log.actions
+    u = _number()
+    w1, w0, mean = 0.0, 0.0, log.mean
+    if u < 1.0 - log.epsilon + least:
+        w0 = 1.0 / (1.0 - log.epsilon + least)
+        if disagree:
+            mean -= sign * log.gap / 2.0
+        else:
+            w1 = w0
+    elif disagree and u < 1.0 - log.epsilon + 2.0 * least:
+        w1 = 1.0 / least
+        mean += sign * log.gap / 2.0
+    shift = log.spread if _number() < 0.5 else -log.spread
+    reward = mean + shift
+    if log.binary:
+        reward = 1.0 if _number() < reward else 0.0
+    return disagree, w1, w0, reward, log.mean + shift / 2.0
+
+
+@kernel
+def _first_event(log: Log, which: int, seed: int, events: int, alpha: float, test: robust.Test) -> int:
+    """When a stream is over."""
+    np.random.seed(seed)  # noqa: NPY002
+    evidence, state, scale = _evidence(), _state(), _scale()
+    evidence[:] = state[:] = scale[:] = 0.0
+    scale[HIGH], scale[FLOOR] = 1.0, 0.0 if which == UNKNOWN else log.epsilon / log.actions
+    if which == LEARNT:
+        scale[LOW], scale[HIGH], scale[FLOOR], scale[FLOOR_IS_LEARNT] = np.inf, -np.inf, 1.0, 1.0
+    for t in range(events):
+        disagree, w1, w0, reward, q = _draw(log, t)
+        if which == VW:
+            observe_one(evidence[0], w1, reward)
+            observe_one(evidence[1], w0, reward)
+            if t >= log.flip and is_robustly_better(evidence[0], evidence[1], test)[0]:
+                return t + 1
+        elif disagree:
+            if which in (PREDICTED, LEARNT):
+                observe_predicted(state, scale, w1, w0, reward, (q + log.optimism, q), 0.0)
+            else:
+                observe(state, scale, w1, w0, reward)
+            if is_better(state, alpha):
+                return t + 1
+        if which == LEARNT:
+            weight = max(w1, w0)
+            widen(scale, reward, 1.0 / weight if weight > 0.0 else log.epsilon / log.actions, log.actions)
+    return events + 1
+
+
+def first_events(log: Log, which: int, *, streams: int, events: int, alpha: float) -> NDArray[np.int64]:
+    """When each of so many streams is over: the event at which the challenger wins, or `events` + 1."""
+    test = robust.Test(np.float64(alpha), np.float64(1e-6))
+    return np.array(
+        [_first_event(log, which, seed, events, alpha, test) for seed in range(streams)],
+        np.int64,
+    )
+
+
 _NAMES = {VW: "VW", PAIRED: "paired", PREDICTED: "predicted", UNKNOWN: "unknown", LEARNT: "learnt"}
 _OURS = (PAIRED, PREDICTED, UNKNOWN, LEARNT)
 _FLIP = 40_000
@@ -171,12 +278,11 @@ def verdicts(power: list[Power], null: list[Null], delay: list[Delay]) -> dict[s
     }
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables; write JSON if asked to; fail if what is asked does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--streams", type=int, default=2000, help="of each null; a 20th for each median")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(argv)
+    options = kit.parser(
+        __doc__, streams=kit.Option(2000, "of each null; a 20th for each median"), json=Path
+    ).parse_args(argv)
     few = max(options.streams // 20, 5)
     power = powers(few)
     _print_powers(power)
@@ -185,17 +291,14 @@ def main(argv: list[str] | None = None) -> int:
     delay = delays(few)
     _print_delays(delay)
     verdict = verdicts(power, null, delay)
-    for name, holds in verdict.items():
-        print(f"{'yes' if holds else 'NO':4}{name}")
-    if options.json:
-        rows = {
-            "power": [asdict(row) for row in power],
-            "null": [asdict(row) for row in null],
-            "delay": [asdict(row) for row in delay],
-            "verdicts": verdict,
-        }
-        options.json.write_text(json.dumps(rows, indent=2) + "\n")
-    return 0 if all(verdict.values()) else 1
+    rows = {
+        "power": power,
+        "null": null,
+        "delay": delay,
+        "verdicts": verdict,
+    }
+    kit.write_json(options.json, rows)
+    return kit.print_verdicts(verdict)
 
 
 if __name__ == "__main__":

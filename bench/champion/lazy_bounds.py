@@ -9,16 +9,16 @@ the challenger wins, as in a search.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import kit
 from onlineauto.estimators.robust_kernels import (
     SIZE,
     Test,
@@ -128,12 +128,9 @@ def _table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; write JSON if asked to; fail if any decision differs."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--checks", type=int, default=1_000_000)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(argv)
+    options = kit.parser(__doc__, checks=1_000_000, json=Path).parse_args(argv)
     settings = list(itertools.product(LOGS, _TOLERANCES))
     each = -(-options.checks // len(settings))
     rows = [measure(log, tol_x=tol_x, checks=each, seed=seed) for seed, (log, tol_x) in enumerate(settings)]
@@ -142,8 +139,7 @@ def main(argv: list[str] | None = None) -> int:
         share = np.mean([row.in_full for row in rows if row.tol_x == tol_x])
         print(f"tol_x {tol_x:g}: {share:.3%} needed both bounds")
     print(f"{each * len(rows):,} comparisons, {sum(row.wrong for row in rows)} decided differently")
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+    kit.write_json(options.json, rows)
     return 1 if any(row.wrong for row in rows) else 0
 
 

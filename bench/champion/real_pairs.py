@@ -11,19 +11,22 @@ uses. Of that one nothing is asked: who predicts costs better need not choose be
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench.champion.pair_tests import TESTS, Side
-from bench.quality.logs import FOLDER, BanditLog, head, load, write
+from bench import kit
+from bench.quality.logs import BanditLog, head, load, write
 from bench.quality.runs import LEARNER, Config, best_products, context_by_action
+from datasets.convert import FOLDER
 from onlineauto import Workspace
+from onlineauto.estimators import robust_kernels as robust
+from onlineauto.estimators.paired import ChampionTest
 
 LOGS = (
     *(f"{name}-u" for name in ("penbased", "surveys", "flights", "planted", "diamonds")),
@@ -34,6 +37,75 @@ LOGS = (
 _ONE = {"penbased": "aZ", "surveys": "hZ", "flights": "tZ", "planted": "eZ", "diamonds": "cZ"}
 _PAIRS = (("q::", "ctxZ"), ("q::", "best"), ("ctxZ", "best"), ("none", "one"), ("ctxZ", "q::"))
 _GOAL = 28
+
+_LEVEL = 0.0125  # what VW gives each of 4 live configs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """What a config predicted of a log, each event before it was learnt."""
+
+    greedy: NDArray[np.int64]  # action with the lowest cost
+    costs: NDArray[np.float64]  # [events, actions]
+
+
+def _champion_test(floor: float) -> ChampionTest:
+    return ChampionTest(alpha=2 * _LEVEL, k=1, floor=floor)  # alpha / (k (k + 1)) is the level
+
+
+def _by_intervals(log: BanditLog, challenger: Side, champion: Side) -> int | None:
+    evidence = np.zeros((2, 2, robust.SIZE))
+    test = robust.Test(np.float64(_LEVEL), np.float64(1e-6))
+    rows = zip(log.actions, log.probabilities, log.observed, challenger.greedy, champion.greedy, strict=True)
+    for number, (action, p, reward, g1, g0) in enumerate(rows, start=1):
+        robust.observe(evidence[0], 1.0 / p if action == g1 else 0.0, reward)
+        robust.observe(evidence[1], 1.0 / p if action == g0 else 0.0, reward)
+        if robust.is_better(evidence[0], evidence[1], test)[0]:
+            return number
+    return None
+
+
+def _by_rewards(log: BanditLog, challenger: Side, champion: Side, *, predicted: bool) -> int | None:
+    test = _champion_test(float(log.probabilities.min()))
+    rows = np.arange(len(log.events))
+    guesses = (-champion.costs[rows, side.greedy] for side in (challenger, champion))
+    columns = (challenger.greedy, champion.greedy, log.actions, log.probabilities, log.observed, *guesses)
+    events = zip(*(column.tolist() for column in columns), strict=True)
+    for number, (g1, g0, action, p, reward, q1, q0) in enumerate(events, start=1):
+        guess = (q1, q0) if predicted else None
+        test.update(g1, g0, logged=action, p=p, reward=reward, predicted=guess)
+        if test.better:
+            return number
+    return None
+
+
+def differences(log: BanditLog, challenger: Side, champion: Side) -> NDArray[np.float64]:
+    """How much less the challenger lost on each logged action, predictions clipped to costs seen before."""
+    costs, rows = -log.observed, np.arange(len(log.events))
+    low, high = np.minimum.accumulate(costs)[:-1], np.maximum.accumulate(costs)[:-1]
+    losses = [
+        np.square(np.clip(side.costs[rows, log.actions][1:], low, high) - costs[1:])
+        for side in (champion, challenger)
+    ]
+    return np.append(0.0, losses[0] - losses[1])
+
+
+def _by_losses(log: BanditLog, challenger: Side, champion: Side) -> int | None:
+    test = _champion_test(0.0)
+    for number, d in enumerate(differences(log, challenger, champion).tolist(), start=1):
+        test.update_difference(d)
+        if test.better:
+            return number
+    return None
+
+
+TESTS: dict[str, Callable[[BanditLog, Side, Side], int | None]] = {
+    "VW": _by_intervals,
+    "paired": lambda log, one, two: _by_rewards(log, one, two, predicted=False),
+    "predicted": lambda log, one, two: _by_rewards(log, one, two, predicted=True),
+    "loss": _by_losses,
+}
+"""After how many events each test says that the challenger, given first, is better; None if never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +206,17 @@ def verdicts(table: list[Pair]) -> dict[str, bool]:
     return found
 
 
-def _options(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, default=FOLDER, help="where cb-NAME-u.txt.gz and .npz are")
-    parser.add_argument("--logs", nargs="+", choices=LOGS, default=list(LOGS))
-    parser.add_argument("--events", type=int, help="of each log; all by default")
-    parser.add_argument("--json", type=Path)
-    return parser.parse_args(argv)
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    return kit.parser(
+        __doc__,
+        data=kit.Option(FOLDER, "where cb-NAME-u.txt.gz and .npz are"),
+        logs=kit.Option(list(LOGS), choices=LOGS),
+        events=kit.Option(int, "of each log; all by default"),
+        json=Path,
+    ).parse_args(argv)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; write JSON if asked to; fail if what is asked does not hold."""
     options = _options(argv)
     print(f"{'log':12}{'pair':14}{'rewards':>16}{'':9}" + "".join(f"{name:>11}" for name in TESTS))
@@ -155,12 +228,9 @@ def main(argv: list[str] | None = None) -> int:
             _print_pair(pair)
     _print_sums(table)
     verdict = verdicts(table)
-    for name, holds in verdict.items():
-        print(f"{'yes' if holds else 'NO':4}{name}")
-    if options.json:
-        document = {"pairs": [asdict(pair) for pair in table], "verdicts": verdict}
-        options.json.write_text(json.dumps(document, indent=2) + "\n")
-    return 0 if all(verdict.values()) else 1
+    document = {"pairs": table, "verdicts": verdict}
+    kit.write_json(options.json, document)
+    return kit.print_verdicts(verdict)
 
 
 if __name__ == "__main__":

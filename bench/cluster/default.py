@@ -16,13 +16,13 @@ the exact speeds; `equal` is the default without preference for short jobs.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from bench import kit
 from bench.cluster.learned import HELD_OUT
 from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
 from onlineauto.cluster.learned import Learned
@@ -110,13 +110,14 @@ def mean_time(policy: ClusterPolicy, workload: Workload, seed: int) -> float:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--traces", type=int, default=16)
-    parser.add_argument("--seed", type=int, default=HELD_OUT)
-    parser.add_argument("--rates", nargs="+", type=float, default=[0.3, 0.5, 1.2])
-    parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=[*WORKLOADS])
-    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=[*POLICIES])
-    options = parser.parse_args(words)
+    options = kit.parser(
+        __doc__,
+        traces=16,
+        seed=HELD_OUT,
+        rates=[0.3, 0.5, 1.2],
+        workloads=kit.Option([*WORKLOADS], choices=WORKLOADS),
+        policies=kit.Option([*POLICIES], choices=POLICIES),
+    ).parse_args(words)
     seeds = range(options.seed, options.seed + options.traces)
     print(f"{'workload':<10}{'rate':>6}  {'policy':<14}{'ratio':>8}   {'interval':<16}{'deviation':>9}")
     for name in options.workloads:

@@ -17,8 +17,6 @@ The cost is processor time of training, on one core. PyTorch is needed: the extr
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -26,6 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bench import kit
 from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
 from onlineauto.cluster.learned import Improving, Learned, WarmUp
 from onlineauto.cluster.learned.warming import scales_of
@@ -149,17 +148,16 @@ def _text(row: Row) -> str:
 
 def main(words: Sequence[str]) -> None:
     """Train, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--slots", type=int, default=800)
-    parser.add_argument("--traces", type=int, default=64)
-    parser.add_argument(
-        "--online", type=int, default=16, help="traces on which speeds are learnt; 0 for none"
-    )
-    parser.add_argument("--runs", nargs="*", choices=sorted(RUNS), default=["learned"])
-    parser.add_argument("--save", default="", help="folder for the policies")
-    parser.add_argument("--json", default="", help="file for the rows")
-    options = parser.parse_args(words)
+    options = kit.parser(
+        __doc__,
+        seeds=3,
+        slots=800,
+        traces=64,
+        online=kit.Option(16, "traces on which speeds are learnt; 0 for none"),
+        runs=kit.Option(["learned"], choices=sorted(RUNS)),
+        save=kit.Option("", "folder for the policies"),
+        json=Path,
+    ).parse_args(words)
     print(
         f"{'policy':<16}{'seed':>5}{'rate':>6}{'ratio':>9}   {'interval':<14}"
         f"{'mean':>8}{'p95':>8}{'finished':>9}{'cpu s':>8}"
@@ -171,8 +169,7 @@ def main(words: Sequence[str]) -> None:
             found = _learned(name, seed, slots=options.slots, traces=options.traces, save=options.save)
             print(*map(_text, found), sep="\n", flush=True)
             rows += found
-    if options.json:
-        Path(options.json).write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
+    kit.write_json(options.json, rows)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ replays on a cluster with one kind of GPU; a `Cluster` has one kind of workers.
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import sys
@@ -28,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench import kit
 from onlineauto.cluster.gpus import (
     GPU_POLICIES,
     SIA_CLUSTER,
@@ -150,18 +150,18 @@ POLICIES: dict[str, Callable[[], GpuPolicy]] = {**GPU_POLICIES, "measured": part
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table for each set."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = kit.parser(
+        __doc__,
+        half=kit.Option("even", choices=HALVES),
+        sets=kit.Option(SETS, choices=SETS),
+        policies=kit.Option([*POLICIES], choices=POLICIES),
+        gpus=kit.Option("", "nodes of another cluster, such as rtx=8x8"),
+        most=kit.Option(100, "workloads of a set"),
+        train=str,
+        slots=400,
+        trained=str,
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--half", choices=HALVES, default="even")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=[*POLICIES])
-    parser.add_argument("--gpus", default="", help="nodes of another cluster, such as rtx=8x8")
-    parser.add_argument("--most", type=int, default=100, help="workloads of a set")
-    parser.add_argument("--train", metavar="FILE")
-    parser.add_argument("--slots", type=int, default=400)
-    parser.add_argument("--trained", metavar="FILE")
     options = parser.parse_args(arguments)
     if options.train:
         train(options.folder, slots=options.slots).save(options.train)

@@ -21,29 +21,32 @@ number of runs with something for the worse is asked to be one that a binomial t
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from math import comb
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from bench.drift.report import (
-    Flip,
-    Judged,
-    Return,
-    Stationary,
-    print_flips,
-    print_returns,
-    print_stationary,
-    verdicts,
+from bench import kit
+from bench.drift.streams import (
+    VW,
+    Learnt,
+    Light,
+    Regimes,
+    Spell,
+    Text,
+    fixed,
+    search,
+    spells,
+    spelt,
+    vw_changes,
+    written,
 )
-from bench.drift.runs import VW, Learnt, fixed, search, spells, spelt, vw_changes
-from bench.drift.streams import Light, Regimes, Text, written
 from onlineauto.engine.search.journal import Promotion
 
 PARTS = ("flip", "return", "stationary")
@@ -58,6 +61,181 @@ FIXED = {
     "contexts x Z, abZ, cdZ": (*_SINGLE, _AB, _CD),
 }
 """Configs that never change."""
+
+_QUARTER = 0.25
+_QUIET = 0.99
+_LEVEL = 0.05
+"""The default of ``--automl_significance_level``: the probability that a run has any change for the worse."""
+_RARE = 0.05
+"""More runs with changes for the worse than chance makes with this probability are too many for the level."""
+
+
+def tail(wrong: int, runs: int) -> float:
+    """Return the probability of at least so many wrong runs, if each is wrong with the level's probability.
+
+    >>> round(tail(1, 40), 2), round(tail(6, 40), 3), tail(0, 40)
+    (0.87, 0.014, 1.0)
+    """
+    fewer = (comb(runs, n) * _LEVEL**n * (1 - _LEVEL) ** (runs - n) for n in range(wrong))
+    return 1.0 - sum(fewer)
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """Delays after a flip."""
+
+    seed: int  # of the stream; how many events follow the flip
+    rest: int
+    # whether our champion had what pays afterwards before the flip, so that there was nothing to find
+    had: bool
+    # events until it is found, and changes of champion in the whole stream, by contender
+    delays: dict[str, int]
+    changes: dict[str, int]
+    alarms: int | None
+    told: list[str]  # our changes of champion in words
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """True mean rewards by contender, in each of three regimes."""
+
+    seed: int
+    length: int
+    rewards: dict[str, list[float]]
+    alarms: int | None
+    told: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A change of champion, by what it truly adds to reward and to loss, and whether it is for the worse."""
+
+    told: str
+    by: str
+    reward: float
+    loss: float
+    worse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stationary:
+    """Changes of champion, alarms, and switches to the stack on a stream that does not change."""
+
+    seed: int
+    pays: bool
+    events: int
+    changes: list[Judged]
+    alarms: int | None
+    spells: list[Spell] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> int:
+        """Changes for the worse."""
+        return sum(change.worse for change in self.changes)
+
+    @property
+    def wrong_spells(self) -> int:
+        """Switches to the stack for the worse."""
+        return sum(spell.worse for spell in self.spells)
+
+
+def _median(flips: Sequence[Flip], name: str) -> float:
+    return median(flip.delays[name] for flip in flips if name != "ours" or not flip.had)
+
+
+def print_flips(flips: Sequence[Flip]) -> None:
+    """Print a row for each seed, and the medians."""
+    names = list(flips[0].delays)
+    print("events from the flip until it is answered (changes of champion in the whole stream)")
+    print(f"{'seed':8}" + "".join(f"{name:>18}" for name in names) + f"{'our alarms':>12}")
+    for flip in flips:
+        cells = "".join(f"{flip.delays[name]:12,} ({flip.changes[name]:3})" for name in names)
+        alarms = "-" if flip.alarms is None else flip.alarms
+        print(f"{flip.seed:<8}{cells}{alarms:>12}{'   had it before' * flip.had}")
+    if not all(flip.had for flip in flips):
+        print(f"{'median':8}" + "".join(f"{_median(flips, name):12,.0f}{'':6}" for name in names))
+    for name in names[1:]:
+        if not any(flip.changes[name] for flip in flips):
+            print(f"{name} never changed its champion; the {flips[0].rest:,} events that follow are counted")
+    _print_told(flips)
+
+
+def print_returns(returns: Sequence[Return]) -> None:
+    """Print medians over the seeds, and the champions."""
+    length = returns[0].length
+    print(f"\ntrue mean reward, median of {len(returns)} seeds; regimes of {length:,} events")
+    print(f"{'':24}" + "".join(f"{name:>9}" for name in ("A", "B", "A again", "all")))
+    for name in returns[0].rewards:
+        rows = [each.rewards[name] for each in returns]
+        cells = [median(row[regime] for row in rows) for regime in range(3)]
+        cells.append(median(sum(row) / 3 for row in rows))
+        print(f"{name:24}" + "".join(f"{cell:9.4f}" for cell in cells))
+    _print_told(returns)
+
+
+def _print_told(runs: Sequence[Flip] | Sequence[Return]) -> None:
+    for run in runs:
+        print(f"seed {run.seed}, our champions:", *run.told, sep="\n  ")
+
+
+def print_stationary(still: Sequence[Stationary], *, seconds: float) -> None:
+    """Print what changed, and every change for the worse."""
+    print(f"\n{len(still)} stationary runs of {still[0].events:,} events, {seconds:.0f} s")
+    print(f"{'':14}{'runs':>6}{'changes':>9}{'by reward':>11}{'worse':>7}{'runs':>6}{'alarms':>8}{'runs':>6}")
+    for name, pays in (("a x Z pays", True), ("nothing pays", False)):
+        runs = [run for run in still if run.pays == pays]
+        changes = [change for run in runs for change in run.changes]
+        by_reward = sum(change.by == "reward" for change in changes)
+        worse, alarms = [run.wrong for run in runs], [run.alarms or 0 for run in runs]
+        print(
+            f"{name:14}{len(runs):6}{len(changes):9}{by_reward:11}"
+            f"{sum(worse):7}{sum(map(bool, worse)):6}{sum(alarms):8}{sum(map(bool, alarms)):6}"
+        )
+    _print_spells(still)
+    if any(run.alarms is None for run in still):
+        print("there is no drift detector")
+    for run in still:
+        for change in run.changes:
+            if change.worse:
+                gains = f"reward {change.reward:+.2g}, loss {change.loss:+.2g}"
+                print(f"seed {run.seed}, for the worse ({gains}): {change.told}")
+
+
+def _print_spells(still: Sequence[Stationary]) -> None:
+    """Print how often the stack predicts, what that adds, and each time that is for the worse."""
+    spells = [spell for run in still for spell in run.spells]
+    wrong = sum(run.wrong_spells > 0 for run in still)
+    share = sum(spell.end - spell.begin for spell in spells) / sum(run.events for run in still)
+    print(f"switches to the stack: {len(spells)}, for the worse in {wrong} runs; it predicts {share:.0%}")
+    for run in still:
+        for spell in run.spells:
+            if spell.worse:
+                added = f"reward {spell.reward:+.2g}, loss {spell.loss:+.2g}"
+                print(
+                    f"seed {run.seed}, for the worse ({added}): {spell.begin:,}-{spell.end:,} by {spell.by}"
+                )
+
+
+def verdicts(flips: Sequence[Flip], still: Sequence[Stationary]) -> dict[str, bool]:
+    """What is asked, as far as it was run, and whether it holds."""
+    asked = {}
+    for name in flips[0].delays if flips else ():
+        if name != "ours":
+            asked[f"after a flip, a quarter of the delay of {name} at most"] = not all(
+                flip.had for flip in flips
+            ) and _median(flips, "ours") <= _QUARTER * _median(flips, name)
+    if still:
+        for what, wrong in (
+            ("changes", sum(run.wrong > 0 for run in still)),
+            ("switches to the stack", sum(run.wrong_spells > 0 for run in still)),
+        ):
+            likely = tail(wrong, len(still))
+            name = f"{what} for the worse within the level: {wrong} of {len(still)} runs"
+            asked[f"{name}, or more with probability {likely:.2g} at {_LEVEL:.0%}"] = likely >= _RARE
+        if all(run.alarms is not None for run in still):
+            silent = sum(run.alarms == 0 for run in still) / len(still)
+            asked["no drift alarm in 99 of 100 stationary runs"] = silent >= _QUIET
+    return asked
 
 
 def flip(seed: int, *, before: int, after: int, vw: bool) -> Flip:
@@ -126,19 +304,20 @@ def _told(changes: list[Promotion]) -> list[str]:
     return told
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables; write JSON if asked to; fail if what is asked does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--seeds", type=int, default=5, help="of flip and return (default: %(default)s)")
-    parser.add_argument("--before", type=int, default=40_000, help="events before the flip")
-    parser.add_argument("--after", type=int, default=40_000, help="events after it")
-    parser.add_argument("--no-vw", action="store_true", help="leave VW out, which takes minutes")
-    parser.add_argument("--regime", type=int, default=30_000, help="events of each of three regimes")
-    parser.add_argument("--runs", type=int, default=100, help="over stationary streams")
-    parser.add_argument("--events", type=int, default=100_000, help="of each of them")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(argv)
+    options = kit.parser(
+        __doc__,
+        only=kit.Option(list(PARTS), choices=PARTS),
+        seeds=kit.Option(5, "of flip and return"),
+        before=kit.Option(40_000, "events before the flip"),
+        after=kit.Option(40_000, "events after it"),
+        no_vw=kit.Option(False, "leave VW out, which takes minutes"),
+        regime=kit.Option(30_000, "events of each of three regimes"),
+        runs=kit.Option(100, "over stationary streams"),
+        events=kit.Option(100_000, "of each of them"),
+        json=Path,
+    ).parse_args(argv)
     seeds, parts = range(1, options.seeds + 1), options.only
     flips: list[Flip] = []
     returns: list[Return] = []
@@ -155,17 +334,14 @@ def main(argv: list[str] | None = None) -> int:
         still = [stationary(seed, events=options.events) for seed in range(1, options.runs + 1)]
         print_stationary(still, seconds=time.perf_counter() - begin)
     verdict = verdicts(flips, still)
-    for name, holds in verdict.items():
-        print(f"{'yes' if holds else 'NO':4}{name}")
-    if options.json:
-        rows = {
-            "flip": [asdict(each) for each in flips],
-            "return": [asdict(each) for each in returns],
-            "stationary": [asdict(each) for each in still],
-            "verdicts": verdict,
-        }
-        options.json.write_text(json.dumps(rows, indent=2) + "\n")
-    return 0 if all(verdict.values()) else 1
+    rows = {
+        "flip": flips,
+        "return": returns,
+        "stationary": still,
+        "verdicts": verdict,
+    }
+    kit.write_json(options.json, rows)
+    return kit.print_verdicts(verdict)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ blocks are read three times as fast.
 
 from __future__ import annotations
 
-import argparse
-import json
 import platform
 import sys
 import tempfile
@@ -19,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+from bench import kit
 from datasets.generate import write
 from onlineauto import convert, read
 
@@ -70,28 +69,26 @@ def measure(stream: str, *, events: int, rounds: int, directory: Path) -> Row:
     write(text, kind=stream, events=events)
     convert(text, blocks, cb_explore_adf=True)
     seconds: dict[Path, list[float]] = {text: [], blocks: []}
-    for number in range(rounds + 1):
-        for path in (text, blocks) if number % 2 else (blocks, text):
-            taken, found = _seconds(path)
-            assert found == events
+    for number, path in kit.turns((text, blocks), rounds):
+        taken, found = _seconds(path)
+        assert found == events
+        if number:
             seconds[path].append(taken)
     return Row(
         stream=stream,
         events=events,
         text_bytes=text.stat().st_size,
         blocks_bytes=blocks.stat().st_size,
-        text_seconds=seconds[text][1:],  # the first round loads kernels
-        blocks_seconds=seconds[blocks][1:],
+        text_seconds=seconds[text],
+        blocks_seconds=seconds[blocks],
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 if a target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--scale", type=float, default=1, help="share of each stream's events")
-    parser.add_argument("--json", type=Path, help="file for all samples")
-    options = parser.parse_args(arguments)
+    options = kit.parser(
+        __doc__, rounds=9, scale=kit.Option(1.0, "share of each stream's events"), json=Path
+    ).parse_args(arguments)
     rows = []
     print(TITLES)
     with tempfile.TemporaryDirectory() as directory:
@@ -99,10 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             n = max(1, int(events * options.scale))
             rows.append(measure(stream, events=n, rounds=options.rounds, directory=Path(directory)))
             print(rows[-1].printed(), flush=True)
-    if options.json is not None:
-        machine = {"python": platform.python_version(), "machine": platform.machine()}
-        found = [asdict(row) | {"times": row.times, "target": TARGET} for row in rows]
-        options.json.write_text(json.dumps({"machine": machine, "rows": found}, indent=1) + "\n")
+    machine = {"python": platform.python_version(), "machine": platform.machine()}
+    found = [asdict(row) | {"times": row.times, "target": TARGET} for row in rows]
+    kit.write_json(options.json, {"machine": machine, "rows": found})
     return int(any(row.times < TARGET for row in rows))
 
 

@@ -11,7 +11,6 @@ exit code is 1 if reading is not three times as fast.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -21,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from bench import kit
 from bench.speed.machine import commit, machine, versions
 from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
 from datasets.generate import text
@@ -101,11 +101,10 @@ def measure(*, rounds: int, events: int) -> list[dict[str, Any]]:
             return ours.ask(task=_OURS[task], options=options, file=file)["seconds"]
 
         runs = [(by, task, name) for name in STREAMS for task in _OURS for by in ("wheel", "ours")]
-        for number in range(rounds + 1):
-            for by, task, name in runs if number % 2 else reversed(runs):
-                taken = seconds(by, task, name) - seconds(by, task, f"{name}-first")
-                if number:
-                    samples.setdefault((by, task, name), []).append(taken)
+        for number, (by, task, name) in kit.turns(runs, rounds):
+            taken = seconds(by, task, name) - seconds(by, task, f"{name}-first")
+            if number:
+                samples.setdefault((by, task, name), []).append(taken)
         sizes = {name: files[name].stat().st_size / 1e6 for name in STREAMS}
     rows = []
     for name in STREAMS:
@@ -118,31 +117,26 @@ def measure(*, rounds: int, events: int) -> list[dict[str, Any]]:
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the rows as a Markdown table."""
-    lines = [
-        "| log | | MB | wheel, s | onlineauto, s | MB/s | times as fast |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        speed = row["megabytes"] / row["ours"]
-        lines.append(
-            f"| {row['stream']} | {row['task']} | {row['megabytes']:.1f} | {row['wheel']:.3f} "
-            f"| {row['ours']:.3f} | {speed:.0f} | {row['ratio']:.2f} |"
-        )
-    return "\n".join(lines)
+    cells = (
+        [
+            *(row["stream"], row["task"], f"{row['megabytes']:.1f}", f"{row['wheel']:.3f}"),
+            *(f"{row['ours']:.3f}", f"{row['megabytes'] / row['ours']:.0f}", f"{row['ratio']:.2f}"),
+        ]
+        for row in rows
+    )
+    titles = ["log", "", "MB", "wheel, s", "onlineauto, s", "MB/s", "times as fast"]
+    return kit.table(titles, cells)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print the table and say whether the target is met."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5, help="runs that count (default: %(default)s)")
-    parser.add_argument("--events", type=int, default=20_000, help="events of a log (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
-    options = parser.parse_args(argv)
+    options = kit.parser(
+        __doc__, rounds=5, events=kit.Option(20_000, "events of a log"), json=Path
+    ).parse_args(argv)
     rows = measure(rounds=options.rounds, events=options.events)
     print(table(rows))
-    if options.json:
-        report = {"machine": machine(), "versions": versions(), "commit": commit(), "rows": rows}
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    report = {"machine": machine(), "versions": versions(), "commit": commit(), "rows": rows}
+    kit.write_json(options.json, report)
     return int(any(row["ratio"] < TARGET for row in rows if row["task"] == "read"))
 
 

@@ -8,13 +8,13 @@ the operating system counted. The kernels are compiled before, by a small run.
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from bench import kit
 from datasets.generate import stream
 
 FLAGS = ("--cb_explore_adf", "--quiet")
@@ -47,12 +47,9 @@ def measure(path: Path) -> float:
     return kilobytes / 1000
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; write JSON if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--megabytes", type=float, nargs="+", default=[10, 1000])
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(argv)
+    options = kit.parser(__doc__, megabytes=[10.0, 1000.0], json=Path).parse_args(argv)
     rows = []
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "stream.txt")
@@ -64,8 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     print(f"{'input MB':>10} {'peak MB':>10} {'ratio':>8}")
     for row in rows:
         print(f"{row['input_mb']:10.1f} {row['peak_mb']:10.1f} {row['peak_mb'] / rows[0]['peak_mb']:8.3f}")
-    if options.json:
-        options.json.write_text(json.dumps({"flags": FLAGS, "rows": rows}, indent=2) + "\n")
+    kit.write_json(options.json, {"flags": FLAGS, "rows": rows})
     return 0
 
 

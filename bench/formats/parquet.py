@@ -11,7 +11,6 @@ the same rows as text.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -26,6 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from bench import kit
 
 TARGET_MB, TARGET_VW = 100.0, 2.0
 WORDS = {"user": 20_000, "page": 500, "country": 60, "device": 6}
@@ -152,12 +153,7 @@ def measure(what: str, folder: Path, small: Path, *, wide: bool) -> dict[str, fl
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; return 1 if the target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--wide", action="store_true")
-    parser.add_argument("--no-text", action="store_true")
-    parser.add_argument("--json", type=Path)
+    parser = kit.parser(__doc__, rows=1_000_000, rounds=3, wide=False, no_text=False, json=Path)
     parser.add_argument("--worker", nargs=3)
     given = parser.parse_args(argv)
     if given.worker:
@@ -189,8 +185,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{sizes[each.split()[0]] / cpu / 1e6:12.0f} {given.rows / cpu:11,.0f} "
             f"{max(one['peak_mb'] for one in rounds):8.0f} {max(one['before_mb'] for one in rounds):7.0f}"
         )
-    if given.json:
-        given.json.write_text(json.dumps({"rows": given.rows, "sizes": sizes, "found": found}, indent=1))
+    kit.write_json(given.json, {"rows": given.rows, "sizes": sizes, "found": found})
     seconds = median(one["cpu"] for one in found["parquet read"])
     fast = sizes["parquet"] / seconds / 1e6 >= TARGET_MB
     ahead = "vw read" in found and median(one["cpu"] for one in found["vw read"]) / seconds >= TARGET_VW

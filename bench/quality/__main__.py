@@ -21,10 +21,9 @@ what has changed: for ours any source file of onlineauto, for fixed configs its 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
-from dataclasses import asdict
+from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -33,8 +32,9 @@ from typing import Any
 import numpy as np
 
 import onlineauto
-from bench.quality.logs import FOLDER, GROUPS, SETS, BanditLog, head, load, names_in, relogged, write
-from bench.quality.peers import Peers
+from bench import kit
+from bench.quality.logs import GROUPS, SETS, BanditLog, head, load, names_in, relogged, write
+from bench.quality.peers import Peers, Results, code_version
 from bench.quality.report import (
     BASE,
     BEST,
@@ -49,8 +49,8 @@ from bench.quality.report import (
     rows,
     verdicts,
 )
-from bench.quality.results_cache import Results, code_version
 from bench.quality.runs import Run, configured, fixed_configs, from_flags, run_ours
+from datasets.convert import FOLDER
 from onlineauto.options import Configuration
 
 _WARM_UP = 4000
@@ -147,21 +147,22 @@ def _scores(
     )
 
 
-def _options(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--ours", nargs="+", default=["--automl 8"], metavar="FLAGS")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--sets", nargs="+", choices=[*GROUPS, *SETS], default=["tuned"], metavar="NAME")
-    parser.add_argument("--kinds", choices=["u", "e", "ue"], default="ue", help="how it was logged")
-    parser.add_argument("--data", type=Path, default=FOLDER, help="where cb-NAME-u.txt.gz and .npz are")
-    parser.add_argument("--events", type=int, help="of each log; all by default")
-    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="has lightgbm and river")
-    parser.add_argument("--peer-seeds", type=int, default=1, help="of the peers; 0 is none")
-    parser.add_argument("--wheel", default="--automl 4", metavar="FLAGS", help="of VW")
-    parser.add_argument("--forest", type=int, default=5000, metavar="EVENTS", help="of river; 0 is none")
-    parser.add_argument("--cache", type=Path, help="file of results")
-    parser.add_argument("--json", type=Path)
-    return parser.parse_args(argv)
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    return kit.parser(
+        __doc__,
+        ours=["--automl 8"],
+        seeds=5,
+        sets=kit.Option(["tuned"], choices=[*GROUPS, *SETS]),
+        kinds=kit.Option("ue", "how it was logged", choices=["u", "e", "ue"]),
+        data=kit.Option(FOLDER, "where cb-NAME-u.txt.gz and .npz are"),
+        events=kit.Option(int, "of each log; all by default"),
+        peers=kit.Option(sys.executable, "has lightgbm and river"),
+        peer_seeds=kit.Option(1, "of the peers; 0 is none"),
+        wheel=kit.Option("--automl 4", "of VW"),
+        forest=kit.Option(5000, "of river; 0 is none"),
+        cache=kit.Option(Path, "file of results"),
+        json=Path,
+    ).parse_args(argv)
 
 
 def _measure_all(options: argparse.Namespace) -> list[Measured]:
@@ -185,7 +186,7 @@ def _measure_all(options: argparse.Namespace) -> list[Measured]:
     return measured
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; write JSON if asked to; fail if what is asked does not hold."""
     options = _options(argv)
     measured = _measure_all(options)
@@ -196,19 +197,16 @@ def main(argv: list[str] | None = None) -> int:
         for sentence in comparisons(measured, flags):
             print(f"    {sentence}")
     verdict = verdicts(averages, options.ours[0])
-    for name, holds in verdict.items():
-        print(f"{'yes' if holds else 'NO':4}{name}")
-    if options.json:
-        document = {
-            "ours": options.ours,
-            "runs": [asdict(each) for each in measured],
-            "rows": [asdict(row) for row in rows(measured)],
-            "means": [asdict(mean) for mean in averages],
-            "comparisons": {flags: comparisons(measured, flags) for flags in options.ours},
-            "verdicts": verdict,
-        }
-        options.json.write_text(json.dumps(document, indent=2) + "\n")
-    return 0 if all(verdict.values()) else 1
+    document = {
+        "ours": options.ours,
+        "runs": measured,
+        "rows": rows(measured),
+        "means": averages,
+        "comparisons": {flags: comparisons(measured, flags) for flags in options.ours},
+        "verdicts": verdict,
+    }
+    kit.write_json(options.json, document)
+    return kit.print_verdicts(verdict)
 
 
 if __name__ == "__main__":

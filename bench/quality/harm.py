@@ -15,16 +15,17 @@ exp(1.5 z − 1.125) with a normal z, so few events pay most. runs: contexts, no
 
 from __future__ import annotations
 
-import argparse
 import io
 import re
 import sys
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import kit
 from onlineauto import Workspace
 
 SHAPES = ("plain", "confounded", "heavy", "runs", "acting")
@@ -115,14 +116,15 @@ def gain(log: Favourite, who: str, *, acts: bool = False) -> float:
     return float((earned(log, automl=4, predict_with=who) - first).mean())
 
 
-def main(words: list[str] | None = None) -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Print the gains of many seeds for each shape of log."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--events", type=int, default=10_000)
-    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=SHAPES)
-    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.015, 0.045, 0.1, 0.2])
-    asked = parser.parse_args(words)
+    asked = kit.parser(
+        __doc__,
+        seeds=20,
+        events=10_000,
+        shapes=kit.Option(SHAPES, choices=SHAPES),
+        epsilons=[0.015, 0.045, 0.1, 0.2],
+    ).parse_args(words)
     print("shape       actions  epsilon  predicts with    mean   worst  harmed")
     for shape, actions, epsilon in product(asked.shapes, (3, 10), asked.epsilons):
         acts = shape == "acting"

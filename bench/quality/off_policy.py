@@ -11,18 +11,19 @@ policy, progressively and without an interval.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.quality.logs import FOLDER, BanditLog, drawn, head, load, relogged
+from bench import kit
+from bench.quality.logs import BanditLog, drawn, head, load, relogged
+from datasets.convert import FOLDER
 from onlineauto import Workspace
 from onlineauto.estimators.evaluation_kernels import (
     DR,
@@ -226,15 +227,16 @@ def _print(row: Row) -> None:
     print(f"{row.log:12}{row.policy:13}{row.knows:8}{row.true:8.4f}{cells}", flush=True)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; write JSON if asked to; fail if what is asked does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, default=FOLDER, help="where cb-NAME-u.txt.gz and .npz are")
-    parser.add_argument("--logs", nargs="+", choices=LOGS, default=list(LOGS))
-    parser.add_argument("--events", type=int, default=_EVENTS, help="of each log, half of them to train on")
-    parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(argv)
+    options = kit.parser(
+        __doc__,
+        data=kit.Option(FOLDER, "where cb-NAME-u.txt.gz and .npz are"),
+        logs=kit.Option(list(LOGS), choices=LOGS),
+        events=kit.Option(_EVENTS, "of each log, half of them to train on"),
+        seeds=200,
+        json=Path,
+    ).parse_args(argv)
     ways = "".join(f"{name:>8}" for name in _WAYS)
     print(f"{'':41}{'error of':>16}{'':16}{'width of':>16}{'':8}{'missed by':>16}")
     print(f"{'log':12}{'policy':13}{'range':8}{'true':>8}{ways}{'VW':>8}{ways}{ways}")
@@ -247,12 +249,9 @@ def main(argv: list[str] | None = None) -> int:
     learning = learning_misses(log, seeds=options.seeds)
     print(f"a policy that learns, {log.name}: missed {learning}")
     verdict = verdicts(table, learning, options.seeds)
-    for name, holds in verdict.items():
-        print(f"{'yes' if holds else 'NO':4}{name}")
-    if options.json:
-        document = {"rows": [asdict(row) for row in table], "learning": learning, "verdicts": verdict}
-        options.json.write_text(json.dumps(document, indent=2) + "\n")
-    return 0 if all(verdict.values()) else 1
+    document = {"rows": table, "learning": learning, "verdicts": verdict}
+    kit.write_json(options.json, document)
+    return kit.print_verdicts(verdict)
 
 
 if __name__ == "__main__":

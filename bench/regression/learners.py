@@ -12,14 +12,12 @@ where it is not installed.
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import json
 import math
 import random
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -28,6 +26,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from bench import kit
 from onlineauto import AutoMLClassifier, AutoMLRegressor
 
 Stream: TypeAlias = list[tuple[dict[str, Any], Any]]
@@ -154,14 +153,16 @@ def run(learner: Any, stream: Stream, *, kind: str) -> Result:
     return Result(first / n, second, time.process_time() - begin)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print a table for each kind."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--events", type=int, default=8000, help="how many of each set")
-    parser.add_argument("--orders", type=int, default=5)
-    parser.add_argument("--sets", nargs="*", default=[*REGRESSIONS, *CLASSIFICATIONS])
+    parser = kit.parser(
+        __doc__,
+        events=kit.Option(8000, "how many of each set"),
+        orders=5,
+        sets=[*REGRESSIONS, *CLASSIFICATIONS],
+        json=Path,
+    )
     parser.add_argument("--learners", nargs="*")
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
     kept: dict[str, dict[str, list[Result]]] = {}
     for name in given.sets:
@@ -184,8 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
                 kept.setdefault(name, {})[learner] = results
                 first, second, seconds = np.mean(results, axis=0)
                 print(f"  {learner:14}{first:12.4f}{second:12.4f}{seconds:8.1f} s", flush=True)
-    if given.json:
-        given.json.write_text(json.dumps(kept))
+    kit.write_json(given.json, kept)
 
 
 if __name__ == "__main__":

@@ -18,22 +18,22 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bench.peer_process import PeerError
-from bench.regression.peer import PEERS, TABLE_PEERS, Peer, TablePeer
-from bench.regression.report import Run, printed, verdicts
+from bench import kit
+from bench.peer_process import PeerError, ask
 from onlineauto import Workspace
 
 SETS = ("synth", "bikeshare", "births", "diamonds", "flights")
@@ -50,6 +50,154 @@ OURS: dict[str, dict[str, Any]] = {
 
 _DATASETS = Path(__file__).resolve().parents[2] / "datasets"
 _LINES = 8000
+
+_TIMES = 300
+_WIDTH = 24
+
+PEERS = {"AutoVW NI": False, "AutoVW NI+LR": True}
+"""What AutoVW searches: interactions, and whether learning rates as well."""
+TABLE_PEERS = ("LightGBM", "river linear", "river tree", "river forest")
+"""Peers that take columns of names and numbers."""
+_TABLE_WORKER = Path(__file__).with_name("table_worker.py")
+_WORKER = Path(__file__).with_name("peer_worker.py")
+
+
+class Peer:
+    """AutoVW in the environment of an interpreter."""
+
+    def __init__(self, python: str) -> None:
+        self._python = python
+        self.versions: dict[str, str] = ask(python, _WORKER)["versions"]
+
+    def run(self, path: Path, contender: str, *, seed: int) -> tuple[list[float], float]:
+        """Predict and learn each line of a file; the predictions, and the seconds of CPU that it took.
+
+        Raises
+        ------
+        PeerError
+            The run failed.
+        """
+        options = {"learning_rate": PEERS[contender], "seed": seed}
+        answer = ask(self._python, _WORKER, file=str(path), **options)
+        return answer["predictions"], answer["seconds"]
+
+
+class TablePeer:
+    """LightGBM and river in the environment of an interpreter."""
+
+    def __init__(self, python: str) -> None:
+        self._python = python
+        self.versions: dict[str, str] = ask(python, _TABLE_WORKER)["versions"]
+
+    def run(self, path: Path, contender: str) -> tuple[list[float], float]:
+        """Predict and learn each line of a file; the predictions, and the seconds of CPU that it took.
+
+        Raises
+        ------
+        PeerError
+            The run failed.
+        """
+        answer = ask(self._python, _TABLE_WORKER, file=str(path), who=contender)
+        return answer["predictions"], answer["seconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A contender on a stream: squared error, seconds of CPU, changes of champion (ours only)."""
+
+    name: str
+    contender: str
+    seed: int
+    lines: int
+    error: float
+    seconds: float
+    changes: int | None = None
+
+    @property
+    def speed(self) -> float:
+        """Lines a second of CPU."""
+        return self.lines / self.seconds
+
+
+Table = dict[str, dict[str, list[Run]]]
+"""Runs by set and by contender, seed 0 first."""
+
+
+def _table(runs: Sequence[Run]) -> Table:
+    table: Table = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        table[run.name][run.contender].append(run)
+    return table
+
+
+def _is_peer(contender: str) -> bool:
+    return contender.startswith("AutoVW")
+
+
+def _error(runs: Sequence[Run]) -> float:
+    """The error on the stream as it is: ours, or the median over AutoVW's own seeds."""
+    return median(run.error for run in runs) if _is_peer(runs[0].contender) else runs[0].error
+
+
+def _ratio(row: dict[str, list[Run]]) -> float:
+    """How many times as many lines a second as the faster AutoVW."""
+    peers = [median(run.speed for run in runs) for contender, runs in row.items() if _is_peer(contender)]
+    return median(run.speed for run in row["stack"]) / max(peers)
+
+
+def _spread(values: Sequence[float]) -> str:
+    """The median and the range, if there are several."""
+    if min(values) == max(values):
+        return f"{values[0]:.4f}"
+    return f"{median(values):.4f} ({min(values):.4f}-{max(values):.4f})"
+
+
+def _lines(title: str, contenders: Sequence[str], rows: dict[str, list[str]], width: int) -> list[str]:
+    head = f"{title:12}" + "".join(f"{contender:>{width}}" for contender in contenders)
+    return [
+        "",
+        head,
+        *(f"{name:12}" + "".join(f"{c:>{width}}" for c in cells) for name, cells in rows.items()),
+    ]
+
+
+def printed(runs: Sequence[Run], *, contenders: Sequence[str]) -> str:
+    """Make the tables."""
+    table = _table(runs)
+    ours = [contender for contender in contenders if not _is_peer(contender)]
+    peers = len(ours) < len(contenders)
+    as_it_is, orders, speeds = {}, {}, {}
+    for name, row in table.items():
+        as_it_is[name] = [
+            _spread([run.error for run in row[c]] if _is_peer(c) else [row[c][0].error]) for c in contenders
+        ]
+        orders[name] = [_spread([run.error for run in row[c]]) for c in ours]
+        speeds[name] = [f"{median(run.speed for run in row[c]):,.0f}" for c in contenders]
+        speeds[name] += [f"{_ratio(row):,.0f}"] if peers else []
+    several = max(len(row["plain"]) for row in table.values()) if table else 0
+    lines = ["squared error, median (range) over seeds; ours on the stream as it is"]
+    lines += _lines("", contenders, as_it_is, _WIDTH)
+    if several > 1:
+        lines += ["", f"ours, on the stream as it is and {several - 1} random orders of it"]
+        lines += _lines("", ours, orders, _WIDTH)
+    lines += ["", "lines a second of CPU" + "; stack over the faster AutoVW" * peers]
+    lines += _lines("", [*contenders, *["ratio"] * peers], speeds, 14)
+    return "\n".join([*lines, ""])
+
+
+def verdicts(runs: Sequence[Run]) -> dict[str, bool]:
+    """What is asked, as far as there is anything to compare with, and whether it holds."""
+    rows = list(_table(runs).values())
+    plain = sum(_error(row["stack"]) < min(_error(row["plain"]), _error(row["-q ::"])) for row in rows)
+    asked = {"less error than the better of plain and -q ::, on all sets but one": plain >= len(rows) - 1}
+    if all("AutoVW NI+LR" in row for row in rows):
+        asked["less error than AutoVW NI+LR, on every set"] = all(
+            _error(row["stack"]) < _error(row["AutoVW NI+LR"]) for row in rows
+        )
+        asked[f"{_TIMES} times as many lines a second as AutoVW, on every set"] = all(
+            _ratio(row) >= _TIMES for row in rows
+        )
+    return asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,38 +310,34 @@ def _peer(python: str) -> Peer | None:
         return None
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables; write JSON if asked to; fail if what is asked does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, metavar="DIR", help="has reg-*.txt.gz that are not in datasets/")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--lines", type=int, default=_LINES, help="of each set (default: %(default)s)")
-    parser.add_argument("--seeds", type=int, default=1, help="the stream as it is, and random orders")
-    parser.add_argument("--peer-python", default=sys.executable, metavar="PYTHON", help="has FLAML")
-    parser.add_argument(
-        "--table-python", default=sys.executable, metavar="PYTHON", help="has LightGBM, river"
-    )
-    parser.add_argument("--peer-seeds", type=int, default=1, help="of AutoVW itself")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(argv)
+    options = kit.parser(
+        __doc__,
+        data=kit.Option(Path, "has reg-*.txt.gz that are not in datasets/"),
+        sets=kit.Option(list(SETS), choices=SETS),
+        lines=kit.Option(_LINES, "of each set"),
+        seeds=kit.Option(1, "the stream as it is, and random orders"),
+        peer_python=kit.Option(sys.executable, "has FLAML"),
+        table_python=kit.Option(sys.executable, "has LightGBM, river"),
+        peer_seeds=kit.Option(1, "of AutoVW itself"),
+        json=Path,
+    ).parse_args(argv)
     peer, table = _peer(options.peer_python), _table_peer(options.table_python)
     with tempfile.TemporaryDirectory() as directory:
         runs = list(_runs(options, peer, table, Path(directory)))
     peers = [*(TABLE_PEERS if table else ()), *(PEERS if peer else ())]
     print(printed(runs, contenders=[*OURS, *peers]))
     verdict = verdicts(runs)
-    for name, holds in verdict.items():
-        print(f"{'yes' if holds else 'NO':4}{name}")
-    if options.json:
-        document = {
-            "lines": options.lines,
-            "peer": peer.versions if peer else None,
-            "table": table.versions if table else None,
-            "runs": [asdict(run) for run in runs],
-            "verdicts": verdict,
-        }
-        options.json.write_text(json.dumps(document, indent=2) + "\n")
-    return 0 if all(verdict.values()) else 1
+    document = {
+        "lines": options.lines,
+        "peer": peer.versions if peer else None,
+        "table": table.versions if table else None,
+        "runs": runs,
+        "verdicts": verdict,
+    }
+    kit.write_json(options.json, document)
+    return kit.print_verdicts(verdict)
 
 
 if __name__ == "__main__":

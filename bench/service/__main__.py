@@ -11,9 +11,7 @@ cores, the processor time a pair is the steadier figure.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 import socket
 import subprocess
@@ -24,6 +22,7 @@ from typing import Any
 
 import uvloop
 
+from bench import kit
 from bench.service.load import Connection, LineConnection, Load, loaded
 from tests.service.serving import Service
 
@@ -104,13 +103,14 @@ def resident_mb(process: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer", help="the interpreter of the environment of the peer")
-    parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", help="a file for every sample")
-    options = parser.parse_args()
+    options = kit.parser(
+        __doc__,
+        peer=kit.Option(str, "the interpreter of the environment of the peer"),
+        connections=32,
+        seconds=5.0,
+        rounds=3,
+        json=Path,
+    ).parse_args()
     given: dict[str, Any] = {"connections": options.connections, "seconds": options.seconds}
     samples: dict[str, list[Load]] = {"service": []}
     for _ in range(options.rounds):
@@ -127,8 +127,7 @@ def main() -> None:
                 f"(and {last.generator_us:.0f} of the load), {last.failed} failed",
                 flush=True,
             )
-    if options.json:
-        Path(options.json).write_text(json.dumps(samples))
+    kit.write_json(options.json, samples)
 
 
 if __name__ == "__main__":

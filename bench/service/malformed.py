@@ -12,7 +12,6 @@ skipped a record or stopped learning, or if it no longer answers an ordinary ran
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import tempfile
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 import httpx
 import uvloop
 
+from bench import kit
 from bench.service.__main__ import resident_mb
 from tests.service.serving import Service
 from tests.service.test_malformed import PATHS, SEEDS, mutated
@@ -174,11 +174,7 @@ def malformed(bodies: int, seed: int, *, connections: int = 16) -> Answers:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--bodies", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=2)
-    parser.add_argument("--connections", type=int, default=16)
-    options = parser.parse_args()
+    options = kit.parser(__doc__, bodies=1_000_000, seed=2, connections=16).parse_args()
     if malformed(options.bodies, options.seed, connections=options.connections).errors:
         raise SystemExit(1)
 

@@ -10,7 +10,6 @@ shares of clicks; its standard error is that over the seeds.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib.util
 import json
@@ -22,6 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bench import kit
 from onlineauto import Workspace
 from onlineauto.service.client import AsyncClient
 from tests.service.serving import ROOT, Service
@@ -96,10 +96,7 @@ def off_line(flags: str, *, visits: int, seed: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--visits", type=int, default=6000)
-    parser.add_argument("--seeds", type=int, default=5)
-    options = parser.parse_args()
+    options = kit.parser(__doc__, visits=6000, seeds=5).parse_args()
     margins: dict[str, list[float]] = {}
     for seed in range(options.seeds):
         for name, earned in (("service", by_service), ("off-line", off_line)):

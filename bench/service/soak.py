@@ -14,7 +14,6 @@ their turn with the weights that they have learnt. Its bound is that of `-b`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import threading
@@ -28,6 +27,7 @@ import httpx
 import numpy as np
 import uvloop
 
+from bench import kit
 from bench.service.__main__ import resident_mb
 from bench.service.load import loaded
 from tests.service.serving import Service
@@ -144,21 +144,21 @@ def soak(*, seconds: float, pairs: float, connections: int = 64, every: float = 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3600.0)
-    parser.add_argument("--pairs", type=float, default=300.0, help="pairs of rank and reward a second")
-    parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--every", type=float, default=30.0)
-    parser.add_argument("--json", help="a file for all rows")
-    options = parser.parse_args()
+    options = kit.parser(
+        __doc__,
+        seconds=3600.0,
+        pairs=kit.Option(300.0, "pairs of rank and reward a second"),
+        connections=64,
+        every=30.0,
+        json=Path,
+    ).parse_args()
     rows = soak(
         seconds=options.seconds,
         pairs=options.pairs,
         connections=options.connections,
         every=options.every,
     )
-    if options.json:
-        Path(options.json).write_text(json.dumps(rows))
+    kit.write_json(options.json, rows)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ importing and loading kernels takes is reported apart. The exit code is 1 if a t
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 import tempfile
@@ -21,10 +20,20 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
+from bench import kit
 from bench.speed.machine import commit, machine, versions
 from bench.speed.process import cold, run
-from bench.speed.report import Samples, figures_of, printed
-from bench.speed.table import CONTENDERS, ROWS, STREAMS, Contender, Row, contenders_of
+from bench.speed.table import (
+    CONTENDERS,
+    ROWS,
+    STREAMS,
+    Contender,
+    Row,
+    Samples,
+    contenders_of,
+    figures_of,
+    printed,
+)
 from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
 from datasets.generate import write
 
@@ -102,16 +111,15 @@ def measure(rows: Sequence[Row], *, rounds: int, field: Field, say: Callable[[st
     """Run what the rows need, in alternation."""
     contenders = contenders_of(tuple(rows))
     samples: Samples = {contender.name: {} for contender in contenders}
-    for number in range(rounds + 1):
-        for contender in contenders if number % 2 else reversed(contenders):
-            is_cold = contender.task == "cold"
-            if is_cold and not 0 < number <= COLD_ROUNDS:
-                continue
-            numbers = field.run(contender)
-            say(f"{'warm-up' if number == 0 else f'round {number}'}: {contender.name}: {_brief(numbers)}")
-            if number:
-                for name, value in numbers.items():
-                    samples[contender.name].setdefault(name, []).append(value)
+    for number, contender in kit.turns(contenders, rounds):
+        is_cold = contender.task == "cold"
+        if is_cold and not 0 < number <= COLD_ROUNDS:
+            continue
+        numbers = field.run(contender)
+        say(f"{'warm-up' if number == 0 else f'round {number}'}: {contender.name}: {_brief(numbers)}")
+        if number:
+            for name, value in numbers.items():
+                samples[contender.name].setdefault(name, []).append(value)
     return samples
 
 
@@ -124,11 +132,10 @@ def _brief(numbers: dict[str, float]) -> str:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=5, help="runs that count (default: %(default)s)")
+    parser = kit.parser(
+        __doc__, rounds=5, json=Path, share=kit.Option(1.0, "part of each stream; figures need all of it")
+    )
     parser.add_argument("--only", nargs="+", choices=[row.name for row in ROWS], metavar="ROW")
-    parser.add_argument("--json", type=Path, help="file for all samples")
-    parser.add_argument("--share", type=float, default=1, help="part of each stream; figures need all of it")
     options = parser.parse_args(argv)
     if options.rounds < 1 or not 0 < options.share <= 1:
         parser.error("give at least one round, and a share above 0 and up to 1")
@@ -153,22 +160,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         start_up = field.start_up
     figures = figures_of(rows, samples)
     print(printed(figures, start_up=start_up, samples=samples))
-    if options.json:
-        document = {
-            "command": _command(options),
-            "rounds": options.rounds,
-            "share": options.share,
-            "commit": commit(),
-            "machine": machine(),
-            "versions": versions(),
-            "start_up": start_up,
-            "rows": [figure.as_json() for figure in figures],
-            "samples": {
-                name: {"command": CONTENDERS[name].command(), "stream": CONTENDERS[name].stream, **numbers}
-                for name, numbers in samples.items()
-            },
-        }
-        options.json.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    document = {
+        "command": _command(options),
+        "rounds": options.rounds,
+        "share": options.share,
+        "commit": commit(),
+        "machine": machine(),
+        "versions": versions(),
+        "start_up": start_up,
+        "rows": [figure.as_json() for figure in figures],
+        "samples": {
+            name: {"command": CONTENDERS[name].command(), "stream": CONTENDERS[name].stream, **numbers}
+            for name, numbers in samples.items()
+        },
+    }
+    kit.write_json(options.json, document)
     return 0 if all(figure.met for figure in figures) else 1
 
 

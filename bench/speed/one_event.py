@@ -12,7 +12,6 @@ the medians of CPU microseconds for an event are printed.
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from importlib.util import find_spec
 from statistics import median
 from typing import Any, NamedTuple
 
+from bench import kit
 from onlineauto import AutoML, Workspace
 
 _CHOSEN, _COST, _PROBABILITY = 3, -1.0, 0.125
@@ -145,10 +145,7 @@ def _contestants() -> dict[str, Callable[[Event], object]]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the CPU microseconds of an event, predicted and learnt."""
-    parser = argparse.ArgumentParser(description="What one decision costs, beside the peers.")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--events", type=int, default=500)
-    options = parser.parse_args(words)
+    options = kit.parser(__doc__, rounds=7, events=500).parse_args(words)
     events = draw_events(options.events)
     contestants = _contestants()
     spent: dict[str, list[float]] = {name: [] for name in contestants}

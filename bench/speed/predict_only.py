@@ -9,13 +9,13 @@ text. The least of five rounds counts. It is an error if the first two do not pr
 
 from __future__ import annotations
 
-import argparse
 import io
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from bench import kit
 from onlineauto import Workspace
 from onlineauto.features.block import Block
 
@@ -69,9 +69,7 @@ def measure(name: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the logs that are named."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = kit.parser(__doc__)
     parser.add_argument("logs", nargs="*", default=["cb-surveys-u", "cb-diamonds-n-u"])
     for name in parser.parse_args(arguments).logs:
         measure(name)

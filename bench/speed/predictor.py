@@ -9,17 +9,16 @@ meanwhile, and takes a new predictor every 10 ms.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import resource
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
+from bench import kit
 from datasets import generate
 from onlineauto import Block, Predictor, Workspace
 
@@ -98,18 +97,14 @@ def measure(*, predictions: int, threads: Sequence[int], publish: bool) -> list[
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table and write the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--predictions", type=int, default=200_000)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8])
-    parser.add_argument("--publish", action="store_true")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args(arguments)
+    given = kit.parser(
+        __doc__, predictions=200_000, threads=[1, 2, 4, 8], publish=False, json=Path
+    ).parse_args(arguments)
     rows = measure(predictions=given.predictions, threads=given.threads, publish=given.publish)
     print(f"{'':8}{'threads':>8}{'predictions/s':>15}{'peak MiB':>10}")
     for row in rows:
         print(f"{row.what:8}{row.threads:8}{row.per_second:15.0f}{row.peak_mebibytes:10.1f}")
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    kit.write_json(given.json, rows)
     return 0
 
 

@@ -9,7 +9,6 @@ the figures say what waiting costs, and whether anything breaks.
 
 from __future__ import annotations
 
-import argparse
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from bench import kit
 from bench.speed.one_event import Event, candidates_of, draw_events
 from onlineauto import AutoML
 
@@ -91,9 +91,7 @@ def counted(peer: Peer, events: Sequence[Event], *, threads: int, seconds: float
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print decisions and learnt events a second by the number of threads."""
-    parser = argparse.ArgumentParser(description="Decisions a second by threads, beside the peers.")
-    parser.add_argument("--seconds", type=float, default=1.0)
-    options = parser.parse_args(words)
+    options = kit.parser(__doc__, seconds=1.0).parse_args(words)
     events = draw_events(200)
     peers = {"onlineauto": _ours()}
     if find_spec("vowpalwabbit"):

@@ -7,13 +7,13 @@ current.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from bench import kit
 from tools.generate import between
 
 BEGIN: Final = "<!-- benchmark:begin -->"
@@ -34,10 +34,9 @@ def update(text: str, *, document: Mapping[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Update the file that is named, or with ``--check`` return 1 if it is not current."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = kit.parser(__doc__, check=kit.Option(False, "change nothing"))
     parser.add_argument("json", type=Path, help="what bench.speed --json wrote")
     parser.add_argument("markdown", type=Path)
-    parser.add_argument("--check", action="store_true", help="change nothing")
     options = parser.parse_args(argv)
     old = options.markdown.read_text(encoding="utf-8")
     new = update(old, document=json.loads(options.json.read_text(encoding="utf-8")))

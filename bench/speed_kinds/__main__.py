@@ -15,7 +15,6 @@ The exit code is 1 if a target is missed. With ``--curves FILE``, only the ensem
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
+from bench import kit
 from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
 from bench.speed_kinds.streams import KINDS
 
@@ -91,23 +91,22 @@ def measure(
             for length, named in zip(lengths, files, strict=True)
         ]
         runs = [(kind, side) for kind in kinds for side in taken[kind]]
-        for number in range(rounds + 1):
-            for kind, side in runs if number % 2 else reversed(runs):
-                what, begin, parts = SIDES[side], {"wall": 0.0, "cpu": 0.0, "events": 0.0}, []
-                for named, counted in zip(files, events, strict=True):
-                    file = str(named[kind])
-                    if isinstance(what, list):
-                        found = wheel.ask(argv=[*what, "-d", file], directory=directory)
-                    else:
-                        found = ours.ask(task="fit", options={"cb_explore_adf": True, **what}, file=file)
-                    end = {"wall": found["seconds"], "cpu": found["cpu"], "events": float(counted[kind])}
-                    n = end["events"] - begin["events"]
-                    parts.append({clock: (end[clock] - begin[clock]) / n * 1e6 for clock in ("wall", "cpu")})
-                    begin = end
-                curve = ", ".join(f"{part['cpu']:.1f}" for part in parts)
-                print(f"{number} {kind} {side}: {curve} \N{MICRO SIGN}s", file=sys.stderr)
-                if number:
-                    taken[kind][side].append(parts)
+        for number, (kind, side) in kit.turns(runs, rounds):
+            what, begin, parts = SIDES[side], {"wall": 0.0, "cpu": 0.0, "events": 0.0}, []
+            for named, counted in zip(files, events, strict=True):
+                file = str(named[kind])
+                if isinstance(what, list):
+                    found = wheel.ask(argv=[*what, "-d", file], directory=directory)
+                else:
+                    found = ours.ask(task="fit", options={"cb_explore_adf": True, **what}, file=file)
+                end = {"wall": found["seconds"], "cpu": found["cpu"], "events": float(counted[kind])}
+                n = end["events"] - begin["events"]
+                parts.append({clock: (end[clock] - begin[clock]) / n * 1e6 for clock in ("wall", "cpu")})
+                begin = end
+            curve = ", ".join(f"{part['cpu']:.1f}" for part in parts)
+            print(f"{number} {kind} {side}: {curve} \N{MICRO SIGN}s", file=sys.stderr)
+            if number:
+                taken[kind][side].append(parts)
     return taken
 
 
@@ -176,19 +175,16 @@ def _events(kind: str, lengths: Sequence[float], part: int) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print the table, write JSON if asked to; 1 if a target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=3, help="runs that count (default: %(default)s)")
-    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), metavar="KIND")
-    parser.add_argument(
-        "--lengths",
-        type=float,
-        nargs="+",
-        default=[1.0, 10.0],
-        help="where the parts of each stream end, in ascending order; 1 is its usual length",
-    )
-    parser.add_argument("--json", type=Path, help="file for all samples")
-    parser.add_argument("--curves", type=Path, help="measure three sides only, and write their curves here")
-    options = parser.parse_args(argv)
+    options = kit.parser(
+        __doc__,
+        rounds=3,
+        kinds=kit.Option(list(KINDS), choices=list(KINDS)),
+        lengths=kit.Option(
+            [1.0, 10.0], "where the parts of each stream end, in ascending order; 1 is its usual length"
+        ),
+        json=Path,
+        curves=kit.Option(Path, "measure three sides only, and write their curves here"),
+    ).parse_args(argv)
     sides = _CURVES if options.curves else tuple(SIDES)
     taken = measure(options.kinds, rounds=options.rounds, lengths=options.lengths, sides=sides)
     if options.curves:
@@ -197,8 +193,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     lines, met = report(taken, options.lengths)
     print("\n".join(lines))
-    if options.json:
-        options.json.write_text(json.dumps(taken, indent=1), encoding="utf-8")
+    kit.write_json(options.json, taken)
     return 0 if met else 1
 
 

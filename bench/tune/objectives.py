@@ -10,7 +10,6 @@ is not installed, or has no such thing.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import warnings
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bench import kit
 from bench.tune.functions import FUNCTIONS
 from onlineauto.tune import Float, Space, Study
 
@@ -152,11 +152,7 @@ def _optuna(who: str, seed: int, constraints: Any, **settings: Any) -> Any:
 
 def main(arguments: Sequence[str]) -> int:
     """Print a line for each problem and searcher: means and standard errors."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--only", default="")
-    options = parser.parse_args(arguments)
+    options = kit.parser(__doc__, seeds=10, trials=200, only="").parse_args(arguments)
     warnings.simplefilter("ignore")
     who = ["tpe", "random", *(_OF_OPTUNA if find_spec("optuna") else ())]
     trials = options.trials

@@ -9,13 +9,14 @@ starting Ray, and processor time of the driver.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench import kit
 from onlineauto.tune import Callback, Float, Study
 from onlineauto.tune.workers.jobs import TrialJob
 
@@ -79,13 +80,11 @@ def _of_tune(config: dict[str, Any]) -> dict[str, float]:
     return {"loss": config["rate"]}
 
 
-def main(words: list[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Print a table, and return 1 if the bar is missed."""
     import ray
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trials", type=int, default=400)
-    parser.add_argument("--workers", type=int, default=2)
+    parser = kit.parser(__doc__, trials=400, workers=2)
     parser.add_argument("--ray_tune", type=int, default=0)
     given = parser.parse_args(words)
     print("| executor | ms a trial | processor ms of the driver |")

@@ -7,14 +7,14 @@ Six numbers, levels 1 to 81, one worker. `study` is `Study.ask` and `Study.tell`
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import process_time
 
 import numpy as np
 
+from bench import kit
 from onlineauto.tune import SCHEDULERS, SEARCHERS, Float, Scheduler, Setting, Space, Study
 from onlineauto.tune.schedulers.dehb import Dehb
 
@@ -93,11 +93,9 @@ def tpe_overhead(trials: int, asked: int = 100) -> float:
     return float(np.median(times[-asked:])) * 1e6
 
 
-def main(words: list[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Print a table, and return 1 if a bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=3000)
-    jobs = parser.parse_args(words).jobs
+    jobs = kit.parser(__doc__, jobs=3000).parse_args(words).jobs
     print("| | suggest µs | result µs | bars |")
     missed = False
     for who, make in CONTENDERS.items():

@@ -10,16 +10,15 @@ which they would if each took as long as it costs.
 
 from __future__ import annotations
 
-import argparse
 import heapq
-import json
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from bench import kit
 from bench.tune.functions import FUNCTIONS
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler, Setting, Suggestion
 from onlineauto.tune.schedulers.dehb import Dehb
@@ -111,14 +110,11 @@ def measured(who: str, function: str, seeds: Iterable[int], workers: int = 1) ->
     return Row(who, function, workers, len(found), quarter, end, error)
 
 
-def main(words: list[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Print a table, and return 1 if a bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--only", default="", help="a part of the contender's name")
-    parser.add_argument("--json", type=Path)
-    asked = parser.parse_args(words)
+    asked = kit.parser(
+        __doc__, seeds=40, workers=1, only=kit.Option("", "a part of the contender's name"), json=Path
+    ).parse_args(words)
     rows: list[Row] = []
     missed = False
     heads = " | ".join(f"{name} at a quarter, at the end" for name in FUNCTIONS)
@@ -135,8 +131,7 @@ def main(words: list[str] | None = None) -> int:
     for who, workers, *ends in PEERS:
         if workers == asked.workers:
             print(f"| {who:45} | | {ends[0]} | | {ends[1]} | |")
-    if asked.json:
-        asked.json.write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
+    kit.write_json(asked.json, rows)
     return int(missed)
 
 

@@ -8,16 +8,16 @@ workers, trials last between 0.5 and 1.5 units, so that some are running when a 
 
 from __future__ import annotations
 
-import argparse
 import heapq
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any, Final
 
 import numpy as np
 
+from bench import kit
 from bench.tune.functions import FUNCTIONS
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.spaces import Categorical, Float, Int, Space
@@ -115,14 +115,15 @@ def regrets(name: str, problem: str, seed: int, workers: int = 1, trials: int = 
     return so_far
 
 
-def main(words: list[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=16)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--only", default="", help="a part of the problem's name")
-    parser.add_argument("--searchers", nargs="+", default=["random", "tpe", "gp", "cmaes"], choices=SEARCHERS)
-    asked = parser.parse_args(words)
+    asked = kit.parser(
+        __doc__,
+        seeds=16,
+        workers=1,
+        only=kit.Option("", "a part of the problem's name"),
+        searchers=kit.Option(["random", "tpe", "gp", "cmaes"], choices=SEARCHERS),
+    ).parse_args(words)
     print("| problem | searcher | 50 trials | 100 trials | 200 trials ± standard error | CPU ms a trial |")
     for problem in PROBLEMS:
         if asked.only not in problem:

@@ -8,14 +8,15 @@ on SQLite and 5 times on PostgreSQL.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from statistics import median
 from time import perf_counter, process_time
 
 import optuna
 
+from bench import kit
 from onlineauto.tune import Float, Study
 from tests.tune.postgres import Server, find_programs
 
@@ -53,12 +54,9 @@ def theirs(url: str, trials: int, name: str) -> tuple[float, float]:
     return (perf_counter() - begun) / trials, (process_time() - worked) / trials
 
 
-def main(words: list[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Print a table, and return 1 if a bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args(words)
+    options = kit.parser(__doc__, trials=200, repeats=3).parse_args(words)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     programs = find_programs()
     server = None if programs is None else Server(programs)

@@ -13,16 +13,15 @@ handed over to a search that goes on from that model: after how many events is i
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from bench import kit
 from onlineauto import Workspace
 from onlineauto.tune.live import flags_of, hand_over, tune_stream
 from onlineauto.tune.live.budget import used_resource
@@ -134,19 +133,19 @@ def _line(rows: Sequence[Row]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--streams", nargs="*", default=list(STREAMS), choices=list(STREAMS))
-    parser.add_argument("--scheduler", default="race")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args(argv)
+    given = kit.parser(
+        __doc__,
+        seeds=10,
+        streams=kit.Option(list(STREAMS), choices=list(STREAMS)),
+        scheduler="race",
+        json=Path,
+    ).parse_args(argv)
     rows: list[Row] = []
     print(_HEAD)
     for stream in given.streams:
         rows += [measured(stream, seed, scheduler=given.scheduler) for seed in range(given.seeds)]
         print(_line(rows[-given.seeds :]), flush=True)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    kit.write_json(given.json, rows)
     return 0
 
 

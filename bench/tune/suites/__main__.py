@@ -13,7 +13,6 @@ regret of random configs at the end, on the same problem. `--curves` writes medi
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections import defaultdict
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench import kit
 from bench.tune.suites.problems import PROBLEMS
 from bench.tune.suites.running import OURS, Peers, run
 
@@ -97,14 +97,16 @@ def table(lines: Sequence[str], file: Path | None = None) -> None:
 
 def main(words: Sequence[str]) -> int:
     """Run or print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = kit.parser(
+        __doc__,
+        who=list(OURS),
+        seeds=20,
+        only=kit.Option([""], "parts of 'suite: problem'"),
+        curves=Path,
+        peers=sys.executable,
+    )
     parser.add_argument("what", choices=["run", "table"])
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--who", nargs="+", default=list(OURS))
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--only", nargs="+", default=[""], help="parts of 'suite: problem'")
-    parser.add_argument("--curves", type=Path)
-    parser.add_argument("--peers", default=sys.executable)
     given = parser.parse_args(words)
     if given.what == "run":
         record(given.files[0], given.who, given.seeds, given.only, given.peers)
