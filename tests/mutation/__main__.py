@@ -46,7 +46,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "features": ("features",),
     "formats/blocks": ("formats/test_block_file.py",),
     "formats/numbers": ("formats/test_number_kernels.py", "formats/test_float_kernels.py"),
-    "formats/json": ("formats/test_json_kernels.py", "formats/test_json_twin.py"),
+    "formats/json": ("formats/test_json_kernels.py", "formats/test_json_laws.py"),
     "formats": ("formats/test_text_twin.py", "formats/test_mark_kernels.py", "formats/test_slots.py"),
     "engine/policies": ("engine/test_native_twin.py", "engine/test_explorers.py"),
     "engine/classes": ("engine/test_class_ensemble_twin.py",),
