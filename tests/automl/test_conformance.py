@@ -1,4 +1,4 @@
-"""Registered oracles and priorities keep to what the search expects; the suite tells those that do not."""
+"""The conformance suite accepts all registered oracles and priorities, and rejects faulty ones."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ BAD_ORACLES = {
 
 
 @pytest.mark.parametrize("reason", BAD_ORACLES)
-def test_bad_oracles_are_told(reason: str) -> None:
+def test_faulty_oracles_are_rejected(reason: str) -> None:
     with pytest.raises(AssertionError, match=reason):
         check_oracle(BAD_ORACLES[reason])
 
@@ -139,6 +139,6 @@ BAD_PRIORITIES = {
 
 
 @pytest.mark.parametrize("reason", BAD_PRIORITIES)
-def test_bad_priorities_are_told(reason: str) -> None:
+def test_faulty_priorities_are_rejected(reason: str) -> None:
     with pytest.raises(AssertionError, match=reason):
         check_priority(BAD_PRIORITIES[reason])

@@ -38,7 +38,7 @@ def live(rules: SearchRules, search: Search) -> list[tuple[tuple[bytes, ...], ..
 
 
 @MODES
-def test_namespaces_that_are_met_late(exact: bool) -> None:
+def test_namespaces_that_are_seen_late(exact: bool) -> None:
     """VW asks the oracle again only when the champion changes."""
     rules = make_rules(exact=exact)
     search = begin(rules, A)

@@ -1,4 +1,4 @@
-"""Members of the ensemble: who works and who rests, by what they cost and what they are worth."""
+"""The budget of the ensemble: which members learn and which rest, by cost and worth."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_without_members_nothing_is_decided() -> None:
     assert review(start(), 0.0, Known(costs={"a": 1.0}), 100) == (start(), [])
 
 
-def test_a_member_that_is_worth_nothing_rests_and_is_tried_after_longer_and_longer_pauses() -> None:
+def test_a_useless_member_rests_and_is_tried_after_growing_pauses() -> None:
     known = Known(costs={"a": 1.0, "b": 1.0}, values={"a": MANY})
     search, changes = start(), []
     for at in range(0, 20 * PATIENCE, PATIENCE // 4):
@@ -88,7 +88,7 @@ def test_a_member_that_is_worth_nothing_rests_and_is_tried_after_longer_and_long
     ]
 
 
-def test_where_no_member_was_ever_worth_anything_a_trial_is_enough() -> None:
+def test_one_trial_is_enough_if_no_member_was_ever_useful() -> None:
     known = Known(costs={"a": 1.0, "b": 1.0}, values={"a": LEAST_WORTH / 2})
     search, decided = review(start(), 10.0, known, TRIAL - 1)
     assert not decided
@@ -101,7 +101,7 @@ def test_where_no_member_was_ever_worth_anything_a_trial_is_enough() -> None:
     assert review(tried, 10.0, known, TRIAL + PATIENCE + TRIAL)[1] == []
 
 
-def test_a_member_that_was_worth_something_lately_goes_on() -> None:
+def test_a_recently_useful_member_continues() -> None:
     known = Known(costs={"a": 1.0}, values={"a": MANY})
     search, _ = review(start(), 10.0, known, PATIENCE)
     known.values["a"] = 0.0
@@ -110,13 +110,13 @@ def test_a_member_that_was_worth_something_lately_goes_on() -> None:
     assert review(search, 10.0, known, 2 * PATIENCE)[1] == [("a",)]
 
 
-def test_of_two_that_say_the_same_one_stays() -> None:
+def test_one_of_two_redundant_members_stays() -> None:
     known = Known(costs={"a": 1.0, "b": 1.0}, values={"a": MANY, "b": MANY}, alike=frozenset("ab"))
     search, _ = review(start(), 10.0, known, PATIENCE)
     assert len(working(search)) == 1
 
 
-def test_the_budget_goes_to_those_that_are_worth_most_for_their_price() -> None:
+def test_the_budget_goes_to_the_best_worth_per_price() -> None:
     known = Known(costs={"a": 4.0, "b": 1.0, "c": 4.0}, values={"a": 40.0, "b": 30.0, "c": 60.0})
     search = start()
     for at in range(0, 5 * PATIENCE, PATIENCE // 8):
@@ -124,7 +124,7 @@ def test_the_budget_goes_to_those_that_are_worth_most_for_their_price() -> None:
     assert working(search) == {"b", "c"}
 
 
-def test_a_member_that_comes_later_is_tried() -> None:
+def test_a_member_added_later_is_tried() -> None:
     known = Known(costs={"a": 1.0}, values={"a": MANY})
     search, _ = review(start(), 10.0, known, 50 * PATIENCE)
     known.costs["b"] = 1.0
@@ -136,7 +136,7 @@ figures = st.dictionaries(st.sampled_from(NAMES), st.floats(0.1, 20.0), max_size
 
 
 @given(st.floats(0.1, 40.0), st.lists(st.tuples(st.integers(1, 3 * PATIENCE), figures, figures), max_size=8))
-def test_the_budget_always_holds_and_decisions_say_who_rests(
+def test_the_budget_is_never_exceeded_and_decisions_name_resting_members(
     budget: float, steps: list[tuple[int, dict[str, float], dict[str, float]]]
 ) -> None:
     search, at = start(), 0
@@ -163,7 +163,7 @@ def test_a_layer_has_to_be_worth_more_than_others() -> None:
     assert working(search) == {"features", "layer"}
 
 
-def test_a_layer_costs_no_budget_of_the_features_that_it_is_upon() -> None:
+def test_a_layer_does_not_pay_for_its_features() -> None:
     known = Known(costs={"features": 6.0, "layer": 3.0}, values={"features": 40.0, "layer": 300.0})
     search, _ = review(start(), 7.0, known, 0)
     for at in range(0, 5 * PATIENCE, PATIENCE // 8):

@@ -1,4 +1,4 @@
-"""What holds whatever the signals: native mode, and exact mode as far as VW lets it."""
+"""Properties of decisions for random signals, in native mode and in exact mode."""
 
 from __future__ import annotations
 
@@ -152,13 +152,13 @@ def check_decisions(rules: SearchRules, step: Step) -> None:
 
 
 @native
-def test_decisions_tell_all(rules: SearchRules, moves: list[Move]) -> None:
+def test_decisions_describe_every_change(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         check_decisions(rules, step)
 
 
 @exact
-def test_decisions_tell_all_in_exact_mode(rules: SearchRules, moves: list[Move]) -> None:
+def test_decisions_describe_every_change_in_exact_mode(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         check_decisions(rules, step)
         assert step.after.slots[0].index == 0
@@ -176,7 +176,7 @@ def test_the_same_input_gives_the_same_output(mode: str, data: st.DataObject) ->
 
 
 @native
-def test_live_slots_learn_with_namespaces_that_were_met(rules: SearchRules, moves: list[Move]) -> None:
+def test_live_slots_learn_with_seen_namespaces(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         for slot in range(len(step.after.slots)):
             crossed = interactions(rules, step.after, slot)
@@ -185,7 +185,7 @@ def test_live_slots_learn_with_namespaces_that_were_met(rules: SearchRules, move
 
 
 @native
-def test_the_next_one_has_been_given_least(rules: SearchRules, moves: list[Move]) -> None:
+def test_the_next_config_has_had_the_fewest_events(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         before = step.before
         rotated: set[int] = set()
@@ -205,7 +205,9 @@ def test_the_next_one_has_been_given_least(rules: SearchRules, moves: list[Move]
     rules=rules(exact=False),
     dues=st.lists(moves(names=NAMES, max_size=1).map(lambda each: each[0]), min_size=20, max_size=40),
 )
-def test_between_two_turns_of_one_every_other_has_its_turn(rules: SearchRules, dues: list[Move]) -> None:
+def test_every_other_config_has_its_turn_between_two_turns_of_one(
+    rules: SearchRules, dues: list[Move]
+) -> None:
     """With priorities that do not change, and nothing proven."""
     plain = [Move("meet", names=NAMES[:2])] + [Move("due", updates=move.updates) for move in dues]
     assume(not rules.renews)  # which keeps those that promise most
@@ -225,7 +227,7 @@ def test_between_two_turns_of_one_every_other_has_its_turn(rules: SearchRules, d
 
 @pytest.mark.parametrize("mode", ["native", "exact"])
 @given(data=st.data())
-def test_can_fill_says_whether_a_place_would_be_filled(mode: str, data: st.DataObject) -> None:
+def test_can_fill_says_whether_a_slot_would_be_filled(mode: str, data: st.DataObject) -> None:
     drawn = data.draw(rules(exact=mode == "exact"))
     for step in play(drawn, data.draw(moves(names=BYTES, exact=mode == "exact"))):
         search = step.after
@@ -251,7 +253,7 @@ def test_a_config_that_is_worse_stays_while_no_other_waits() -> None:
     assert decisions == (Extend(0, 20), Extend(1, 20))
 
 
-def test_nothing_is_known_of_a_config_that_has_just_come() -> None:
+def test_a_new_config_has_no_evidence() -> None:
     """The priority challenger is given up, and its bound says nothing about the one in its place."""
     rules = make_rules(exact=False, max_live=3, n_priority=1)
     names = (b"a", b"b")

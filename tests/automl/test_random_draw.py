@@ -1,4 +1,4 @@
-"""Random orders."""
+"""Random orders of configs, fair and like VW's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stepwise: where it begins, what it proposes and in which order, what it screens."""
+"""The oracle `stepwise`: its first config, its proposals and their order, and screening."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_family_first_then_what_gains() -> None:
     ]
 
 
-def test_a_mature_champion_may_do_without() -> None:
+def test_a_mature_champion_may_lose_an_interaction() -> None:
     space = replace(gaining(ay=5.0, az=-1.0, by=-2.0, bz=-3.0), mature=True)
     assert proposals(CROSSED, space)[-3:] == [
         config(b"bz"),
@@ -166,7 +166,7 @@ def test_no_step_leaves_the_bounds_of_an_option() -> None:
     assert share.neighbours(0.0) == []
 
 
-def test_what_is_much_dearer_is_left_out() -> None:
+def test_much_more_expensive_configs_are_left_out() -> None:
     wide = replace(SPACE, sizes={b"a": 100.0, b"b": 100.0}, n_actions=50.0)
     assert DEEP in proposals(CROSSED, SPACE)
     assert DEEP not in proposals(CROSSED, wide)
@@ -245,7 +245,7 @@ def test_reviews_grow_rare_while_nothing_changes(since: int, learnt: int, gap: i
     assert with_next_review(RULES, search, table).review == learnt + gap
 
 
-def test_what_is_proved_worse_gives_its_place_to_the_next_until_there_is_drift() -> None:
+def test_a_config_proved_worse_is_replaced_until_there_is_drift() -> None:
     search, table = new_search()
     worse = search.slots[1].index  # type: ignore[attr-defined]
     after, (remove, rotate) = decide(RULES, search, ProvedWorse(1), table)  # type: ignore[arg-type]

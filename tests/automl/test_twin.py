@@ -1,4 +1,4 @@
-"""Exact decisions are those of a literal twin of VW's classes."""
+"""Exact decisions, compared with a literal translation of VW's classes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ SEEDS = st.sampled_from([0, 5, 2**64 - 1])
 
 @settings(max_examples=200)
 @given(rules=rules(exact=True), moves=moves(names=NAMES, exact=True), seed=SEEDS)
-def test_decisions_and_states_are_the_twins(rules: SearchRules, moves: list[Move], seed: int) -> None:
+def test_decisions_and_states_equal_the_reference(rules: SearchRules, moves: list[Move], seed: int) -> None:
     check(rules, moves, seed)
 
 
@@ -118,5 +118,5 @@ def test_long_reigns_are_rare(
     check(rules, [Move("meet", names=names), *reigns], seed)
 
 
-def test_kinds_are_named_alike() -> None:
+def test_kinds_have_equal_names() -> None:
     assert {kind.value for kind in ConfigKind} == {"exclusion", "inclusion"}

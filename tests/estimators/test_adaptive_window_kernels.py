@@ -1,4 +1,4 @@
-"""Adaptive windows: river's ADWIN decides, counts and sums the same, bit for bit."""
+"""Adaptive windows, compared bit for bit with river's ADWIN."""
 
 from __future__ import annotations
 
@@ -68,17 +68,17 @@ def check_twins(numbers: NDArray[np.float64]) -> int:
 
 @pytest.mark.ci
 @given(numbers=STREAMS)
-def test_the_window_is_rivers(numbers: NDArray[np.float64]) -> None:
+def test_the_window_equals_rivers(numbers: NDArray[np.float64]) -> None:
     check_twins(numbers)
 
 
 @given(numbers=st.lists(st.floats(0, 1), max_size=300))
-def test_the_window_is_rivers_whatever_the_numbers(numbers: list[float]) -> None:
+def test_the_window_equals_rivers_for_any_numbers(numbers: list[float]) -> None:
     check_twins(np.array(numbers))
 
 
 @pytest.mark.parametrize(("noise", "least"), [("none", 5), ("coin", 3), ("normal", 5), ("tiny", 5)])
-def test_long_streams_are_parted_as_river_parts_them(noise: str, least: int) -> None:
+def test_long_streams_are_cut_like_rivers(noise: str, least: int) -> None:
     levels = [(5000, 0.2), (3000, 0.6), (500, 0.5), (100, 1.0), (2000, 0.0), (9000, 0.3)]
     assert check_twins(stream(levels, noise, seed=3)) >= least
 
@@ -101,14 +101,14 @@ def rises_by_river(numbers: NDArray[np.float64]) -> bool:
 
 
 @given(numbers=STREAMS, split=st.floats(0, 1))
-def test_a_larger_mean_is_told_from_a_smaller_one(numbers: NDArray[np.float64], split: float) -> None:
+def test_an_alarm_says_whether_the_mean_rose(numbers: NDArray[np.float64], split: float) -> None:
     window, at = make_window(), int(split * len(numbers))
     first = rises(window, numbers[:at])
     assert first == rises_by_river(numbers[:at])
     assert (rises(window, numbers[at:]) or first) == rises_by_river(numbers)
 
 
-def test_up_is_a_rise_and_down_is_none() -> None:
+def test_a_fall_is_no_rise() -> None:
     low, high = np.full(200, 0.1), np.full(200, 0.9)
     assert rises(make_window(), np.concatenate([low, high]))
     assert not rises(make_window(), np.concatenate([high, low]))
@@ -120,9 +120,7 @@ def arrays_of(window: Window) -> dict[str, NDArray[Any]]:
 
 
 @given(numbers=STREAMS, split=st.floats(0, 1))
-def test_a_window_made_of_its_arrays_goes_on_as_it_would_have(
-    numbers: NDArray[np.float64], split: float
-) -> None:
+def test_a_restored_window_continues_to_the_same_state(numbers: NDArray[np.float64], split: float) -> None:
     window, at = make_window(), int(split * len(numbers))
     for x in numbers[:at]:
         take_in(window, x)
@@ -140,7 +138,7 @@ def filled() -> Window:
     return window
 
 
-def test_a_window_is_made_of_copies() -> None:
+def test_restoring_copies_the_arrays() -> None:
     arrays = arrays_of(filled())
     for array in arrays.values():
         array.flags.writeable = False
@@ -172,13 +170,13 @@ def test_a_window_is_made_of_copies() -> None:
         ("spreads", lambda spreads: spreads + np.inf, "a sum of a window is larger"),
     ],
 )
-def test_arrays_of_no_window_are_refused(name: str, change: Any, message: str) -> None:
+def test_arrays_of_no_window_are_rejected(name: str, change: Any, message: str) -> None:
     arrays = arrays_of(filled())
     with pytest.raises(ValueError, match=message):
         window_of(arrays | {name: change(arrays[name])})
 
 
-def test_windows_that_no_stream_fills_are_refused() -> None:
+def test_windows_that_no_stream_produces_are_rejected() -> None:
     arrays = arrays_of(make_window())
     arrays["counts"][-1] = 1
     arrays["whole"][WIDTH] = 2.0**47
@@ -186,7 +184,7 @@ def test_windows_that_no_stream_fills_are_refused() -> None:
         window_of(arrays)
 
 
-def test_arrays_of_other_names_are_refused() -> None:
+def test_arrays_with_other_names_are_rejected() -> None:
     arrays = arrays_of(make_window())
     del arrays["sums"]
     with pytest.raises(

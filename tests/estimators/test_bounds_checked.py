@@ -1,4 +1,4 @@
-"""The tests of the estimators' kernels once more, with kernels that check every index."""
+"""The tests of the estimators' kernels, run again with kernels that check every index."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CHOICE = (
 
 
 @pytest.mark.bounds
-def test_nothing_is_read_or_written_out_of_bounds() -> None:
+def test_no_index_is_out_of_bounds() -> None:
     assert " passed" in run_tests(CHOICE, *SELECTED)
 
 
-def test_indices_are_checked_there() -> None:
+def test_the_run_checks_indices() -> None:
     code = "import numpy as np\nfrom onlineauto.estimators.robust_kernels import add\nadd(np.zeros(20), 1e9)"
     assert "IndexError" in run("-c", code).stderr

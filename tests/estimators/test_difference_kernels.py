@@ -1,4 +1,4 @@
-"""Differences of losses, whose size is learnt: what the test finds, and how seldom it errs."""
+"""The test of loss differences of unknown range: power and false alarms."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def of_predictions(rng: np.random.Generator, gain: float) -> tuple[NDArray[np.fl
     return counts * ((one - label) ** 2 - (other - label) ** 2), counts * np.maximum(*sizes)
 
 
-def test_who_gains_nothing_is_hardly_ever_found_to_where_reaches_are_known() -> None:
+def test_false_alarms_are_rare_with_known_ranges() -> None:
     logs = [of_predictions(np.random.default_rng(seed), 0.0) for seed in range(STREAMS)]
     found = sum(found_within(*log, LEVEL) > 0 for log in logs)
     assert found <= STREAMS * LEVEL + 4 * np.sqrt(STREAMS * LEVEL)
 
 
-def test_who_gains_is_found_sooner_where_reaches_are_known() -> None:
+def test_a_gain_is_found_sooner_with_known_ranges() -> None:
     logs = [of_predictions(np.random.default_rng(seed), 0.5) for seed in range(20)]
     within = [found_within(*log, LEVEL) or EVENTS for log in logs]
     without = [found_after(log[0], LEVEL) or EVENTS for log in logs]
@@ -106,18 +106,18 @@ NULLS = [gaussian, heavy, shrinking, bursts, alternating, skewed]
 
 
 @pytest.mark.parametrize("draw", NULLS, ids=lambda draw: draw.__name__)
-def test_who_gains_nothing_is_hardly_ever_found_to(draw: Callable[..., NDArray[np.float64]]) -> None:
+def test_false_alarms_are_rare_with_learnt_ranges(draw: Callable[..., NDArray[np.float64]]) -> None:
     found = sum(found_after(draw(np.random.default_rng(seed)), LEVEL) > 0 for seed in range(STREAMS))
     assert found <= STREAMS * LEVEL + 4 * np.sqrt(STREAMS * LEVEL)
 
 
-def test_who_gains_is_found() -> None:
+def test_a_gain_is_found() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
         assert 0 < found_after(rng.normal(0.3, 1.0, EVENTS), LEVEL) < 1500
 
 
-def test_one_large_loss_is_remembered() -> None:
+def test_one_large_loss_bounds_later_gains_for_a_while() -> None:
     """Once met, it bounds what small gains can prove for as long again, and not for ever."""
     state, spread = np.zeros(SIZE), np.zeros(SPREAD_SIZE)
     small = np.random.default_rng(0).normal(0.2, 1.0, 20_000)
@@ -136,7 +136,7 @@ def test_one_large_loss_is_remembered() -> None:
     assert is_better(state, LEVEL * share(spread))
 
 
-def test_what_is_no_number_counts_as_nothing() -> None:
+def test_nan_counts_as_no_difference() -> None:
     state, spread = np.zeros(SIZE), np.zeros(SPREAD_SIZE)
     for d in (np.nan, np.inf, -np.inf):
         observe_any_difference(state, spread, d, 0.0)
@@ -154,7 +154,7 @@ def test_all_restarts_together_have_one_level() -> None:
     assert parts[0] == 0.5
 
 
-def test_the_bound_may_be_left_to_the_test() -> None:
+def test_the_bound_can_be_learnt() -> None:
     test = ChampionTest(alpha=0.05)
     for d in np.random.default_rng(1).normal(0.5, 1.0, 2000):
         test.update_difference(float(d))

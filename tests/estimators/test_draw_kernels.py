@@ -1,4 +1,4 @@
-"""Draws of a log: how many events share one is estimated, and proofs take as much more."""
+"""Events that share random draws: their number is estimated, and proofs need more evidence."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def test_independent_draws_change_nothing(actions: int, epsilon: float) -> None:
 
 @pytest.mark.parametrize(("actions", "epsilon"), [(2, 1.0), (10, 1.0), (10, 0.2)])
 @pytest.mark.parametrize("stays", [5, 50])
-def test_shared_draws_are_found(actions: int, epsilon: float, stays: int) -> None:
+def test_the_number_of_events_per_draw_is_estimated(actions: int, epsilon: float, stays: int) -> None:
     state, _ = drawn(3, events=400 * stays, epsilon=epsilon, actions=actions, stays=stays)
     assert 0.7 * stays < events_per_draw(state) < 1.4 * stays
 
 
 @pytest.mark.parametrize("rhythm", [1, 2, 3, 8, 50])
-def test_one_event_in_eight_is_compared_at_every_beat_of_a_rhythm(rhythm: int) -> None:
+def test_one_event_in_eight_is_compared_at_every_phase_of_a_period(rhythm: int) -> None:
     for beat in range(rhythm):
         events = range(beat, 800 * rhythm, rhythm)
         assert sum(map(is_one_in_eight, events)) == pytest.approx(100, abs=8)
 
 
 @pytest.mark.parametrize("stays", [1, 5, 40, 200])
-def test_events_that_are_compared_share_as_many_draws_as_are_among_them(stays: int) -> None:
+def test_the_estimate_counts_compared_events_only(stays: int) -> None:
     """Eight times fewer events share a draw if one in eight is compared; none do if sessions are short."""
     rng, state, seen, latest = np.random.default_rng(3), np.zeros(DRAWS_SIZE), np.zeros(10), 0
     for event in range(400 * stays):
@@ -72,7 +72,7 @@ def test_events_that_are_compared_share_as_many_draws_as_are_among_them(stays: i
     st.integers(0, 99), st.integers(1, 200), st.floats(0.01, 1.0), st.integers(1, 12), st.sampled_from((1, 9))
 )
 @settings(max_examples=25, deadline=None)
-def test_the_kernels_do_what_the_plain_way_does(
+def test_kernels_equal_the_reference(
     seed: int, events: int, epsilon: float, actions: int, stays: int
 ) -> None:
     state, naive = drawn(seed, events=events, epsilon=epsilon, actions=actions, stays=stays)
@@ -82,7 +82,7 @@ def test_the_kernels_do_what_the_plain_way_does(
     assert state[BY_CHANCE] == pytest.approx(naive.by_chance)
 
 
-def test_an_action_that_is_always_listed_first_is_no_shared_draw() -> None:
+def test_an_action_that_is_always_listed_first_shares_no_draw() -> None:
     state = np.zeros(DRAWS_SIZE)
     for event in range(300):
         note_draw(state, 0, float(event > 0), 0.1)
@@ -91,18 +91,18 @@ def test_an_action_that_is_always_listed_first_is_no_shared_draw() -> None:
 
 
 @pytest.mark.parametrize("events", [20, 100, 101, 250])
-def test_the_first_draws_of_a_session_are_known_to_be_shared(events: int) -> None:
+def test_the_first_draws_of_a_session_count_as_shared(events: int) -> None:
     state, naive = drawn(3, events=events, epsilon=1.0, actions=4, stays=100)
     assert events_per_draw(state) == naive.events
     assert events_per_draw(state) > 0.3 * min(events, 100)
 
 
-def test_without_draws_losses_tell() -> None:
+def test_without_draws_events_count_as_independent() -> None:
     assert tell_of_actions(np.zeros(DRAWS_SIZE))
     assert events_per_draw(np.zeros(DRAWS_SIZE)) == 1.0
 
 
-def test_bets_on_blocks_win_as_rarely_as_the_level_says() -> None:
+def test_false_alarms_of_bets_on_blocks_stay_below_the_level() -> None:
     """Fair coins that are shown 20 times each: as many proofs as the level allows, and many without it."""
     rng, level, stays, wrong, naive = np.random.default_rng(0), 0.05, 20, 0, 0
     for _ in range(300):

@@ -1,4 +1,4 @@
-"""What a log says of another policy, beside its twin."""
+"""Off-policy estimates, compared with their reference implementation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def logged(seed: int, n: int, *, low: float = 0.0, high: float = 1.0) -> Logged:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_against_the_twin(seed: int) -> None:
+def test_estimates_equal_the_reference(seed: int) -> None:
     low, high = [(0.0, 1.0), (-3.0, 5.0)][seed % 2]
     events = logged(seed, 300, low=low, high=high)
     evidence = make_evidence(low, high, floor=FLOOR)
@@ -80,7 +80,7 @@ def test_blocks_of_any_size_give_the_same() -> None:
         assert one.tobytes() == other.tobytes()
 
 
-def test_what_is_learnt_is_learnt_first() -> None:
+def test_range_and_floor_are_learnt_before_events_count() -> None:
     evidence = make_evidence(np.inf, -np.inf, floor=None)
     bounds = np.empty((300, 3, 2))
     evaluate_events(evidence, logged(1, 300), 0.05, bounds)
@@ -89,7 +89,7 @@ def test_what_is_learnt_is_learnt_first() -> None:
     assert evidence.totals[OBSERVED] == 200
 
 
-def test_one_reward_is_no_range() -> None:
+def test_a_single_value_of_rewards_gives_no_interval() -> None:
     evidence = make_evidence(np.inf, -np.inf, floor=None)
     same = logged(1, 300)._replace(reward=np.ones(300))
     evaluate_events(evidence, same, 0.05, np.empty((0, 3, 2)))

@@ -1,4 +1,4 @@
-"""Lazy comparisons decide as full ones do, most of all where a hair decides."""
+"""Lazy comparisons of bounds decide like full comparisons, also when two bounds are nearly equal."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def check_around(
 
 
 @pytest.mark.parametrize("log", LOGS)
-def test_along_streams(log: str) -> None:
+def test_lazy_and_full_comparisons_agree_along_streams(log: str) -> None:
     row = measure(log, tol_x=1e-6, checks=20_000, seed=20)
     assert row.wrong == 0
     assert row.by_means > 0.2
@@ -109,7 +109,7 @@ ODD = [
 ]
 
 
-def test_where_a_hair_decides() -> None:
+def test_lazy_and_full_comparisons_agree_for_nearly_equal_bounds() -> None:
     tally = np.zeros(5, np.int64)
     for seed in range(150):
         rng = np.random.default_rng(seed)
@@ -124,7 +124,7 @@ def test_where_a_hair_decides() -> None:
 
 
 @pytest.mark.parametrize("test", ODD)
-def test_settings_out_of_the_ordinary(test: Rule) -> None:
+def test_lazy_and_full_comparisons_agree_for_extreme_settings(test: Rule) -> None:
     tally = np.zeros(5, np.int64)
     rng = np.random.default_rng(5)
     for log in LOGS:
@@ -137,7 +137,9 @@ def test_settings_out_of_the_ordinary(test: Rule) -> None:
 
 @settings(max_examples=300)
 @given(PAIRS, PAIRS, TESTS)
-def test_whatever_comes(one: list[Pair], other: list[Pair], test: Rule) -> None:
+def test_lazy_and_full_comparisons_agree_for_any_numbers(
+    one: list[Pair], other: list[Pair], test: Rule
+) -> None:
     challenger, champion = estimate(one), estimate(other)
     tally = np.zeros(5, np.int64)
     check(challenger, champion, test, tally)
@@ -148,7 +150,7 @@ def test_whatever_comes(one: list[Pair], other: list[Pair], test: Rule) -> None:
     assert tally[WRONG] == 0
 
 
-def test_weights_that_rounding_outweighs_are_compared_alike() -> None:
+def test_lazy_and_full_comparisons_agree_for_tiny_weights() -> None:
     tally = np.zeros(5, np.int64)
     rng = np.random.default_rng(0)
     for _ in range(300):
@@ -164,7 +166,7 @@ def test_weights_that_rounding_outweighs_are_compared_alike() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("entry", range(4))
-def test_states_that_are_no_numbers_are_compared_alike(entry: int, bad: float) -> None:
+def test_states_with_nan_prove_nothing(entry: int, bad: float) -> None:
     """No observation makes one; still, comparing ends, and proves nothing."""
     tally = np.zeros(5, np.int64)
     whole = estimate([(2.0, 0.9), (0.0, 0.0)] * 50)
@@ -175,14 +177,14 @@ def test_states_that_are_no_numbers_are_compared_alike(entry: int, bad: float) -
     assert tally[WRONG] == 0
 
 
-def test_fresh_estimators_are_told_apart_by_nothing() -> None:
+def test_fresh_estimators_are_never_better() -> None:
     fresh, told = np.zeros((2, SIZE)), estimate([(1.0, 1.0)] * 100)
     assert is_better(fresh, fresh, rule()) == (False, BY_MEANS)
     assert is_better(fresh, told, rule()) == (False, BY_MEANS)
     assert is_better(told, fresh, rule()) == (False, BY_MEANS)
 
 
-def test_what_is_better_is_found() -> None:
+def test_a_better_challenger_is_found() -> None:
     good, bad = estimate([(1.0, 1.0)] * 100), estimate([(1.0, 0.0)] * 100)
     assert is_better(good, bad, rule()) == (True, IN_FULL)
     assert is_better(bad, good, rule()) == (False, BY_MEANS)
@@ -191,7 +193,7 @@ def test_what_is_better_is_found() -> None:
     assert is_better(nearly, half, rule()) == (False, BY_WEALTH)
 
 
-def test_champions_change_when_the_twin_says_so() -> None:
+def test_the_first_promotion_equals_that_of_the_reference() -> None:
     """The first event at which a better challenger is found, by kernels and by the twin."""
     weights, rewards = draw("uniform", np.random.default_rng(22), 600)
     test = rule(alpha=0.2)

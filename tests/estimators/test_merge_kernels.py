@@ -1,4 +1,4 @@
-"""Merged tests: the wealth of one bettor, whose proofs are as rarely wrong, and capital that joins once."""
+"""Merged tests: the wealth is that of one bettor, errors stay at the level, and capital is added once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_merged_evidence_is_that_of_one_bettor(floor: float | None) -> None:
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.5, None])
-def test_a_fresh_base_puts_in_its_capital_once(floor: float | None) -> None:
+def test_a_fresh_base_adds_its_capital_once(floor: float | None) -> None:
     whole, ends = np.zeros(SIZE), [np.zeros(SIZE) for _ in range(4)]
     for seed, end in enumerate(ends[:3]):
         settle(end, np.random.default_rng(seed), 60, floor=floor)
@@ -75,7 +75,7 @@ def test_a_branch_that_learnt_nothing_changes_nothing(began: int) -> None:
     np.testing.assert_array_equal(merge_tests(base, [base, base], floor=True), base)
 
 
-def test_capital_that_joins_in_several_branches_leaves_the_reserve_once() -> None:
+def test_capital_added_in_several_branches_is_taken_from_the_reserve_once() -> None:
     base = np.zeros(SIZE)
     settle(base, np.random.default_rng(3), 1000, floor=0.5, gain=0.0)
     ends = [base.copy() for _ in range(4)]
@@ -95,7 +95,7 @@ def test_capital_that_joins_in_several_branches_leaves_the_reserve_once() -> Non
 
 
 @pytest.mark.ci
-def test_proofs_of_merged_tests_are_as_rarely_wrong() -> None:
+def test_false_promotions_of_merged_tests_stay_below_the_level() -> None:
     """Two equal policies, four branches that are merged every 150 events, across two times capital joins."""
     draw, runs, wrong = np.random.default_rng(11), 200, 0
     for _ in range(runs):
@@ -112,7 +112,7 @@ def test_proofs_of_merged_tests_are_as_rarely_wrong() -> None:
     assert wrong <= 0.05 * runs + 2 * np.sqrt(0.05 * 0.95 * runs)
 
 
-def test_merged_tests_find_what_no_branch_has_found() -> None:
+def test_merged_tests_prove_what_no_branch_proves() -> None:
     ends = [np.zeros(SIZE) for _ in range(4)]
     for seed, end in enumerate(ends):
         settle(end, np.random.default_rng(seed), 100, floor=0.5, gain=0.1)
@@ -134,7 +134,7 @@ def test_sums_of_policies_add_up() -> None:
     np.testing.assert_allclose(merged, whole, rtol=0.2)  # sums are centred on the mean so far, of the branch
 
 
-def test_a_test_that_started_anew_in_a_branch_starts_anew_under_half_of_the_level() -> None:
+def test_a_test_restarted_in_a_branch_restarts_with_half_of_the_level() -> None:
     state, spread, draw = np.zeros(SIZE), np.zeros(SPREAD_SIZE), np.random.default_rng(1)
     for d in draw.normal(size=200):
         observe_any_difference(state, spread, 50.0 * d, 0.0)

@@ -1,4 +1,4 @@
-"""ChampionTest: the test as a Python object, and the conformance of it and of others."""
+"""`ChampionTest`, the Python object, and its conformance suite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.naive.champion_test import ChampionTest as Twin
 pytestmark = pytest.mark.lane("ci")
 
 
-def test_fresh_tests_say_nothing() -> None:
+def test_fresh_tests_prove_nothing() -> None:
     fresh = ChampionTest()
     assert (fresh.better, fresh.worse, fresh.evidence) == (False, False, (1.0, 1.0))
     assert fresh.difference == fresh.champion == (-math.inf, math.inf)
@@ -22,7 +22,7 @@ def test_fresh_tests_say_nothing() -> None:
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.2])
-def test_evidence_is_the_twins(floor: float) -> None:
+def test_evidence_equals_the_reference(floor: float) -> None:
     ours, twin = ChampionTest(floor=floor), Twin(floor)
     for i in range(200):
         logged, p, r = i % 3, (0.5, 0.3, 0.2)[i % 3], i % 7 / 6
@@ -33,7 +33,7 @@ def test_evidence_is_the_twins(floor: float) -> None:
     assert ours.updates == 400
 
 
-def test_good_predictions_are_worth_events() -> None:
+def test_good_predictions_need_fewer_events() -> None:
     plain, predicted = ChampionTest(floor=0.5), ChampionTest(floor=0.5)
     for i in range(300):
         logged, easy = i % 2, i % 4 < 2
@@ -54,7 +54,7 @@ def test_differences() -> None:
     assert 0 < low < 0.4 / 3 < high
 
 
-def test_later_tests_need_more() -> None:
+def test_later_tests_need_more_evidence() -> None:
     first, later = ChampionTest(k=1), ChampionTest(k=20)
     while not first.better:
         first.update_difference(0.5, 1.0)
@@ -62,7 +62,7 @@ def test_later_tests_need_more() -> None:
     assert not later.better
 
 
-def test_what_is_out_of_range_is_counted() -> None:
+def test_rewards_out_of_range_are_counted() -> None:
     test = ChampionTest(floor=0.2)
     for reward, p in ((0.5, 0.5), (2.0, 0.5), (2.0, 0.5), (-1.0, 0.1), (0.0, 0.15)):
         test.update(1, 0, logged=1, p=p, reward=reward)
@@ -80,7 +80,7 @@ def test_options_are_checked(options: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(("p", "reward"), [(0.0, 1.0), (1.1, 1.0), (math.nan, 1.0), (0.5, math.inf)])
-def test_bad_events_are_refused_and_change_nothing(p: float, reward: float) -> None:
+def test_rejected_events_change_nothing(p: float, reward: float) -> None:
     test = ChampionTest()
     with pytest.raises(InputError):
         test.update(1, 0, logged=1, p=p, reward=reward)
@@ -174,6 +174,6 @@ class Silent(Other):
     ("other", "message"),
     [(Other, "two equals"), (Learnt, "alternate"), (Unmatched, "rise"), (Silent, "a gain of 0.8")],
 )
-def test_others_do_not_conform(other: type[Other], message: str) -> None:
+def test_faulty_tests_do_not_conform(other: type[Other], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_estimator(lambda *_: other(), streams=40)

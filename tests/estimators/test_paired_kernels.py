@@ -1,4 +1,4 @@
-"""The champion test: kernels against the slow twin, what bets may lose, what it promises."""
+"""The champion test: kernels compared with a slow reference implementation, and its guarantees."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def weights(who: int, likely: float, floor: float) -> tuple[float, float]:
 
 
 @given(EVENTS, FLOORS, st.booleans())
-def test_evidence_is_the_twins(
+def test_evidence_equals_the_reference(
     events: list[tuple[int, float, float, float, float]], floor: float, learnt: bool
 ) -> None:
     learnt = learnt and floor > 0.0
@@ -73,7 +73,7 @@ def test_evidence_is_the_twins(
 
 
 @pytest.mark.parametrize(("floor", "learnt"), [(0.0, False), (0.1, False), (0.1, True)])
-def test_restarts_are_the_twins(floor: float, learnt: bool) -> None:
+def test_restarts_equal_the_reference(floor: float, learnt: bool) -> None:
     """The twin has a number for each bet of each start; here those of one stake share theirs."""
     rng = np.random.default_rng(1)
     state, twin = np.zeros(SIZE), Twin(floor, learnt=learnt)
@@ -103,9 +103,7 @@ ODD = st.sampled_from([0.0, 1.0, -3.0, 1e300, -1e300, math.inf, -math.inf, math.
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1.0, 50.0, 2.0**40]), ODD), max_size=40), FLOORS
 )
-def test_whatever_comes_evidence_is_a_number_above_0(
-    events: list[tuple[int, float, float]], floor: float
-) -> None:
+def test_evidence_is_positive_for_any_numbers(events: list[tuple[int, float, float]], floor: float) -> None:
     state = np.zeros(SIZE)
     for who, w, r in events:
         observe(state, scale_of(floor), w * (who == 1), w * (who == 0), r)
@@ -114,7 +112,7 @@ def test_whatever_comes_evidence_is_a_number_above_0(
         assert np.isfinite(state[LANES : LANES + 2 * N]).all()
 
 
-def test_zeros_are_fresh_and_nothing_is_proved_by_them() -> None:
+def test_a_state_of_zeros_is_fresh_and_proves_nothing() -> None:
     state = np.zeros(SIZE)
     assert not is_better(state, 0.999)
     assert interval(state, 0.05) == (-math.inf, math.inf)
@@ -127,7 +125,7 @@ def test_levels_add_up() -> None:
     assert shares == sorted(shares, reverse=True)
 
 
-def test_no_long_loss_makes_evidence_end() -> None:
+def test_evidence_does_not_underflow() -> None:
     """An underflow would be an end, and numbers close to it are slow."""
     state = np.zeros(SIZE)
     for _ in range(3000):
@@ -137,7 +135,7 @@ def test_no_long_loss_makes_evidence_end() -> None:
     assert (state[LANES : LANES + 2 * N] >= 1e-200).all()
 
 
-def test_differences_beyond_the_bound_count_as_it() -> None:
+def test_differences_are_clipped_to_the_bound() -> None:
     states = np.zeros((2, SIZE))
     for d in (0.5, -3.0, 7.0, math.inf, 0.25):
         observe_difference(states[0], d, 1.0, 0.0)
@@ -145,7 +143,7 @@ def test_differences_beyond_the_bound_count_as_it() -> None:
     assert np.array_equal(states[0], states[1])
 
 
-def test_no_difference_is_no_event() -> None:
+def test_a_difference_of_zero_changes_nothing() -> None:
     state = np.zeros(SIZE)
     for d, bound in ((0.0, 1.0), (math.nan, 1.0), (1.0, 0.0)):
         observe_difference(state, d, bound, 0.0)
@@ -165,7 +163,7 @@ def test_any_range_is_a_unit(floor: float) -> None:
     assert np.array(interval(other, 0.1)) / 16 == pytest.approx(np.array(interval(unit, 0.1)))
 
 
-def test_a_reward_beyond_the_range_hurts_whom_it_hurts() -> None:
+def test_a_reward_out_of_range_counts_fully_only_against_the_side_it_hurts() -> None:
     """As the worst there can be; the other side sees it as the end of the range."""
     for who in (0, 1):
         for reward, end in ((9.0, 1.0), (-9.0, 0.0)):
@@ -180,7 +178,7 @@ def test_a_reward_beyond_the_range_hurts_whom_it_hurts() -> None:
                 assert beyond[side] == within[side] if helps else beyond[side] < within[side]
 
 
-def test_ranges_widen_and_what_was_won_remains() -> None:
+def test_widening_the_range_keeps_the_wealth() -> None:
     scale = make_scale(0.0, 0.0, floor=0.2)
     state = np.zeros(SIZE)
     observe(state, scale, 2.0, 0.0, 5.0)
@@ -246,7 +244,7 @@ def run(
     ],
     ids=["differences", "floor", "unknown", "learnt"],
 )
-def test_error_is_as_promised(which: int, scale: NDArray[np.float64], period: int) -> None:
+def test_false_promotions_stay_below_the_level(which: int, scale: NDArray[np.float64], period: int) -> None:
     done = [run(which, np.random.default_rng(seed).random((3000, 2)), period, scale) for seed in range(400)]
     most, missed, missed_policy = np.array(done).T
     assert (most >= 20).mean() <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 400)
@@ -272,7 +270,7 @@ def test_unknown_floors_are_safe_where_wrong_ones_are_not(floor: float) -> None:
 
 @settings(max_examples=20)
 @given(st.integers(0, 1000))
-def test_what_is_surer_is_wider(seed: int) -> None:
+def test_a_smaller_level_gives_wider_intervals(seed: int) -> None:
     rng = np.random.default_rng(seed)
     state = np.zeros(POLICY_SIZE)
     for _ in range(100):
@@ -281,7 +279,7 @@ def test_what_is_surer_is_wider(seed: int) -> None:
     assert bounds[0][0] < bounds[1][0] < bounds[2][0] < bounds[2][1] < bounds[1][1] < bounds[0][1]
 
 
-def test_agreement_is_not_for_the_state_to_see() -> None:
+def test_an_event_without_weights_counts_towards_restarts() -> None:
     """Callers skip it; an event without either's action still counts towards restarts."""
     state = np.zeros(SIZE)
     observe(state, scale_of(0.1), 0.0, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""The robust confidence sequence: kernels against the slow twin, VW's own numbers, what bounds promise."""
+"""The robust confidence sequence: reference implementation, VW's own numbers, and guarantees of bounds."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ WHEEL = [
 
 
 @pytest.mark.parametrize(("test", "lower", "upper"), WHEEL)
-def test_numbers_of_the_wheel(test: Rule, lower: float, upper: float) -> None:
+def test_bounds_of_the_vowpalwabbit_package(test: Rule, lower: float, upper: float) -> None:
     pairs = [
         (2.0 if i * 7 % 23 == 0 else 1.0, (0.0, 0.5, 1.0)[(i * i // 3 + i) % 3 if i % 5 else 2])
         for i in range(300)
@@ -171,7 +171,7 @@ def test_bounds_of_long_streams(*, least: float, low: float, high: float, tol_x:
         assert bounds(pairs[:n], test) == pytest.approx(naive_bounds(pairs[:n], test), abs=1e-9)
 
 
-def test_those_streams_have_bounds_that_say_something() -> None:
+def test_bounds_of_long_streams_are_informative() -> None:
     said = [bounds(heavy(7, 800, least=least)) for least in (0.5, 0.1, 1e-6)]
     assert all(lower > 0 for lower, _ in said)
     assert sum(upper < 1 for _, upper in said) >= 2
@@ -193,7 +193,7 @@ def test_state(observations: list[float]) -> None:
 
 
 @pytest.mark.parametrize("tol_x", [0.0, 1e-300, 1e-17, math.inf, math.nan])
-def test_no_precision_is_too_much_or_too_little(*, tol_x: float) -> None:
+def test_any_precision_gives_valid_bounds(*, tol_x: float) -> None:
     pairs = heavy(3, 500, least=0.3)
     near = bounds(pairs, rule())
     found = bounds(pairs, rule(tol_x=tol_x))
@@ -212,7 +212,7 @@ def test_observations_out_of_range_count_as_the_largest(x: float) -> None:
     assert np.array_equal(states[0], states[1])
 
 
-def test_no_number_counts_as_zero() -> None:
+def test_nan_counts_as_zero() -> None:
     states = np.zeros((2, SIZE))
     add(states[0], 3.0)
     add(states[1], 3.0)
@@ -225,7 +225,7 @@ EXTREMES = st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e77, -1e77, 1.7e308, -1.7e3
 
 
 @given(st.lists(st.tuples(st.one_of(EXTREMES, WEIGHTS), st.one_of(EXTREMES, REWARDS)), max_size=20), TESTS)
-def test_bounds_are_between_0_and_1_whatever_comes(pairs: list[Pair], test: Rule) -> None:
+def test_bounds_are_between_0_and_1_for_any_numbers(pairs: list[Pair], test: Rule) -> None:
     estimator = estimate(pairs)
     assert np.isfinite(estimator).all()
     assert 0 <= lower_bound(estimator, test) <= 1
@@ -264,28 +264,30 @@ def test_bounds_overlap_only_if_weights_average_more_than_1(pairs: list[Pair]) -
 
 
 @given(SANE_PAIRS)
-def test_what_is_surer_is_wider(pairs: list[Pair]) -> None:
+def test_a_smaller_level_gives_wider_bounds(pairs: list[Pair]) -> None:
     found = [bounds(pairs, rule(alpha=alpha)) for alpha in (0.001, 0.05, 0.5)]
     assert found[0][0] <= found[1][0] <= found[2][0]
     assert found[0][1] >= found[1][1] >= found[2][1]
 
 
 @given(SANE_PAIRS, st.integers(1, 30))
-def test_events_that_tell_nothing_narrow_no_bound(pairs: list[Pair], times: int) -> None:
+def test_events_without_information_narrow_no_bound(pairs: list[Pair], times: int) -> None:
     before, after = bounds(pairs), bounds(pairs + [(0.0, 0.5)] * times)
     assert after[0] <= before[0]
     assert after[1] >= before[1]
 
 
 @given(st.lists(st.tuples(WEIGHTS, st.integers(0, 8)), max_size=30), TESTS)
-def test_rewards_and_what_is_left_mirror_each_other(pairs: list[tuple[float, int]], test: Rule) -> None:
+def test_bounds_of_rewards_and_of_one_minus_rewards_mirror_each_other(
+    pairs: list[tuple[float, int]], test: Rule
+) -> None:
     one, other = estimate((w, r / 8) for w, r in pairs), estimate((w, 1 - r / 8) for w, r in pairs)
     assert np.array_equal(one, other[::-1])
     assert upper_bound(one, test) == 1 - lower_bound(other, test)
 
 
 @given(PAIRS, PAIRS, TESTS)
-def test_zeros_are_a_fresh_state(before: list[Pair], pairs: list[Pair], test: Rule) -> None:
+def test_a_state_of_zeros_is_fresh(before: list[Pair], pairs: list[Pair], test: Rule) -> None:
     assert bounds([], test) == (0.0, 1.0)
     estimator = estimate(before)
     estimator[:] = 0

@@ -1,4 +1,4 @@
-"""Who found a point between two bounds need not compare again until somebody earns something."""
+"""A point between two bounds makes further comparisons unnecessary until a weight is positive."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def hold_around(
 @pytest.mark.ci
 @settings(max_examples=200)
 @given(PAIRS, PAIRS, TESTS, st.lists(REWARDS, min_size=1, max_size=30))
-def test_what_is_settled_stays_so_while_nobody_earns(
+def test_a_settled_comparison_stays_settled_while_weights_are_zero(
     one: list[Pair], other: list[Pair], test: Rule, rewards: list[float]
 ) -> None:
     tally = np.zeros(3, np.int64)
@@ -116,7 +116,7 @@ def test_what_is_settled_stays_so_while_nobody_earns(
 
 
 @given(SANE_PAIRS.filter(len), SANE_PAIRS.filter(len), TESTS, st.lists(REWARDS, min_size=1, max_size=12))
-def test_so_it_does_where_a_hair_decides(
+def test_nearly_equal_bounds_stay_settled_while_weights_are_zero(
     one: list[Pair], other: list[Pair], test: Rule, rewards: list[float]
 ) -> None:
     tally = np.zeros(3, np.int64)
@@ -125,7 +125,7 @@ def test_so_it_does_where_a_hair_decides(
 
 
 @pytest.mark.parametrize("log", LOGS)
-def test_so_it_does_for_long(log: str) -> None:
+def test_a_settled_comparison_stays_settled_for_many_events(log: str) -> None:
     tally = np.zeros(3, np.int64)
     rng = np.random.default_rng(3)
     for n in (50, 200, 800):
@@ -140,7 +140,7 @@ def test_so_it_does_for_long(log: str) -> None:
 
 
 @given(PAIRS, st.lists(REWARDS, max_size=9))
-def test_nothing_is_a_weight_of_0_bit_for_bit(pairs: list[Pair], rewards: list[float]) -> None:
+def test_an_event_without_weight_equals_a_weight_of_zero(pairs: list[Pair], rewards: list[float]) -> None:
     """Whatever the reward was; sums may be below zero."""
     evidence = np.zeros((3, 2, 2, SIZE))
     evidence[1, 0], evidence[2, 1] = estimate(pairs), estimate([(w, -r) for w, r in pairs])
@@ -152,7 +152,7 @@ def test_nothing_is_a_weight_of_0_bit_for_bit(pairs: list[Pair], rewards: list[f
     assert evidence.tobytes() == expected.tobytes()
 
 
-def test_nothing_of_sums_below_zero_is_an_error_above_the_mean() -> None:
+def test_no_weight_after_negative_sums_changes_only_the_upper_side() -> None:
     """So the case is one of the above."""
     evidence = np.zeros((1, 1, 2, SIZE))
     evidence[0, 0] = estimate([(5.0, -3.0)] * 4)

@@ -64,7 +64,7 @@ def test_verdicts_within_the_narrow_gap_are_those_of_the_reference(seed: int) ->
         assert judge_number(state, 0, number, 0, False, NARROW_GAP) == verdict
 
 
-def test_a_rare_absurd_number_is_beyond_for_ever() -> None:
+def test_a_rare_absurd_number_is_always_an_outlier() -> None:
     size = TypicalSize()
     for _ in range(100):
         assert all(size.judge(1.0) == ORDINARY for _ in range(400))

@@ -1,4 +1,4 @@
-"""Every registered explorer keeps to what `onlineauto.testing` asks for; and what does not is found out."""
+"""The conformance suite accepts every registered explorer, and rejects faulty ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STEPS = st.lists(st.integers(-400, 400), min_size=1, max_size=8, unique=True)
 """Scores that differ by 1/256 at least: `synthcover` rounds what is poured to a hundredth."""
 
 
-def test_every_explorer_is_held_to_them() -> None:
+def test_every_explorer_is_tested() -> None:
     assert set(SETTINGS) | VOTERS == set(EXPLORERS)
 
 
@@ -93,12 +93,12 @@ class Broken:
         ("finite", "not all are finite"),
     ],
 )
-def test_what_breaks_a_promise_is_found(wrong: str, message: str) -> None:
+def test_a_faulty_explorer_is_rejected(wrong: str, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_explorer(Broken(wrong))
 
 
-def test_a_policy_says_what_it_needs() -> None:
+def test_a_policy_declares_its_needs() -> None:
     with pytest.raises(ValueError, match="plausible cost of each action"):
         Policy(regcb=True).pmf([0, 1])
     with pytest.raises(ValueError, match="bag needs the scores of several models"):

@@ -1,4 +1,4 @@
-"""What learners are given of an event that an explorer has seen."""
+"""The costs and weights that explorers pass to learners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranking and ε-greedy: the kernels against their slow twins, and what a pmf promises."""
+"""Ranking and ε-greedy: kernels compared with slow reference implementations, and properties of the pmf."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_rank(scores: list[np.float32]) -> None:
 
 
 @pytest.mark.parametrize("n", [31, 32, 33, 34, 200])
-def test_many_actions_are_ranked_alike(n: int) -> None:
+def test_long_and_short_lists_are_ranked_equally(n: int) -> None:
     """Long lists are ranked by another algorithm than short ones."""
     scores = [F((7 * action * action) % 11) for action in range(n)]
     assert ranked(scores) == bandit.rank(scores)

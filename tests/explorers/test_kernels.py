@@ -1,4 +1,4 @@
-"""Kernels of the explorers beside their slow twins, bit for bit."""
+"""Kernels of the explorers, compared bit for bit with slow reference implementations."""
 
 from __future__ import annotations
 

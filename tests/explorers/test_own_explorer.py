@@ -1,4 +1,4 @@
-"""An explorer that is not of the package does all that those of the package do.
+"""An explorer registered from outside the package works like a built-in one.
 
 Registering is for good, so every test has a process of its own.
 """
@@ -34,7 +34,7 @@ def run(code: str, *words: str) -> str:
 
 
 @pytest.mark.ci
-def test_it_is_held_to_what_all_promise() -> None:
+def test_it_passes_the_conformance_suite() -> None:
     out = run("""
 from onlineauto.explorers.policy import Policy
 from onlineauto.testing import check_explorer
@@ -85,7 +85,7 @@ def test_the_next_process_loads_model_and_kernel(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--squarecb", "--share 2", "--first_only"])
-def test_its_options_are_checked_as_all_are(flag: str) -> None:
+def test_its_options_are_checked(flag: str) -> None:
     out = run(f"""
 from onlineauto.errors import OptionError
 from onlineauto.workspace.options import REGISTRY
@@ -98,7 +98,7 @@ except OptionError as error:
     assert flag.partition(" ")[0] in out
 
 
-def test_a_name_that_is_taken_is_refused() -> None:
+def test_a_taken_name_is_rejected() -> None:
     out = run("""
 from dataclasses import dataclass
 import tests.explorers.halving as own

@@ -48,7 +48,7 @@ def test_a_draw_is_that_of_seed_and_event() -> None:
 
 
 @pytest.mark.parametrize("pmf", [[0.0, 0.0], [-0.1, 1.1], [], [float("nan"), 1.0]])
-def test_what_is_no_distribution_is_refused(pmf: list[float]) -> None:
+def test_invalid_distributions_are_rejected(pmf: list[float]) -> None:
     with pytest.raises(ValueError, match="probabilities must be"):
         sample(pmf, seed=0, event_id="a")
 
@@ -75,7 +75,7 @@ def test_the_logged_action_comes_first() -> None:
 EVENTS = "shared seed=tom|u a\n|a x\n|a y\n|a z\n\n"
 
 
-def test_a_tag_says_by_what_to_draw() -> None:
+def test_a_tag_sets_the_seed_of_the_draw() -> None:
     workspace = Workspace(cb_explore_adf=True, cb_sample=True, epsilon=1.0, testonly=True, random_seed=5)
     blocks = list(workspace.stream((EVENTS * 3 + EVENTS.replace("tom", "anna")).encode()))
     actions = np.concatenate([outcomes.action[outcomes.action_start[:-1]] for _, outcomes in blocks])
@@ -83,7 +83,7 @@ def test_a_tag_says_by_what_to_draw() -> None:
     assert actions[3] == sample([1 / 3] * 3, seed=5, event_id="anna")[0]
 
 
-def test_predictions_aside_draw_nothing_from_the_stream() -> None:
+def test_separate_predictions_do_not_advance_the_draws() -> None:
     text = "shared |u a\n|a x\n|a y\n|a z\n\n"
     one, other = (
         Workspace(cb_explore_adf=True, cb_sample=True, epsilon=1.0, testonly=True) for _ in range(2)

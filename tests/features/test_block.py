@@ -1,4 +1,4 @@
-"""Blocks: columns are views of the records, and a block is what its columns say."""
+"""Blocks: columns are views of the records, and columns make a block."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_block(text: bytes) -> Block:
 
 
 @given(events=bandit_events() | simple_events())
-def test_columns_make_the_block_that_they_are_of(events: list[Event]) -> None:
+def test_a_block_made_of_its_columns_is_equal(events: list[Event]) -> None:
     block = make_block(events)
     other = again(block)
     for name in COLUMNS:
@@ -70,7 +70,7 @@ def test_columns_make_the_block_that_they_are_of(events: list[Event]) -> None:
     assert (len(other), other.n_lines, other.n_features) == (len(block), block.n_lines, block.n_features)
 
 
-def test_so_do_those_of_a_block_that_was_read() -> None:
+def test_a_read_block_made_of_its_columns_is_equal() -> None:
     block = read_block(TAGGED)
     other = again(block)
     assert unpack([other]) == unpack([block])
@@ -158,7 +158,7 @@ def unpacked(array: Any) -> Any:
 
 
 @pytest.mark.parametrize("odd", [strided, unaligned, read_only, subclassed])
-def test_arrays_are_held_to_what_kernels_take(odd: Callable[[Any], Any]) -> None:
+def test_arrays_have_the_types_of_the_kernels(odd: Callable[[Any], Any]) -> None:
     block = read_block(TAGGED)
     other = replace(block, **{name: odd(getattr(block, name)) for name in ARRAYS})
     for name in ARRAYS:
@@ -174,14 +174,14 @@ def test_arrays_are_held_to_what_kernels_take(odd: Callable[[Any], Any]) -> None
     [lambda array: array.view(np.uint8), lambda array: array[None], lambda array: array.dtype.itemsize],
     ids=["dtype", "axes", "number"],
 )
-def test_an_array_of_another_kind_is_refused(name: str, wrong: Callable[[Any], Any]) -> None:
+def test_an_array_of_another_kind_is_rejected(name: str, wrong: Callable[[Any], Any]) -> None:
     block = read_block(TAGGED)
     with pytest.raises(InputError, match=f"a block cannot be made: {name} has the type"):
         replace(block, **{name: wrong(getattr(block, name))})
 
 
 @pytest.mark.parametrize("name", ["event_start", "lines", "spans"])
-def test_so_is_one_of_smaller_items(name: str) -> None:
+def test_an_array_of_smaller_items_is_rejected(name: str) -> None:
     block = read_block(TAGGED)
     with pytest.raises(InputError, match=f"a block cannot be made: {name} has the type"):
         replace(block, **{name: unpacked(getattr(block, name))})
@@ -189,7 +189,7 @@ def test_so_is_one_of_smaller_items(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["event_start", "line_start", "cost_start", "tag_start", "span_start"])
 @pytest.mark.parametrize(("at", "change"), [(0, -1), (-1, 99), (-2, 99)], ids=["before", "beyond", "back"])
-def test_offsets_that_point_elsewhere_are_refused(name: str, at: int, change: int) -> None:
+def test_offsets_out_of_bounds_are_rejected(name: str, at: int, change: int) -> None:
     block = read_block(TAGGED)
     columns = {each: getattr(block, each).copy() for each in (*COLUMNS, "event_start")}
     columns[name][at] += change
@@ -198,7 +198,7 @@ def test_offsets_that_point_elsewhere_are_refused(name: str, at: int, change: in
 
 
 @pytest.mark.parametrize("number", [-1, 99])
-def test_a_namespace_that_there_is_not_is_refused(number: int) -> None:
+def test_an_unknown_namespace_is_rejected(number: int) -> None:
     block = read_block(TAGGED)
     columns = {each: getattr(block, each).copy() for each in (*COLUMNS, "event_start")}
     columns["span_namespace"][0] = number

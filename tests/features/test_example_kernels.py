@@ -1,4 +1,4 @@
-"""From lines to listed features: the kernels against dictionaries and lists, bit for bit."""
+"""Lines to lists of features: kernels compared bit for bit with dictionaries and lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which products an option asks for: against a listing of all tuples, and known lists."""
+"""The products of an option, compared with a listing of all tuples and with known lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layout: how the names of a stream become groups, and what growing names change."""
+"""Layout: names of a stream become groups, and new names extend them."""
 
 from __future__ import annotations
 

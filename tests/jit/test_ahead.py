@@ -1,4 +1,4 @@
-"""Programs compiled ahead by other processes: which, by how many, and what a killed process costs."""
+"""Programs compiled ahead by other processes: which programs, how many processes, and killed processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels on the disk: loaded by the next process, compiled anew if they are damaged."""
+"""The kernel cache: the next process loads kernels, and damaged files are compiled again."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ SILENT = KERNELS + "print(total(np.arange(4.0)), total(np.arange(4.0, dtype=np.f
 COLD, WARM = "50.0 50.0 8 True\n", "50.0 50.0 0 False\n"
 
 
-def test_the_next_process_loads_what_one_has_compiled(tmp_path: Path) -> None:
+def test_the_next_process_loads_compiled_kernels(tmp_path: Path) -> None:
     assert run(SHOWN, tmp_path) == (COLD, "")
     assert run(SHOWN, tmp_path) == (WARM, "")
     names = [path.stem.rpartition("_total_")[0] for path in compiled(tmp_path)]
     assert names == ["__main__"] * 2
 
 
-def test_each_kernel_is_told_of_once_as_it_begins_and_the_program_when_it_is_complete(
+def test_each_kernel_is_reported_once_and_each_complete_program(
     tmp_path: Path,
 ) -> None:
     text = KERNELS + "with watch_compiling(lambda *told: print(*told)): total(np.arange(4.0))"
@@ -45,7 +45,7 @@ def test_each_kernel_is_told_of_once_as_it_begins_and_the_program_when_it_is_com
     assert out.splitlines() == [f"total {done} 3" for done in (1, 2, 2, 3)]
 
 
-def test_who_sees_nothing_of_compiling_is_told_once_and_a_warm_process_says_nothing(tmp_path: Path) -> None:
+def test_compiling_is_logged_once_and_a_warm_process_logs_nothing(tmp_path: Path) -> None:
     assert run(SILENT, tmp_path)[1] == (
         "compiling kernels, once (ONLINEAUTO_KERNELS is set): usually about 70 CPU seconds; they are kept in "
         f"{tmp_path / 'cache'}; `onlineauto warmup` compiles them all ahead of time\n"
@@ -54,9 +54,7 @@ def test_who_sees_nothing_of_compiling_is_told_once_and_a_warm_process_says_noth
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_a_cache_that_cannot_be_written_is_told_of_before_anything_is_compiled(
-    watched: bool, tmp_path: Path
-) -> None:
+def test_a_cache_that_cannot_be_written_is_reported_before_compiling(watched: bool, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the directory would be")
     text = "w = watch_compiling(lambda *_: print('compiling', file=sys.stderr)); w.__enter__()\n" * watched
     out, err = run(KERNELS + text + SILENT[len(KERNELS) :], tmp_path)
@@ -71,7 +69,7 @@ def test_a_cache_that_cannot_be_written_is_told_of_before_anything_is_compiled(
     ), "each is said once"
 
 
-def test_what_lies_on_the_disk_is_loaded_without_writing(tmp_path: Path) -> None:
+def test_cached_kernels_are_loaded_without_writing(tmp_path: Path) -> None:
     run(SHOWN, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*")}
     for path in (tmp_path / "cache", *before):
@@ -80,13 +78,13 @@ def test_what_lies_on_the_disk_is_loaded_without_writing(tmp_path: Path) -> None
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*")} == before
 
 
-def test_everyone_may_read_what_one_has_compiled(tmp_path: Path) -> None:
+def test_cached_kernels_are_readable_by_all_users(tmp_path: Path) -> None:
     run(SILENT, tmp_path)
     assert {stat.S_IMODE(path.stat().st_mode) for path in compiled(tmp_path)} == {0o644}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")
-def test_a_full_disk_is_told_of_before_anything_is_compiled(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_before_compiling(tmp_path: Path) -> None:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
     out, err = run(limit + SILENT, tmp_path)
     assert out == "50.0 50.0\n"
@@ -109,7 +107,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_file_is_no_kernel(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_is_not_loaded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_directories", lambda: [tmp_path])
     monkeypatch.setattr(cache, "cache_directory", lambda: tmp_path)
     code = bytes(range(256)) * 9
@@ -123,7 +121,7 @@ def test_a_damaged_file_is_no_kernel(name: str, tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_truncated_file_is_compiled_anew(tmp_path: Path) -> None:
+def test_a_truncated_file_is_compiled_again(tmp_path: Path) -> None:
     run(SHOWN, tmp_path)
     path, other = compiled(tmp_path)
     whole = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Compiling in the background: once for all who wait, and whoever waits can be interrupted."""
+"""Compiling in the background: once for all waiting callers, which can be interrupted."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def large(x):
 """A kernel that takes LLVM some seconds."""
 
 
-def test_python_is_interrupted_at_once_and_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_call_ends_at_once_and_python_continues(tmp_path: Path) -> None:
     text = (
         SLOW
         + """

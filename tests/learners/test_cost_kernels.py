@@ -1,4 +1,4 @@
-"""Targets of contextual bandits: the kernels against their slow twins, and what they promise."""
+"""Targets of contextual bandits: kernels compared with slow reference implementations, and guarantees."""
 
 from __future__ import annotations
 

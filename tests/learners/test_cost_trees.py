@@ -1,4 +1,4 @@
-"""Boosted trees of the costs of logged actions: beside their reference, in files, and merged."""
+"""Boosted trees of the costs of logged actions: reference implementation, files and merging."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_restored_state_continues_to_the_same_state(saved: int) -> None:
     np.testing.assert_equal(trees_state(trees.learnt(stream[saved:]).trees), trees_state(loaded.trees))
 
 
-def test_what_only_predicts_keeps_no_rows() -> None:
+def test_a_predict_only_model_has_no_rows() -> None:
     trees, asked = Trees().learnt(events(700)), events(20)
     small = trees_to_predict(trees.trees)
     state = trees_state(small)
@@ -168,7 +168,7 @@ def test_what_only_predicts_keeps_no_rows() -> None:
     assert trees_state(trees_to_predict(Trees().trees)) is None
 
 
-def test_a_forged_state_is_refused() -> None:
+def test_a_forged_state_is_rejected() -> None:
     trees = Trees().learnt(events(FIRST_OF_COSTS + 5))
     state = trees_state(trees.trees)
     assert state is not None

@@ -1,4 +1,4 @@
-"""Cells that are not marked as touched: all lanes are alike there, so nothing need be copied between them."""
+"""Cells that are not marked as touched are equal in all lanes, so lanes need no copy of them."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_more_outputs_change_nothing_for_those_before() -> None:
     assert after[2] < max(after[:2]) - 5
 
 
-def test_trees_that_are_off_keep_nothing() -> None:
+def test_disabled_trees_store_nothing() -> None:
     trees = Trees(2, on=False)
     for event in events(700, 2):
         trees.learn(*event)
@@ -150,7 +150,7 @@ def test_trees_that_are_off_keep_nothing() -> None:
     assert not trees.score(events(1, 2)[0][0], 2).any()
 
 
-def test_a_forged_state_is_refused() -> None:
+def test_a_forged_state_is_rejected() -> None:
     trees = Trees(2)
     for event in events(FIRST + 5, 2):
         trees.learn(*event)
