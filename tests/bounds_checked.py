@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["run", "run_tests"]
-
 ROOT = Path(__file__).resolve().parent.parent
 
 

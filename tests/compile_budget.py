@@ -26,8 +26,6 @@ from onlineauto.cli.machine.warmup import warm_up
 from onlineauto.jit import bitcode, cache_directory, watch_compiling
 from onlineauto.jit.levels import levels
 
-__all__ = ["bitcode_warning", "compare", "main", "measure"]
-
 BUDGET = Path(__file__).with_suffix(".json")
 TOLERANCE = 0.05
 

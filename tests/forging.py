@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from onlineauto.interop.vw.file import VwHead, VwShape
 
-__all__ = ["Frame", "blocks_bytes", "blocks_parts", "model_bytes", "model_parts", "vw_model_bytes"]
-
 _HEAD = len(MAGIC) + FILE_HEAD.itemsize
 _BEGIN = len(model_file.MAGIC) + model_file.HEAD.itemsize
 _DIGEST = hashlib.sha256().digest_size

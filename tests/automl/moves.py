@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
     from onlineauto.automl.decisions import Decision, MemberTerms, Signal
 
-__all__ = ["Move", "Table", "interactions", "make_rules", "moves", "play", "rules"]
-
 BOUNDS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 MOST_SLOTS = 5
 INTERACTIONS, RATE = "interactions", "learning_rate"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from tests.parity.result import Weights
 
-__all__ = ["Ours", "Snapshot", "Wheels"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Snapshot:

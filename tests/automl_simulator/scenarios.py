@@ -18,22 +18,6 @@ if TYPE_CHECKING:
 
     from tests.automl_simulator.learners import Snapshot
 
-__all__ = [
-    "BASE",
-    "CUBIC",
-    "FIFTEEN",
-    "INCLUSION",
-    "LONG",
-    "ONE_DIFF",
-    "POPULAR",
-    "RAND",
-    "SHORT",
-    "WEIGHTS",
-    "Life",
-    "lived",
-    "wheel_lived",
-]
-
 BASE = "--cb_explore_adf --epsilon 0.2 --random_seed 5"
 """Flags of all lives."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["ARTICLES", "Draws", "Learner", "Simulator"]
-
 ARTICLES = ("politics", "sports", "music")
 _USERS = ("Tom", "Anna")
 _TIMES = ("morning", "afternoon")

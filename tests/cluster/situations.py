@@ -11,8 +11,6 @@ from onlineauto.cluster import Row, Situation
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["linear", "rows", "situations"]
-
 _AMOUNT = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 0.1])
 
 

@@ -11,8 +11,6 @@ from onlineauto.cluster import Demand
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Account", "Work"]
-
 
 class Account:
     """Counts what all jobs hold, and remembers the most."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["bent", "confounded", "in_turn", "named", "numbered", "odd", "others", "repeated", "worded"]
-
 
 def odd(
     n: int,

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-__all__ = ["JSON_KINDS", "odd_json"]
-
 JSON_KINDS: dict[str, dict[str, Any]] = {
     "log": {"log": True, "label": "cb", "multiline": True},
     "log_cb": {"log": True, "label": "cb", "multiline": False},

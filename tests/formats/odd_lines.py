@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["KINDS", "odd_text"]
-
 KINDS = ("simple", "cb", "cb_adf", "ccb")
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.source import Source
     from tests.naive.lines import Line
 
-__all__ = ["events", "messages", "only_line", "strings_of"]
-
 SHAPES: dict[str, dict[str, Any]] = {
     "simple": {"label": "simple", "multiline": False},
     "cb": {"label": "cb", "multiline": False},

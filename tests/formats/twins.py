@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.json_reader import JsonReader
     from onlineauto.formats.text_reader import TextReader
 
-__all__ = ["is_read_as"]
-
 _KEPT = 100
 """Problems that a reader spells out."""
 

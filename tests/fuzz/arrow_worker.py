@@ -22,8 +22,6 @@ from onlineauto.errors import OnlineautoError
 from onlineauto.formats.datasets.dataset_source import DatasetSource
 from onlineauto.interop import from_frame
 
-__all__ = ["COLUMNS", "KINDS", "flipped", "table"]
-
 KINDS = ("parquet", "ipc", "stream", "frame", "csv")
 FLAT = ["user", "word", "price", "new"]
 COLUMNS: dict[str, Any] = {

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.predict_only import PredictOnly
 
-__all__ = ["Forger"]
-
 _VERBS = (
     "-i forged -d events.txt -f out.model -p p.txt",
     "-t -i forged -d events.txt",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.json_reader import JsonReader
     from onlineauto.formats.text_reader import TextReader
 
-__all__ = ["mutated", "read_all", "run_checked"]
-
 
 def mutated(
     text: NDArray[np.uint8], rng: np.random.Generator, *, special: NDArray[np.uint8], each: int, pieces: int

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["NUMBERS", "mutated_arrays", "mutated_options", "mutated_records", "mutated_tree"]
-
 NUMBERS = (0, 1, -1, 2, 3, 64, 2**31, 2**32 - 1, 2**53 + 1, 2**61, 2**63 - 1, 2**63, 2**64 - 1, -(2**63))
 _FLOATS = (0.0, -0.0, 0.5, -1.0, 1.5, 1e-320, 1e39, 1e300, float("nan"), float("inf"), float("-inf"))
 _OTHERS: tuple[Any, ...] = (

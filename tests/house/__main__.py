@@ -19,8 +19,6 @@ from tests.house.code import FILES, KERNEL_FILES, KERNELS, Function, decorators,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["main", "report"]
-
 MOST_FILES, MOST_LINES, MOST_ARGUMENTS = 20, 550, 7
 MOST_LINES_OF_KERNEL, MOST_LINES_OF_FUNCTION = 120, 80
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}

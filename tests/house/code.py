@@ -6,19 +6,6 @@ import ast
 from functools import cache
 from pathlib import Path
 
-__all__ = [
-    "FILES",
-    "KERNELS",
-    "KERNEL_FILES",
-    "PACKAGE",
-    "ROOT",
-    "Function",
-    "decorators",
-    "functions",
-    "named",
-    "parsed",
-]
-
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "onlineauto"
 FILES = sorted(PACKAGE.rglob("*.py"))

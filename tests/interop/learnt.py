@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
 
-__all__ = ["ADF", "lines_of", "lines_of_text", "predictions"]
-
 ADF: dict[str, Any] = {"cb_explore_adf": True, "quadratic": "::", "bit_precision": 12}
 
 

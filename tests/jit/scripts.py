@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["KERNELS", "compiled", "finish", "run", "start"]
-
 ROOT = Path(__file__).resolve().parents[2]
 
 KERNELS = """

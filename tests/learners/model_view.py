@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto import Workspace
 
-__all__ = ["Lanes", "Shared", "gradients_of", "lanes_of", "shared_of", "weights_of"]
-
 
 class Lanes(NamedTuple):
     """Numbers of each lane: a column of the model each, and no copy."""

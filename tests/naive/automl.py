@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Estimator", "Manager", "Options", "VwConfig"]
-
 F = np.float32
 Interaction = tuple[bytes, ...]
 Counter = dict[bytes, int]

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tests.naive.blocks import Event
     from tests.naive.features import Example
 
-__all__ = ["Bandit", "dr_target", "greedy", "ips_target", "make_twin", "mtr_weight", "rank"]
-
 F = np.float32
 EPSILON, ZERO = F(0.05), F(0)
 

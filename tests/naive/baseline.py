@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tests.naive.crosses import Names
 
-__all__ = ["WIDEST", "Baseline"]
-
 UNSURE, LEAST_NOISE, WIDEST = 0.3, 0.02, 24
 SHARED = 0xD1B54A32D192ED00
 

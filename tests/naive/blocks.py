@@ -13,8 +13,6 @@ from tests.naive.hashing import hash_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Event", "Feature", "Line", "Span", "as_text", "cut", "make_block", "name_hash"]
-
 Feature = tuple[int, float]
 """Hash and value."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["Bet", "ChampionTest"]
-
 STAKES = 24
 SHARES = {base: [base**j / sum(base**i for i in range(STAKES)) for j in range(STAKES)] for base in (0.6, 0.9)}
 SIZES = [0.75 * 1.6 ** (2 - j) for j in range(STAKES)]

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     Event = Sequence[tuple[int, float, bool]]
     Rows = list[tuple[int, float]]
 
-__all__ = ["ClassEnsemble"]
-
 MOST_INPUTS, MOST_NUMBERS, MOST_CROSSED, WAVES = 384, 64, 64, 128
 FAR = 4.0
 VARIANCE, RISE, ROUND = 0.1, 1e-5, 64

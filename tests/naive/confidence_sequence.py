@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Estimator", "GTilde", "Sequence", "is_better", "log_sum_exp"]
-
 K = 1.5
 XI = 1.6
 ETA = float(np.float32(0.95))

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     Names = Sequence[tuple[int, int]]
     """Of each feature that may be crossed: its hash by itself, and in pairs and triples."""
 
-__all__ = ["RARE", "Crosses", "cell_of", "key_of", "keys_of", "of_bin", "of_group", "of_word"]
-
 MIX, WHOLE = 0x9E3779B97F4A7C15, 2**64
 MOST, RARE = (64, 24, 10), 16
 MOST_KEYS, OF_ACTION = 8, 2**42

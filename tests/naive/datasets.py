@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.datasets.columns import DatasetColumns
 
-__all__ = ["naive_events", "text_of_events"]
-
 Row = dict[Any, Any]
 Named = list[tuple[str, list[tuple[str, float]]]]
 

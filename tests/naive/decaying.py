@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tests.naive.exploring import Label
     from tests.naive.features import Example
 
-__all__ = ["Decaying"]
-
 F = np.float32
 
 

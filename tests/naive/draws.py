@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Draws"]
-
 
 class Draws:
     """The logged actions so far, and what they tell."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     Scores = Sequence[Sequence[np.float32]] | NDArray[np.float32]
     """Of each action, those of every live config."""
 
-__all__ = ["Choice", "Ensemble", "Logged"]
-
 LEANING, UNSURE, NEW = 0.25, 2.0, 0.5
 EXPLAINED, SLOWEST = 0.2, 0.05
 OF_LEVEL, LEAST_NOISE, YOUNG, LATEST = 0.25, 0.02, 64, 2000

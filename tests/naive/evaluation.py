@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-__all__ = ["Evaluator", "lower_mean"]
-
 _STAKES = [0.75 * 1.6**-j for j in range(48)]
 
 

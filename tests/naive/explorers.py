@@ -10,21 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "cost_range",
-    "first",
-    "floored",
-    "largest_weight",
-    "merand48",
-    "regcb",
-    "regcb_optimistic",
-    "rnd",
-    "softmax",
-    "squarecb",
-    "squarecb_elim",
-    "synthcover",
-]
-
 F = np.float32
 Scores = list[np.float32]
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tests.naive.blocks import Event
     from tests.naive.features import Example
 
-__all__ = ["Exploring", "make_exploring", "poisson"]
-
 F = np.float32
 Label = tuple[int, np.float32, np.float32]
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tests.naive.blocks import Event, Line
 
-__all__ = ["Example", "Featurizer"]
-
 F = np.float32
 CONSTANT: Feature = (11650396, F(1))
 CONSTANT_KEY = b""

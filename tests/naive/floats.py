@@ -7,8 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = ["nearest_float32", "parse_decimal", "parse_vw_float", "strtof"]
-
 DECIMAL = re.compile(rb"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
 HEXADECIMAL = re.compile(
     rb"([+-]?)0[xX](?:([0-9a-fA-F]+)(?:\.([0-9a-fA-F]*))?|\.([0-9a-fA-F]+))(?:[pP]([+-]?[0-9]+))?"

@@ -13,8 +13,6 @@ from tests.naive.explorers import merand48
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["guess", "normal"]
-
 F = np.float32
 APART = 0xD6E8FEB86659FD93
 """Between the numbers of two members."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["hash_name", "murmur3"]
-
 MASK = 0xFFFFFFFF
 
 

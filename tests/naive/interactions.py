@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["compiled", "cross", "sum_of_products"]
-
 Feature = tuple[int, np.float32]
 
 FNV = 16777619

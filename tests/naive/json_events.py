@@ -22,8 +22,6 @@ from tests.naive.vw_text import read_vw_costs, read_vw_simple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["JsonSettings", "MalformedError", "RejectedError", "event_of", "read_number"]
-
 DEPTH = 256
 
 

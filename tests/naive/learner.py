@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tests.naive.interactions import Feature
     from tests.naive.losses import Loss
 
-__all__ = ["Learner", "Regressor", "apply_link"]
-
 F = np.float32
 ZERO, HALF = F(0), F(0.5)
 HUGE = F(np.finfo(np.float32).max)

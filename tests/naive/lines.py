@@ -14,18 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
 
-__all__ = [
-    "NOTHING",
-    "BadLineError",
-    "FatalError",
-    "Feature",
-    "Line",
-    "Problem",
-    "Reading",
-    "Settings",
-    "unpack",
-]
-
 Feature = tuple[int, float]
 Problem = tuple[int, int, ProblemCode]
 NOTHING = float(UNLABELLED)

@@ -17,8 +17,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LOSSES", "TEXTBOOK", "Loss", "exp", "make_loss", "power"]
-
 F = np.float32
 _LIBRARY = ctypes.CDLL(ctypes.util.find_library("m"))
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     Features = Sequence[tuple[int, float]]
     Named = dict[int, tuple[object, float]]
 
-__all__ = ["Members", "Squares"]
-
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
 BINS, FIRST_BINS, GROUPS, LATEST = 24, 12, 8, 128
 LEFT, TOGETHER = 64, 3

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Fitted", "cell", "fit", "fit_branches", "share"]
-
 
 class Fitted(NamedTuple):
     """Weighted normal equations, one event at a time."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from tests.naive.native_search.events import Groups
 
-__all__ = ["bounded", "is_new", "learnt_part", "placed"]
-
 F = np.float32
 
 

@@ -11,8 +11,6 @@ from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.floats import parse_decimal, parse_vw_float
 from tests.naive.lines import BadLineError
 
-__all__ = ["label_number", "number_of", "probability_problem", "vw_number", "vw_probability"]
-
 
 def number_of(word: bytes) -> tuple[np.float32, str]:
     """Value of a word, 0 unless it is a finite decimal number, and its kind."""

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-__all__ = ["Outliers", "Size"]
-
 MANY, FEW, FIRST = 16, 4, 64
 USUAL = 7
 GAP, NARROW = 15, 7

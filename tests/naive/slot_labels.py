@@ -11,8 +11,6 @@ from tests.naive.lines import NOTHING, BadLineError, FatalError, Line
 from tests.naive.numbers import label_number, probability_problem, vw_number, vw_probability
 from tests.naive.slots import CONFINED
 
-__all__ = ["read_slot_words", "read_vw_slot_words"]
-
 Words = list[tuple[bytes, int]]
 """Words and where they are."""
 

@@ -13,8 +13,6 @@ from onlineauto.formats.records.problem_code_kernels import ProblemCode
 if TYPE_CHECKING:
     from tests.naive.lines import Line, Settings
 
-__all__ = ["CONFINED", "Slot", "SlotEvent", "event_problem", "written_out"]
-
 CONFINED = float("-inf")
 
 

@@ -14,8 +14,6 @@ from tests.naive.slot_labels import read_slot_words
 from tests.naive.slots import event_problem
 from tests.naive.vw_text import read_vw_line
 
-__all__ = ["read"]
-
 
 def read(text: bytes, settings: Settings) -> Reading:
     """Read a whole text."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-__all__ = ["BoostedTrees", "CostTrees"]
-
 ROWS, WIDTH, COLUMNS, BINS, ROUNDS, DEPTH, SKETCH, FIRST, SAMPLE = 8192, 64, 64, 64, 64, 6, 4, 256, 1024
 RATE, PENALTY = 0.2, 1.0
 ABSENT, FAR = -1e30, 1e29

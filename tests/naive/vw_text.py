@@ -15,8 +15,6 @@ from tests.naive.lines import FatalError, Feature, Line, Settings
 from tests.naive.numbers import vw_number, vw_probability
 from tests.naive.slot_labels import read_vw_slot_words
 
-__all__ = ["read_vw_costs", "read_vw_line", "read_vw_simple"]
-
 
 def read_vw_line(
     content: bytes, settings: Settings, line: Line, problems: list[tuple[ProblemCode, int]]

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from tests.parity.case import Case
 
-__all__ = ["CASES", "LONG_CASES", "SWITCHES", "SearchCase"]
-
 SWITCHES = 10
 """Changes of champion that the catalogue has to cause at least."""
 

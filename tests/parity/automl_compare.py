@@ -10,8 +10,6 @@ from tests.parity.result import differences, shortened
 if TYPE_CHECKING:
     from tests.parity.automl_outputs import Outputs
 
-__all__ = ["BOUNDS", "TOLERANCE", "differences_of_search", "metric_differences"]
-
 TOLERANCE = 1e-6
 """How far two bounds may be apart: the precision to which VW finds them."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tests.parity.result import Result
     from tests.parity.wheel import Wheel
 
-__all__ = ["Outputs", "ours", "parsed_metrics", "wheels", "wheels_once"]
-
 _EXTRA = ("--extra_metrics", "metrics.json", "--verbose_metrics")
 _NOTHING = re.compile(r":(?=[,}])")
 """What the wheel leaves of a number that is infinite or none."""

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["SearchState", "read_search_state", "search_state", "state_differences"]
-
 _PREFIX = "_automl_config_manager_"
 _STATES = {"New": "new", "Live": "live", "Inactive": "inactive", "Removed": "removed"}
 _KINDS = {"Exclusion": "exclusion", "Interaction": "inclusion"}

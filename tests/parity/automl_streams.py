@@ -13,8 +13,6 @@ from tests.parity.case import content as plain_content
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["STREAMS", "content"]
-
 
 def _event(shared: str, actions: Sequence[str], *, logged: int, label: str) -> str:
     """Lines of one event; the empty one at its end too."""

@@ -6,8 +6,6 @@ from itertools import product
 
 from tests.parity.case import cases
 
-__all__ = ["BANDITS"]
-
 BANDITS = [
     *[
         case

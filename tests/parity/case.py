@@ -11,8 +11,6 @@ from tests.parity.json_streams import JSON_STREAMS
 from tests.parity.odd_text import ODD_BANDIT, ODD_CLASSIC, ODD_SIMPLE
 from tests.parity.streams import STREAMS
 
-__all__ = ["EVENTS", "Case", "cases", "content", "dataset_names"]
-
 _DATASETS = Path(__file__).resolve().parents[2] / "datasets"
 
 EVENTS = 300

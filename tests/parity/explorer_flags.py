@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.parity.case import cases
 
-__all__ = ["EXPLORING"]
-
 _RANGE = "--cb_min_cost -1 --cb_max_cost 0"
 
 EXPLORING = [

@@ -12,8 +12,6 @@ from tests.parity.odd_text import ODD_BANDIT, ODD_CLASSIC, ODD_SIMPLE
 from tests.parity.single_line_flags import LOSSES, PASSES, UPDATES
 from tests.parity.slot_flags import SLOTS
 
-__all__ = ["CASES", "DATASETS", "GENERATED"]
-
 _DATA_FLAGS = (
     "--cb_explore_adf --epsilon 0.1 -b 20",
     "--cb_explore_adf -q :: --cb_type dr",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.parity.case import cases
 
-__all__ = ["JSON"]
-
 JSON = [
     *cases(
         "json/log",

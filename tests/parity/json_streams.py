@@ -15,8 +15,6 @@ from tests.parity.slot_streams import SLOT_JSON
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["JSON_STREAMS"]
-
 _CITIES = ("Oslo", "New York", "são paulo", "a|b:c", "7", "", "tab\there", 'quote"d', "\u65e5\u672c")
 _NUMBERS = ("1", "-2", "0.25", "1e-3", "2.993", "123456789.125", "0", "-0.0", "3E+2", "4294967296", "0.1e-7")
 _LONG_NUMBERS = (

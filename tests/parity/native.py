@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.outcomes import Outcomes
 
-__all__ = ["AGREEING", "FIXED", "disagreements", "predictions", "reason_to_differ"]
-
 RELATIVE = 1e-5
 """What issue 2 allows."""
 

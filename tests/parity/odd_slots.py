@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["GOOD_LOG", "GOOD_TEXT", "ODD_LOGS", "ODD_TEXTS", "STOPPING_TEXTS"]
-
 _NAMES = {
     "IN": '"c":{"U":{"u":1}',
     "WITH": 'IN,MULTI,"_slots":',

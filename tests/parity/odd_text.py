@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 
-__all__ = ["ODD_BANDIT", "ODD_CLASSIC", "ODD_SIMPLE"]
-
 _NUMBERS = """
     1 -1 0 -0 +3 1. .5 -.5 00012.50 3.14159265358979323846 123.45678 1e3 1E3 1e-3 1e+3 -2.5e2 0.1e1 1e-30
     1e-37 9.99e-38 1e-38 1e-45 1e-46 0x10 -0x1.8p1 0.00000000000000000000000000000000000001 0.3 1e0 1.e2 5e-1

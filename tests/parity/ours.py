@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 _DIAGNOSTIC = re.compile(r"(\S+:\d+:\d+|onlineauto): ")
 """Begins a message of ours on the input, which the wheel logs to standard output in other words."""
 
-__all__ = ["command_line", "run", "run_and_keep", "saved_weights", "without_diagnostics"]
-
 
 def command_line(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
     """Run ``onlineauto`` in `directory`; its exit code, standard output and standard error."""

@@ -7,8 +7,6 @@ import random
 from tests.parity.case import Case
 from tests.parity.odd_text import ODD_BANDIT, ODD_CLASSIC, ODD_SIMPLE
 
-__all__ = ["draw_case"]
-
 _ANY = (
     "-l 0.1 | -l 0.02 | -l 1 | -l 3",
     "--power_t 0 | --power_t 0.3 | --power_t 1 | --power_t 0.5",

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Result", "Weights", "differences", "shortened"]
-
 SHOWN = 5
 """Differences of one kind that a report spells out; the rest are counted."""
 

@@ -10,8 +10,6 @@ from tests.parity.case import cases
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["LOSSES", "PASSES", "UPDATES"]
-
 
 def _subsets() -> Iterable[str]:
     """Every subset of the three switches of gd, and the plain one."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from tests.parity.case import cases
 from tests.parity.slot_streams import SLOT_STREAMS
 
-__all__ = ["SLOTS"]
-
 _EACH = (
     "",
     "-q :: --all_slots_loss",

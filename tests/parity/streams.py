@@ -13,8 +13,6 @@ from tests.parity.slot_streams import SLOT_STREAMS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["STREAMS"]
-
 _WORDS = ("ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine")
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from tests.parity.wheel import Wheel
 
-__all__ = ["FROM_WHEEL", "NATIVE", "TO_WHEEL", "ModelCase", "lay_out", "ours", "same_text", "theirs"]
-
 _SURE = "--fixed_significance_level"
 _DECAY = "rewards --cb_explore_adf --epsilon_decay --bonferroni_denominator 1"
 _RANGE = "--cb_min_cost -1 --cb_max_cost 0"

@@ -26,8 +26,6 @@ from tests.parity.wheel import Wheel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Outcome", "main", "run_test"]
-
 _NOT_OURS = ("using no cache", "creating cache_file", "using cache_file", "can't open")
 _LOGGED = ("[info]", "[warning]", "[error]", "[critical]")
 _REFUSED = 2

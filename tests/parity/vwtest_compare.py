@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = ["EPSILON", "difference", "same_number"]
-
 EPSILON = 1e-4
 """The runner's default tolerance."""
 

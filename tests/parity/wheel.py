@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-__all__ = ["Wheel", "printed_lines", "read_readable_model"]
-
 _WORKER = Path(__file__).with_name("wheel_worker.py")
 _CELL = re.compile(r"(\d+):([-+]?(?:0x|inf|nan).*)")
 _SCALAR = re.compile(r"([A-Za-z_][\w:. ]*?)[ :]([^ :]+)")

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
 
-__all__ = ["ACTIONS", "CONTEXTS", "DOORS", "Model", "drawn_table", "features_at", "learnt_at"]
-
 WORDS = ["tom", "ann", "7", "dark blue", "", "naïve", "a|b", "true", "1.5"]
 
 

@@ -18,18 +18,6 @@ from tests.naive.hashing import hash_name
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = [
-    "BAD",
-    "DoorEvent",
-    "Leaf",
-    "canonical",
-    "drawn_event",
-    "drawn_leaf",
-    "dressed",
-    "hashes_of",
-    "plain",
-]
-
 NAMESPACES = ["user", "u", "page", "page2", "été", "имя", " ", "7", "a=b", 'q"\\', "x-y"]
 NAMES = [
     "age",

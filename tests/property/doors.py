@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from tests.property.door_events import DoorEvent
 
-__all__ = ["Doors", "mapping_of"]
-
 _IN_TEXT = re.compile(r"[^\s|:\x00-\x20\x7f]+")
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Configuration
 
-__all__ = ["draw_configuration", "draw_stream"]
-
 Options = dict[str, Any]
 
 _KINDS: list[Options] = [

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["model_of", "predictions_of"]
-
 
 def model_of(workspace: Workspace) -> list[bytes]:
     """Bytes of the weights and of all other state of a model."""

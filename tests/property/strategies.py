@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from tests.naive.blocks import Event, Line, Span
 
-__all__ = ["NAMES", "VALUES", "bandit_events", "numbered_events", "simple_events", "spans"]
-
 NAMES = (b"a", b"b", b"ab", b"az", b"c", b" ", b"0", "é".encode())
 """Names of namespaces; some share their first byte."""
 

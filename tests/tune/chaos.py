@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store import Record
 
-__all__ = ["chaos", "check"]
-
 TRAINABLE = """
 import os, time
 from onlineauto.tune.workers.trainable import Trainable

@@ -13,8 +13,6 @@ from typing import Any
 
 import psycopg
 
-__all__ = ["Server", "find_programs"]
-
 
 def find_programs() -> Path | None:
     """Return the folder of PostgreSQL's programs, as Debian installs them, or None."""

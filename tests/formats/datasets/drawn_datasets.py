@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["datasets", "write"]
-
 NUMBERS = st.floats(-1e6, 1e6, width=32) | st.sampled_from([0.0, 1.0, 1e-3, float("nan")]) | st.none()
 COUNTS = st.integers(-(10**6), 10**6) | st.none()
 CONTEXT = {"user": ("name", "age"), "hour": ("hour",), "place": ("geo.city", "geo.lat"), "tags": ("tags",)}

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     Capital = NDArray[np.float64]
 
-__all__ = ["LossTest", "RewardTest", "level_of_test"]
-
 N = 24
 WIDE = 2
 """So many stakes are above ¾: what they lose has to be limited, event by event."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     Scores = Sequence[Sequence[np.float32]]
     """Of every live config, for every action."""
 
-__all__ = ["Losses", "compare_rewards", "is_one_in_eight", "mixed", "share_equally"]
-
 F = np.float32
 LARGEST_WEIGHT = F(2.0**40)
 GROUP = 32

@@ -11,8 +11,6 @@ from tests.naive.native_search.events import TOLD
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Config", "Interaction", "Space"]
-
 Interaction = tuple[bytes, ...]
 """Names of the namespaces that are crossed, in ascending order; one name alone is the namespace itself."""
 

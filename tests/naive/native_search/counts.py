@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from tests.naive.native_search.events import Event
 
-__all__ = ["Counts"]
-
 
 class Counts:
     """Counts so far; a shared feature counts once for every action."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from tests.naive.native_search.configs import Interaction
     from tests.naive.native_search.options import Options
 
-__all__ = ["Decision", "Extend", "Known", "Remove", "Reopen", "Rotate", "Search", "Swap", "Widen"]
-
 MOST_BETWEEN_REVIEWS = 2048
 
 

@@ -24,8 +24,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["LOSSES_OF_A_LOOK", "Drift"]
-
 LOSSES_OF_A_LOOK = 256
 FIRST_MEANS = 64
 DELTA = 0.002

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.features.event import Line
     from tests.naive.native_search.options import Options
 
-__all__ = ["TOLD", "Event", "Feature", "Groups", "Label", "events_of"]
-
 F = np.float32
 ZERO = F(0)
 TOLD = b"\x8c"

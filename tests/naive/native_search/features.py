@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tests.naive.native_search.events import Event, Feature, Groups
     from tests.naive.native_search.options import Options
 
-__all__ = ["Examples"]
-
 F = np.float32
 FNV = 16777619
 CONSTANT = b""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from tests.naive.native_search.scale import Scale
 
-__all__ = ["Value"]
-
 LARGEST = 0.75
 STAKES = (LARGEST * 1.6 ** -np.arange(48.0)).tolist()
 LOG_SHARES = (-np.log((np.arange(48.0) + 1.0) * (np.arange(48.0) + 2.0))).tolist()

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     Bounds = Callable[[int], dict[str, float]]
 
-__all__ = ["Line", "line_of"]
-
 Line = dict[str, Any]
 
 

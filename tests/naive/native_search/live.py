@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tests.naive.native_search.configs import Config, Interaction
     from tests.naive.native_search.options import Options
 
-__all__ = ["Live", "better_or_worse", "set_prices"]
-
 F = np.float32
 LEANING = 0.25
 """At this level, rewards speak against what losses say."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from tests.naive.native_search.configs import Interaction, Space
 
-__all__ = ["first", "propose", "screened"]
-
 FREE_TERMS, TIMES_DEARER = 4096.0, 4.0
 """A challenger may have so many features of interactions, or so many times the champion's."""
 MOST_AT_ONCE = 256

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from tests.naive.native_search.features import Examples
     from tests.naive.native_search.options import Options
 
-__all__ = ["Labels", "Regressor"]
-
 F = np.float32
 ZERO = F(0)
 SMALL = F(1.084202e-19)

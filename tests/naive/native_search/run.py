@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from tests.naive.native_search.journal import Line
     from tests.naive.native_search.options import Options
 
-__all__ = ["NativeSearch", "Step"]
-
 F = np.float32
 REMEMBERED = 4
 """Configs that wait with what they have learnt, for each that can be live."""

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.naive.native_search.options import Options
 
-__all__ = ["Scale", "in_unit"]
-
 
 def in_unit(x: float) -> float:
     """The nearest number in [0, 1]."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tests.naive.native_search.options import Options
     from tests.naive.native_search.regressor import Labels, Regressor
 
-__all__ = ["Screening"]
-
 F = np.float32
 ZERO = F(0)
 CLOSELY, STRIDE, MANY = 1024, 4, 256

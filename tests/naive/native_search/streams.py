@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["choices", "lines", "slots", "wide_choices", "wide_lines"]
-
 BEST = np.random.default_rng(7).integers(0, 4, (3, 3))
 """The action that pays, by the values of two namespaces."""
 

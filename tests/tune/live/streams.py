@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.live import LiveLearner
 
-__all__ = ["Taken", "bandits", "numbers", "take"]
-
 
 def numbers(n: int, *, noise: float = 0.1, seed: int = 0) -> list[str]:
     """Return single lines whose label is decided by a pair of namespaces."""

@@ -11,8 +11,6 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Nodes", "until"]
-
 _PATIENCE = 180
 """Seconds for what takes two on a machine that has nothing else to do."""
 

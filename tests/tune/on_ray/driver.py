@@ -8,8 +8,6 @@ import sys
 from onlineauto.tune import Categorical, Float, RayWorkers, Study
 from tests.tune.on_ray.trainables_on_ray import Placed
 
-__all__ = ["new_study"]
-
 STEPS = 12
 
 

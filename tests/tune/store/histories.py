@@ -24,8 +24,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Event", "from_edn", "list_append", "main", "mutex"]
-
 Event = dict[str, Any]
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store.protocol import Record
 
-__all__ = ["STUDY", "Counting", "jobs", "new_store", "reported", "told"]
-
 STUDY = {"kind": "study", "settings": {"seed": 0}}
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store.protocol import Record, Store
 
-__all__ = ["Climb", "Ladder"]
-
 
 @dataclass(frozen=True)
 class Climb:
