@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from onlineauto.cli.machine.warmup import warm_up
+from onlineauto.cli.warmup import warm_up
 from onlineauto.jit import bitcode, cache_directory, watch_compiling
 from onlineauto.jit.levels import levels
 

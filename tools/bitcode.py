@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from llvmlite import binding
 
 from onlineauto.cli.compiling import show_compiling
-from onlineauto.cli.machine.warmup import warm_up
+from onlineauto.cli.warmup import warm_up
 from onlineauto.errors import OnlineautoError
 from onlineauto.jit import bitcode, code
 from onlineauto.jit.cache import cache_directory

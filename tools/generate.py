@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli.help import default_text
+from onlineauto.cli.verb import default_text
 from onlineauto.engine.ensemble.member import ANY, Needs
 from onlineauto.engine.ensemble.registry import MEMBERS, member_of
 from onlineauto.engine.options.registry import COMMAND_LINE

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
 import random
 import shutil
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from onlineauto.automl.config import words_text
 from onlineauto.cli.compiling import show_compiling
+from onlineauto.cli.verb import Verb
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError
+from onlineauto.options import Registry, option
 from onlineauto.pictures import check_picture, race
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
+
+    from onlineauto.options import Configuration
 
 _VISITS: Final = 20_000
 _READERS: Final = ("student", "parent", "commuter", "retired", "gamer")
@@ -34,15 +36,23 @@ _LAST: Final = 5000
 """Number of visits at the end over which the clicks are counted."""
 
 
-def run(argv: Sequence[str]) -> int:
-    """Simulate a log, learn it without and with the search, print and draw the result; return 0."""
-    parser = argparse.ArgumentParser(
-        "onlineauto demo", description="Learn a small simulated log, explained step by step."
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOptions:
+    """Options of the verb ``demo``."""
+
+    title: ClassVar[str] = "Options"
+
+    into: str = option(
+        "onlineauto-demo", "Folder of the log, the model and the picture.", vw=False, metavar="FOLDER"
     )
-    parser.add_argument("--into", metavar="FOLDER", type=Path, default=Path("onlineauto-demo"))
-    parser.add_argument("--seed", metavar="N", type=int, default=1, help="seed of the made-up log")
-    options = parser.parse_args(argv)
-    folder: Path = options.into
+    seed: int = option(1, "Seed of the made-up log.", vw=False, metavar="N")
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+def run(configuration: Configuration) -> int:
+    """Simulate a log, learn it without and with the search, print and draw the result; return 0."""
+    options = configuration[DemoOptions]
+    folder = Path(options.into)
     log, journal, model, picture = (
         folder / name for name in ("log.txt", "journal.jsonl", "demo.model", "story.svg")
     )
@@ -168,3 +178,11 @@ def _print_paragraph(text: str) -> None:
 
 def _width() -> int:
     return min(max(shutil.get_terminal_size().columns, 60), 100)
+
+
+VERB: Final = Verb(
+    Registry((DemoOptions,)),
+    run,
+    "Usage: onlineauto demo [options]",
+    "Learn a small simulated log, explained step by step.",
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ import numpy as np
 
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import count_of
-from onlineauto.cli.help import Page, help_text
 from onlineauto.cli.hints import no_events_error
+from onlineauto.cli.verb import Verb
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import MISSING, Evaluation
@@ -99,29 +98,13 @@ class EvaluateOptions:
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
-REGISTRY: Final = Registry((EvaluateOptions, InputOptions), checks=(check_format,))
-"""The flags of this verb."""
-
 _POINTS = 200
 """Number of points per block in the picture."""
-_PAGE: Final = Page(
-    "Usage: onlineauto evaluate [options] LOG ...",
-    "Estimate the cost of policies on the log of another policy, which has the probabilities of the chosen "
-    "actions: three estimates, each with an interval that holds at all times at once.",
-    """\
-Examples:
-  onlineauto evaluate log.txt --policy my.model --policy '--cb_explore_adf -q :: --epsilon 0.1'
-  onlineauto evaluate log.json --dsjson --policy new.model --policy old.model --picture values.svg""",
-)
 
 
-def run(argv: Sequence[str]) -> int:
+def run(configuration: Configuration) -> int:
     """Evaluate policies, print a table, write the report and the picture if requested, and return 0."""
-    configuration = REGISTRY.parse(argv)
     options, inputs = configuration[EvaluateOptions], configuration[InputOptions]
-    if options.help:
-        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
-        return 0
     if options.picture is not None:
         check_picture(options.picture)
     for path in (options.picture, options.report):
@@ -327,3 +310,16 @@ def _shorten(policy: str) -> str:
 
 def _estimate_text(estimate: Bounded) -> str:
     return f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]"
+
+
+VERB: Final = Verb(
+    Registry((EvaluateOptions, InputOptions), checks=(check_format,)),
+    run,
+    "Usage: onlineauto evaluate [options] LOG ...",
+    "Estimate the cost of policies on the log of another policy, which has the probabilities of the chosen "
+    "actions: three estimates, each with an interval that holds at all times at once.",
+    """\
+Examples:
+  onlineauto evaluate log.txt --policy my.model --policy '--cb_explore_adf -q :: --epsilon 0.1'
+  onlineauto evaluate log.json --dsjson --policy new.model --policy old.model --picture values.svg""",
+)

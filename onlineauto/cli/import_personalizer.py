@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.verb import Verb
 from onlineauto.errors import OptionError, install_hint
 from onlineauto.options import Registry, option
 from onlineauto.workspace.options import REGISTRY as LEARNING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from onlineauto.options import Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,27 +38,9 @@ class ImportOptions:
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
-REGISTRY: Final = Registry((ImportOptions,))
-"""The flags of this verb."""
-
-_PAGE: Final = Page(
-    "Usage: onlineauto import-personalizer [options] EXPORT FOLDER",
-    "Begin the folder of a service with what Azure Personalizer has exported: learn the log (dsjson, with or "
-    "without .gz), and take over reward wait, default reward, aggregation and learning mode from a saved "
-    "configuration, and the options of the model from a saved policy. Prints the command that serves it.",
-    """\
-Examples:
-  onlineauto import-personalizer ./export ./loop
-  onlineauto import-personalizer ./export ./loop --options '--cb_explore_adf --automl 4 --epsilon 0.1'""",
-)
-
-
-def run(argv: Sequence[str]) -> int:
+def run(configuration: Configuration) -> int:
     """Import an export, print what was learnt, and return 0."""
-    options = REGISTRY.parse(argv)[ImportOptions]
-    if options.help:
-        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
-        return 0
+    options = configuration[ImportOptions]
     if len(options.folders) != 2:
         raise OptionError("import-personalizer takes two folders: import-personalizer ./export ./loop")
     try:
@@ -84,3 +65,17 @@ def run(argv: Sequence[str]) -> int:
         print(f"left out, because the search of --automl chooses them: {' '.join(searched)}")
     print(f"serve it: onlineauto serve {shlex.quote(folder)} {imported.options}")
     return 0
+
+
+VERB: Final = Verb(
+    Registry((ImportOptions,)),
+    run,
+    "Usage: onlineauto import-personalizer [options] EXPORT FOLDER",
+    "Begin the folder of a service with what Azure Personalizer has exported: learn the log (dsjson, with or "
+    "without .gz), and take over reward wait, default reward, aggregation and learning mode from a saved "
+    "configuration, and the options of the model from a saved policy. Prints the command that serves it.",
+    """\
+Examples:
+  onlineauto import-personalizer ./export ./loop
+  onlineauto import-personalizer ./export ./loop --options '--cb_explore_adf --automl 4 --epsilon 0.1'""",
+)

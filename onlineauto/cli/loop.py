@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections import Counter
 from contextlib import ExitStack
@@ -12,13 +11,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.verb import Verb
 from onlineauto.errors import InputError, OptionError
 from onlineauto.options import Registry, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from onlineauto.options import Configuration
     from onlineauto.service.join.replay import Skipped
     from onlineauto.service.log.segment_log import SegmentLog
 
@@ -82,33 +82,11 @@ class LoopOptions:
 
 
 _MOST_SKIPPED: Final = 20
-REGISTRY: Final = Registry((LoopOptions,))
-"""The flags of this verb."""
-
-_PAGE: Final = Page(
-    "Usage: onlineauto loop [options] FOLDER",
-    "Inspect the folder of a service: count the records of its log, export learnt decisions, verify the draw "
-    "of an action, erase events, or create a token. Only --erase and --fill_gaps need a stopped service.",
-    """\
-Examples:
-  onlineauto loop ./loop
-  onlineauto loop ./loop --export - | onlineauto --dsjson --cb_explore_adf -q ::
-  onlineauto loop ./loop --event e1
-  onlineauto loop ./loop --erase e1,e2
-  onlineauto loop ./learner ./rank1 ./rank2 --erase e1,e2
-  onlineauto loop ./loop --fill_gaps
-  onlineauto loop ./loop --backup /disk2/loop
-  onlineauto loop ./loop --restore /disk2/loop
-  onlineauto loop ./loop --new_token rank,reward""",
-)
 
 
-def run(argv: Sequence[str]) -> int:
+def run(configuration: Configuration) -> int:
     """Perform the requested action, and return 0."""
-    options = REGISTRY.parse(argv)[LoopOptions]
-    if options.help:
-        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
-        return 0
+    options = configuration[LoopOptions]
     if options.erase is not None and options.folder:
         return _erase([Path(each) for each in options.folder], options.erase.split(","))
     if len(options.folder) != 1:
@@ -298,3 +276,23 @@ def _print_counts(log: SegmentLog) -> None:
     print(f"{'skipped':18} {len(skipped)}")
     for each in skipped[-_MOST_SKIPPED:]:
         print(each)
+
+
+VERB: Final = Verb(
+    Registry((LoopOptions,)),
+    run,
+    "Usage: onlineauto loop [options] FOLDER",
+    "Inspect the folder of a service: count the records of its log, export learnt decisions, verify the draw "
+    "of an action, erase events, or create a token. Only --erase and --fill_gaps need a stopped service.",
+    """\
+Examples:
+  onlineauto loop ./loop
+  onlineauto loop ./loop --export - | onlineauto --dsjson --cb_explore_adf -q ::
+  onlineauto loop ./loop --event e1
+  onlineauto loop ./loop --erase e1,e2
+  onlineauto loop ./learner ./rank1 ./rank2 --erase e1,e2
+  onlineauto loop ./loop --fill_gaps
+  onlineauto loop ./loop --backup /disk2/loop
+  onlineauto loop ./loop --restore /disk2/loop
+  onlineauto loop ./loop --new_token rank,reward""",
+)

@@ -9,50 +9,22 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import shutil
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli import without_garbage_collection
-from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.cli.verb import VERBS, overview, verb_of
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from onlineauto.cli.verb import Verb
+
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
 _READER_GONE: Final = 141
-_COMMAND_MODULES: Final = {
-    "evaluate": "onlineauto.cli.evaluate",
-    "warmup": "onlineauto.cli.machine.warmup",
-    "doctor": "onlineauto.cli.machine.doctor",
-    "demo": "onlineauto.cli.demo",
-    "plot": "onlineauto.cli.plot",
-    "tune": "onlineauto.cli.tuning.tune",
-    "worker": "onlineauto.cli.tuning.worker",
-    "studies": "onlineauto.cli.tuning.studies",
-    "cluster": "onlineauto.cli.cluster.cluster",
-    "topic": "onlineauto.cli.topic",
-    "serve": "onlineauto.cli.serve",
-    "loop": "onlineauto.cli.loop",
-    "import-personalizer": "onlineauto.cli.import_personalizer",
-    "simulate": "onlineauto.cli.cluster.simulate",
-    "completion": "onlineauto.cli.machine.completion",
-}
-"""Commands with separate options: the module whose ``run`` takes the remaining arguments."""
-_CONFIGURED_MODULES: Final = {
-    "learn": "onlineauto.cli.learn",
-    "columns": "onlineauto.cli.columns",
-    "convert": "onlineauto.cli.convert",
-    "inspect": "onlineauto.cli.models.inspect",
-    "merge": "onlineauto.cli.models.merge",
-}
-"""Commands with the common options: the module whose ``run`` takes the configuration."""
-VERBS: Final = (*_CONFIGURED_MODULES, *_COMMAND_MODULES, "help")
-"""All commands."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,32 +79,26 @@ def _run(argv: list[str]) -> int:
     if not argv and sys.stdin is not None and sys.stdin.isatty():
         return _print_help(None)  # without arguments on a terminal, print the overview
     named = bool(argv) and not argv[0].startswith("-")
-    verb = argv.pop(0) if named else "learn"
-    if verb not in VERBS:
-        if not _is_input(verb):
-            raise _unknown_verb(verb)
-        argv.insert(0, verb)  # a file of events, before which the verb may also be omitted
-        verb, named = "learn", False
-    if verb == "help":
+    name = argv.pop(0) if named else "learn"
+    if name not in VERBS:
+        if not _is_input(name):
+            raise _unknown_verb(name)
+        argv.insert(0, name)  # a file of events, before which the verb may also be omitted
+        name, named = "learn", False
+    if name == "help":
         return _run([argv[0], "--help"]) if argv and argv[0] in VERBS[:-1] else _print_help(None)
-    if verb in _COMMAND_MODULES:
-        return int(import_module(_COMMAND_MODULES[verb]).run(argv))
-    configuration = REGISTRY.parse(argv)
-    output = configuration[OutputOptions]
-    if output.help:
+    verb = verb_of(name)
+    configuration = verb.registry.parse(argv)
+    if configuration.get("help"):
         return _print_help(verb if named else None)
-    if output.version:
-        return _print_version()
-    if output.quiet:
-        logging.getLogger("onlineauto").setLevel(logging.ERROR)
-    elif verb != "learn":  # `learn` warns later, once it has the options of its model
-        for warning in configuration.warnings:
-            print(f"onlineauto: warning: {warning}", file=sys.stderr)
-    if verb != "merge" and configuration[ModelOptions].base is not None:
-        raise OptionError("--base is for merge: onlineauto merge A B --base BASE -f OUT")
-    with without_garbage_collection():
-        module = import_module(_CONFIGURED_MODULES[verb])
-    return int(module.run(configuration))
+    return verb.run(configuration)
+
+
+def _print_help(verb: Verb | None) -> int:
+    """Print the help of a verb, or the overview; return 0."""
+    width = shutil.get_terminal_size().columns
+    print(overview(width) if verb is None else verb.help_text(width))
+    return 0
 
 
 def _is_input(word: str) -> bool:
@@ -142,28 +108,6 @@ def _is_input(word: str) -> bool:
     from onlineauto.formats.datasets.files import is_dataset
 
     return is_dataset(word)
-
-
-def _print_help(verb: str | None) -> int:
-    """Print the page of a command, or the overview; return 0."""
-    import shutil
-
-    from onlineauto.cli.help import LEARN, help_text
-    from onlineauto.cli.pages import PAGES, overview
-
-    width = shutil.get_terminal_size().columns
-    if verb is None:
-        print(overview(REGISTRY, width=width))
-    else:
-        print(help_text(REGISTRY, width=width, page=PAGES.get(verb, LEARN)))
-    return 0
-
-
-def _print_version() -> int:
-    from importlib import metadata
-
-    print(f"onlineauto {metadata.version('onlineauto')}")
-    return 0
 
 
 def _unknown_verb(verb: str) -> OptionError:

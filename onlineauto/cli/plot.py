@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.verb import Verb
 from onlineauto.errors import InputError, OptionError
 from onlineauto.options import Registry, option
 from onlineauto.pictures import check_picture, crossings, race, rewards
@@ -16,8 +15,7 @@ from onlineauto.pictures.story import story_of
 from onlineauto.workspace.model_file import check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from onlineauto.options import Configuration
     from onlineauto.pictures import Picture
 
 
@@ -48,35 +46,9 @@ class PlotOptions:
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
-REGISTRY: Final = Registry((PlotOptions,))
-"""The flags of this verb."""
-
-_PAGE: Final = Page(
-    "Usage: onlineauto plot [options] JOURNAL -o PICTURE\n"
-    "       onlineauto plot [options] RUN ... -o PICTURE\n"
-    "       onlineauto plot [options] URL [--name NAME] -o PICTURE",
-    "Draw the search of a run from its journal: which configs were live when, which became the champion, and "
-    "the champion's reward as the search knew it. Or draw the "
-    "average reward of several runs of onlineauto or Vowpal Wabbit from the tables that they printed. Or "
-    "draw a study: the resources of its trials, the best so far, their configs, and which parameters matter.",
-    """\
-Examples:
-  onlineauto log.txt --cb_explore_adf --automl --journal j.jsonl
-  onlineauto plot j.jsonl -o story.svg
-  onlineauto plot j.jsonl --crossings -o crossed.png --dark
-  onlineauto log.txt --cb_explore_adf -P 1.2 2> ours.txt
-  vw -d log.txt --cb_explore_adf -P 1.2 2> vw.txt
-  onlineauto plot ours.txt vw.txt -o runs.svg
-  onlineauto plot sqlite:///study.db -o study.svg""",
-)
-
-
-def run(argv: Sequence[str]) -> int:
+def run(configuration: Configuration) -> int:
     """Draw a picture and return 0."""
-    options = REGISTRY.parse(argv)[PlotOptions]
-    if options.help:
-        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
-        return 0
+    options = configuration[PlotOptions]
     if not options.file or not options.output:
         raise OptionError("plot takes a journal and -o: onlineauto plot journal.jsonl -o story.svg")
     check_picture(options.output)
@@ -111,7 +83,7 @@ def _draw(options: PlotOptions) -> Picture:
 
 def _draw_study(options: PlotOptions) -> Picture:
     """Draw the study in a store."""
-    from onlineauto.cli.tuning.running import only_name
+    from onlineauto.cli.running import only_name
     from onlineauto.tune.drawing import draw_study
     from onlineauto.tune.study import Study
 
@@ -126,3 +98,25 @@ def _is_metrics(path: str) -> bool:
     """Return whether a file was written by ``--extra_metrics``."""
     with Path(path).open("rb") as file:
         return file.read(32).startswith(b'{"total_log_calls"')
+
+
+VERB: Final = Verb(
+    Registry((PlotOptions,)),
+    run,
+    "Usage: onlineauto plot [options] JOURNAL -o PICTURE\n"
+    "       onlineauto plot [options] RUN ... -o PICTURE\n"
+    "       onlineauto plot [options] URL [--name NAME] -o PICTURE",
+    "Draw the search of a run from its journal: which configs were live when, which became the champion, and "
+    "the champion's reward as the search knew it. Or draw the "
+    "average reward of several runs of onlineauto or Vowpal Wabbit from the tables that they printed. Or "
+    "draw a study: the resources of its trials, the best so far, their configs, and which parameters matter.",
+    """\
+Examples:
+  onlineauto log.txt --cb_explore_adf --automl --journal j.jsonl
+  onlineauto plot j.jsonl -o story.svg
+  onlineauto plot j.jsonl --crossings -o crossed.png --dark
+  onlineauto log.txt --cb_explore_adf -P 1.2 2> ours.txt
+  vw -d log.txt --cb_explore_adf -P 1.2 2> vw.txt
+  onlineauto plot ours.txt vw.txt -o runs.svg
+  onlineauto plot sqlite:///study.db -o study.svg""",
+)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.verb import Verb
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OptionError, install_hint
 from onlineauto.formats.options import InputOptions
@@ -17,8 +16,6 @@ from onlineauto.options import Registry, option, options_of
 from onlineauto.workspace.options import REGISTRY as LEARNING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from onlineauto.options import Configuration
     from onlineauto.service.learning.rounds import Learners
 
@@ -185,36 +182,9 @@ class ServeOptions:
     )
 
 
-REGISTRY: Final = Registry((ServeOptions, *LEARNING.groups))
-"""The flags of this verb: those of the service, and those of the model."""
-
-_PAGE: Final = Page(
-    "Usage: onlineauto serve [options] FOLDER --cb_explore_adf ...",
-    "Decide over HTTP, log each decision before it is answered, join the rewards that come later, and learn. "
-    "FOLDER contains the log, the model and its history; a killed service continues from there. All "
-    "options of learning are options of the model as well: onlineauto learn --help.",
-    """\
-Examples:
-  onlineauto serve ./loop --cb_explore_adf --automl 4 --port 8001
-  onlineauto serve ./loop --cb_explore_adf --automl 4 --mode apprentice --reward_wait PT30M
-  onlineauto serve ./rank --follow http://127.0.0.1:8001 --port 8002""",
-    options=(
-        *(each.name for each in options_of(ServeOptions)),
-        "cb_explore_adf",
-        "automl",
-        "epsilon",
-        "quiet",
-    ),
-)
-
-
-def run(argv: Sequence[str]) -> int:
+def run(configuration: Configuration) -> int:
     """Serve until a signal arrives, and return 0."""
-    configuration = REGISTRY.parse(argv)
     options, output = configuration[ServeOptions], configuration[OutputOptions]
-    if output.help:
-        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
-        return 0
     folders = configuration[InputOptions].data
     if len(folders) != 1:
         raise OptionError("serve takes one folder: onlineauto serve ./loop --cb_explore_adf --automl 4")
@@ -322,3 +292,25 @@ def _log_as_json(*, quiet: bool) -> None:
     log = logging.getLogger("onlineauto")
     log.addHandler(handler)
     log.setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+VERB: Final = Verb(
+    Registry((ServeOptions, *LEARNING.groups)),
+    run,
+    "Usage: onlineauto serve [options] FOLDER --cb_explore_adf ...",
+    "Decide over HTTP, log each decision before it is answered, join the rewards that come later, and learn. "
+    "FOLDER contains the log, the model and its history; a killed service continues from there. All "
+    "options of learning are options of the model as well: onlineauto learn --help.",
+    """\
+Examples:
+  onlineauto serve ./loop --cb_explore_adf --automl 4 --port 8001
+  onlineauto serve ./loop --cb_explore_adf --automl 4 --mode apprentice --reward_wait PT30M
+  onlineauto serve ./rank --follow http://127.0.0.1:8001 --port 8002""",
+    options=(
+        *(each.name for each in options_of(ServeOptions)),
+        "cb_explore_adf",
+        "automl",
+        "epsilon",
+        "quiet",
+    ),
+)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.verb import Verb
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, PartitionOptions, RunOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
@@ -15,8 +14,7 @@ from onlineauto.options import Registry, option, options_of
 from onlineauto.workspace.options import REGISTRY as LEARNING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from onlineauto.options import Configuration
     from onlineauto.service.topics.topic_source import TopicSource
 
 
@@ -74,8 +72,6 @@ class TopicOptions:
     )
 
 
-REGISTRY: Final = Registry((TopicOptions, *LEARNING.groups))
-"""The flags of this verb: those of the topic, and those of learning."""
 _PATIENCE: Final = 1.0
 """Seconds of waiting for messages after which workers learn the events that are there."""
 _JOIN: Final = {
@@ -85,33 +81,11 @@ _JOIN: Final = {
     "learn_at": "learn_at",
 }
 """Options and the settings of the join that they are."""
-_PAGE: Final = Page(
-    "Usage: onlineauto topic [options] BROKER:PORT/TOPIC",
-    "Learn from a topic of Kafka, one event in each message: text, --json or --dsjson. The model of -f has "
-    "the offsets of all partitions, is saved at intervals (--save_every) and is continued if it "
-    "exists, so that each message is learnt once, also after kill -9. All options of learning: onlineauto "
-    "learn --help.",
-    """\
-Examples:
-  onlineauto topic localhost:9092/events --cb_explore_adf --automl 4 --dsjson -f my.model
-  onlineauto topic localhost:9092/decisions --rewards rewards --reward_wait PT30M \\
-      --cb_explore_adf --automl 4 --dsjson -f my.model --dead_letters poison
-  onlineauto topic kafka://a:9092,b:9092/events --client_settings client.properties --until_end""",
-    options=(
-        *(each.name for each in options_of(TopicOptions)),
-        *("final_regressor", "save_every", "json", "dsjson", "cb_explore_adf", "automl", "predictions"),
-        *("examples", "workers", "partitions", "quiet"),
-    ),
-)
 
 
-def run(argv: Sequence[str]) -> int:
+def run(configuration: Configuration) -> int:
     """Learn until a signal arrives or the topic ends (``--until_end``); return the exit code of learning."""
-    configuration = REGISTRY.parse(argv)
     options, output = configuration[TopicOptions], configuration[OutputOptions]
-    if output.help:
-        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
-        return 0
     addresses = configuration[InputOptions].data
     if len(addresses) != 1:
         raise OptionError("topic takes one address: onlineauto topic localhost:9092/events --dsjson")
@@ -183,3 +157,25 @@ def _print_join(source: TopicSource) -> None:
             )
     if source.undelivered:
         print(f"onlineauto: warning: {source.undelivered} dead letters were not delivered", file=sys.stderr)
+
+
+VERB: Final = Verb(
+    Registry((TopicOptions, *LEARNING.groups)),
+    run,
+    "Usage: onlineauto topic [options] BROKER:PORT/TOPIC",
+    "Learn from a topic of Kafka, one event in each message: text, --json or --dsjson. The model of -f has "
+    "the offsets of all partitions, is saved at intervals (--save_every) and is continued if it "
+    "exists, so that each message is learnt once, also after kill -9. All options of learning: onlineauto "
+    "learn --help.",
+    """\
+Examples:
+  onlineauto topic localhost:9092/events --cb_explore_adf --automl 4 --dsjson -f my.model
+  onlineauto topic localhost:9092/decisions --rewards rewards --reward_wait PT30M \\
+      --cb_explore_adf --automl 4 --dsjson -f my.model --dead_letters poison
+  onlineauto topic kafka://a:9092,b:9092/events --client_settings client.properties --until_end""",
+    options=(
+        *(each.name for each in options_of(TopicOptions)),
+        *("final_regressor", "save_every", "json", "dsjson", "cb_explore_adf", "automl", "predictions"),
+        *("examples", "workers", "partitions", "quiet"),
+    ),
+)

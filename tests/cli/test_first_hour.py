@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.cli import demo
-from onlineauto.cli.machine import doctor
-from onlineauto.cli.main import VERBS, main
+from onlineauto.cli import demo, doctor
+from onlineauto.cli.main import main
+from onlineauto.cli.verb import VERBS
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:

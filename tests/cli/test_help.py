@@ -9,9 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from onlineauto.cli.help import help_text
-from onlineauto.cli.main import VERBS, main
-from onlineauto.cli.pages import PAGES, overview
+from onlineauto.cli.main import main
+from onlineauto.cli.verb import VERBS, overview, verb_of
 from onlineauto.options import title_of
 from onlineauto.workspace.options import REGISTRY
 
@@ -19,15 +18,15 @@ from onlineauto.workspace.options import REGISTRY
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--help"], overview(REGISTRY, width=80)),
-        (["-h"], overview(REGISTRY, width=80)),
-        (["help"], overview(REGISTRY, width=80)),
-        (["-d", "a.txt", "-h", "-t"], overview(REGISTRY, width=80)),
-        (["learn", "--help"], help_text(REGISTRY, width=80)),
-        (["help", "learn"], help_text(REGISTRY, width=80)),
-        (["merge", "--help"], help_text(REGISTRY, width=80, page=PAGES["merge"])),
-        (["help", "convert"], help_text(REGISTRY, width=80, page=PAGES["convert"])),
-        (["inspect", "-h"], help_text(REGISTRY, width=80, page=PAGES["inspect"])),
+        (["--help"], overview(80)),
+        (["-h"], overview(80)),
+        (["help"], overview(80)),
+        (["-d", "a.txt", "-h", "-t"], overview(80)),
+        (["learn", "--help"], verb_of("learn").help_text(80)),
+        (["help", "learn"], verb_of("learn").help_text(80)),
+        (["merge", "--help"], verb_of("merge").help_text(80)),
+        (["help", "convert"], verb_of("convert").help_text(80)),
+        (["inspect", "-h"], verb_of("inspect").help_text(80)),
     ],
 )
 def test_asking_for_help(
@@ -39,14 +38,14 @@ def test_asking_for_help(
 
 
 def test_the_overview_names_every_command() -> None:
-    text = overview(REGISTRY, width=80)
+    text = overview(80)
     for verb in set(VERBS) - {"learn", "help"}:
         assert f"\n  onlineauto {verb} " in text
     assert max(map(len, text.splitlines())) <= 85
 
 
 def test_a_page_shows_the_options_of_its_command_alone() -> None:
-    text = help_text(REGISTRY, width=80, page=PAGES["merge"])
+    text = verb_of("merge").help_text(80)
     assert "--base FILE" in text
     assert "--epsilon" not in text
 
@@ -60,7 +59,7 @@ def test_nothing_typed_on_a_terminal_shows_the_overview(
 
 
 def test_help_names_every_option_and_group() -> None:
-    text = help_text(REGISTRY, width=100)
+    text = verb_of("learn").help_text(100)
     for option in REGISTRY.options:
         short = rf"-{option.short}, " if option.short else "    "
         mark = " " if option.vw else r"\+"
@@ -71,12 +70,12 @@ def test_help_names_every_option_and_group() -> None:
 
 @pytest.mark.parametrize("width", [1, 60, 80, 110, 500])
 def test_help_keeps_to_the_width(width: int) -> None:
-    options = help_text(REGISTRY, width=width).partition("Examples:")[0]
+    options = verb_of("learn").help_text(width).partition("Examples:")[0]
     assert max(len(line) for line in options.splitlines()) <= min(max(width, 70), 110)
 
 
 def test_help_of_one_option() -> None:
-    text = help_text(REGISTRY, width=100)
+    text = verb_of("learn").help_text(100)
     assert (
         "      --psi PSI               How much --cover rewards policies for choosing differently. [1.0]\n"
     ) in text

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from onlineauto.cli.machine import warmup
+from onlineauto.cli import warmup
 from onlineauto.cli.main import main
 from onlineauto.jit import cache_directory
 from onlineauto.jit.compiling import _listeners
@@ -72,7 +72,7 @@ def test_a_terminal_is_shown_how_far_it_is(
 
 
 UNUSED = """
-from onlineauto.cli.machine.warmup import warm_up
+from onlineauto.cli.warmup import warm_up
 from onlineauto.engine.ensemble.registry import MEMBERS, member_of
 
 warm_up()

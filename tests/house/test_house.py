@@ -92,7 +92,7 @@ def identifiers(tree: ast.Module) -> set[str]:
 def test_exact_is_a_word_of_one_package() -> None:
     """Elsewhere an oddity of Vowpal Wabbit has a name; these files choose the mode, or make its options."""
     modes = {"workspace/modes.py", "workspace/options.py", "workspace/option_types.py"}
-    choose = modes | {"cli/machine/warmup.py"}
+    choose = modes | {"cli/warmup.py"}
     outside = [path for path in FILES if not named(path).startswith("exact/") and named(path) not in choose]
     assert not [
         named(path) for path in outside if identifiers(parsed(path)) & {"exact", "_exact", "vw_exact"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto import AutoML, AutoMLClassifier, Workspace
-from onlineauto.cli.machine import warmup
+from onlineauto.cli import warmup
 from onlineauto.engine.loop import follower
 from onlineauto.engine.search.drift import Drift
 from onlineauto.explorers.policy import Policy

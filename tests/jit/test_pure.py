@@ -60,7 +60,7 @@ def test_every_listed_program_predicts_the_same_in_plain_python() -> None:
 def test_every_program_is_run_with_bounds_checks() -> None:
     code = (
         "import json\n"
-        "from onlineauto.cli.machine.warmup import warm_up\n"
+        "from onlineauto.cli.warmup import warm_up\n"
         "from onlineauto.jit import code\n"
         "symbol, loaded = code.symbol_of, set()\n"
         "def noted(function, packed):\n"

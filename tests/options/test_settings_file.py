@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.cli.cluster.job_file import JobFile
+from onlineauto.cli.job_file import JobFile
 from onlineauto.formats.datasets.columns import read_columns
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.topics.brokers import read_client_settings

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from onlineauto.cli.serve import REGISTRY
+from onlineauto.cli.serve import VERB
 from onlineauto.service.http.metrics import COUNTERS, GAUGES
 from onlineauto.service.http.tokens import Tokens
 from tests.service.serving import held_port
@@ -42,7 +42,7 @@ def test_the_board_of_grafana_asks_for_metrics_that_there_are() -> None:
 
 
 def test_the_flags_in_unit_and_container_are_flags() -> None:
-    flags = {option.flag for option in REGISTRY.options}
+    flags = {option.flag for option in VERB.registry.options}
     unit, container = ((FOLDER / name).read_text() for name in ("onlineauto.service", "Dockerfile"))
     commands = re.findall(r"^(?:ExecStart|ENTRYPOINT|CMD).*$", unit + container, re.MULTILINE)
     used = set(re.findall(r"--[a-z_]+", " ".join(commands))) - {"--new_token"}

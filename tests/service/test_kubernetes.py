@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from onlineauto.cli.serve import REGISTRY
+from onlineauto.cli.serve import VERB
 from onlineauto.service.client import Client
 from onlineauto.service.http.tokens import Tokens
 from tests.service.serving import held_port
@@ -74,7 +74,7 @@ def test_containers_run_without_privileges() -> None:
 
 
 def test_the_flags_are_flags() -> None:
-    flags = {option.flag for option in REGISTRY.options}
+    flags = {option.flag for option in VERB.registry.options}
     for pod in pods().values():
         assert {word for word in pod["containers"][0]["args"] if word.startswith("--")} <= flags
 

@@ -13,7 +13,7 @@ import pytest
 from onlineauto.cluster.partitions.coordinator import Schedule
 from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
 from onlineauto.cluster.partitions.rounds import Rounds
-from onlineauto.errors import InputError, OptionError, WorkersError
+from onlineauto.errors import InputError, WorkersError
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.segment_log import SegmentLog
 from tests.service.traffic import CONFIGURATION, records
@@ -155,10 +155,13 @@ def test_a_damaged_file_of_parts_is_located(tmp_path: Path, log: SegmentLog, con
         learner_of(folder, log, Rounds(1))
 
 
-def test_models_that_cannot_be_learnt_together_are_rejected(tmp_path: Path) -> None:
-    from onlineauto.cli.serve import run
+def test_models_that_cannot_be_learnt_together_are_rejected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from onlineauto.cli.main import main
 
-    with pytest.raises(OptionError, match="--learners needs --automl"):
-        run([str(tmp_path), "--cb_explore_adf", "--learners", "2"])
-    with pytest.raises(OptionError, match="--learners is for the learner"):
-        run([str(tmp_path), "--cb_explore_adf", "--learners", "2", "--follow", "http://127.0.0.1:1"])
+    words = ["serve", str(tmp_path), "--cb_explore_adf", "--learners", "2"]
+    assert main(words) == 2
+    assert "--learners needs --automl" in capsys.readouterr().err
+    assert main([*words, "--follow", "http://127.0.0.1:1"]) == 2
+    assert "--learners is for the learner" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import onlineauto.service.http.page as pages
-from onlineauto.cli.tuning import study_page
+from onlineauto.cli import study_page
 from tests.service.browser import PROGRAM, draw, page_text
 from tests.service.serving import Service
 from tests.waiting import until

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from onlineauto.cli.main import main
-from onlineauto.cli.tuning.study_page import StudyHandlers, study_app
+from onlineauto.cli.study_page import StudyHandlers, study_app
 from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.tune import Float, Int, Study
 from onlineauto.tune.schedulers.fifo import FifoScheduler
@@ -352,7 +352,7 @@ def test_a_study_that_is_damaged_while_it_is_open_is_answered_for_alone(tmp_path
 def test_studies_that_were_opened_longest_ago_are_forgotten_beyond_the_records_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onlineauto.cli.tuning.study_page._MOST_RECORDS", 2)
+    monkeypatch.setattr("onlineauto.cli.study_page._MOST_RECORDS", 2)
     url = f"sqlite:///{tmp_path / 's.db'}"
     for name in "abc":
         made(url, name)

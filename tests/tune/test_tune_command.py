@@ -108,7 +108,7 @@ def test_a_terminal_shows_how_far_it_is(
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr("onlineauto.cli.tuning.progress._PAUSE", 0)
+    monkeypatch.setattr("onlineauto.cli.study_progress._PAUSE", 0)
     if not rich:
         monkeypatch.setitem(sys.modules, "rich.live", None)
     assert main(["tune", *NEW, "--max_trials", "9"]) == 0

@@ -113,8 +113,8 @@ def test_a_copy_without_its_log_says_so(tmp_path: Path) -> None:
 def test_a_worker_that_starts_while_its_server_is_away_tries_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    from onlineauto.cli import worker
     from onlineauto.cli.main import main
-    from onlineauto.cli.tuning import worker
 
     url = f"sqlite:///{tmp_path}/s.db"
     Study(SPACE, storage=url, name="study", max_trials=1).run(lambda config: config["x"])

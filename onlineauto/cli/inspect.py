@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from onlineauto.cli.models.tables import markdown, print_tables, tables_of
+from onlineauto.cli.tables import markdown, print_tables, tables_of
 from onlineauto.engine.options.registry import InspectOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import io
 import os
@@ -11,17 +10,21 @@ import sys
 import time
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from onlineauto.cli.compiling import show_compiling
+from onlineauto.cli.verb import Verb
 from onlineauto.errors import OnlineautoError, install_hint
 from onlineauto.jit.bitcode import bitcode
 from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.levels import processor_lines, runnable_levels
 from onlineauto.jit.library import library_file
+from onlineauto.options import Registry, option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
+
+    from onlineauto.options import Configuration
 
 _REQUIRED: Final = ("numpy", "msgspec")
 _OPTIONAL: Final = (
@@ -46,11 +49,17 @@ class _Finding:
     problem: str = ""  # The problem and its remedy; "" if there is none.
 
 
-def run(argv: Sequence[str]) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorOptions:
+    """Options of the verb ``doctor``."""
+
+    title: ClassVar[str] = "Options"
+
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+def run(_: Configuration) -> int:
     """Print the versions and the results of the checks; return 0 if there is no problem, else 1."""
-    argparse.ArgumentParser(
-        "onlineauto doctor", description="Check this installation. Exit code 0: all is well; 1: it is not."
-    ).parse_args(argv)
     problems = []
     for look in (_versions, _processor, _kernels, _self_test):
         for finding in look():
@@ -170,3 +179,11 @@ def _learn() -> Callable[[], bytes]:
         return b"".join(outcomes.score.tobytes() for _, outcomes in loaded.stream(_EVENTS))
 
     return predict
+
+
+VERB: Final = Verb(
+    Registry((DoctorOptions,)),
+    run,
+    "Usage: onlineauto doctor",
+    "Check this installation. Exit code 0: all is well; 1: it is not.",
+)

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cli.tuning.progress import resource_text
-from onlineauto.cli.tuning.tune_options import LEARNERS, OWN, FunctionOptions, StreamOptions, TuneOptions
+from onlineauto.cli.study_progress import resource_text
+from onlineauto.cli.tune_options import LEARNERS, OWN, FunctionOptions, StreamOptions, TuneOptions
 from onlineauto.engine.options.registry import ModelOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from onlineauto.cli.help import Page, help_text
-from onlineauto.cli.tuning.progress import resource_text
-from onlineauto.cli.tuning.running import only_name, return_jobs_on_exit
+from onlineauto.cli.running import only_name, return_jobs_on_exit
+from onlineauto.cli.study_progress import resource_text
+from onlineauto.cli.verb import Verb
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 from onlineauto.tune.store.patience import retry_call
 from onlineauto.tune.workers.running import EXECUTORS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from onlineauto.options import Configuration
     from onlineauto.tune.workers.jobs import TrialJob
 
 _PATIENCE: Final = 60
@@ -65,27 +63,9 @@ class WorkerOptions:
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
-REGISTRY: Final = Registry((WorkerOptions,))
-"""The flags of this verb."""
-
-_PAGE: Final = Page(
-    "Usage: onlineauto worker --study URL [--name NAME] [--trainable MODULE:NAME]",
-    "Run jobs of a study until it is done, or its scheduler has completed one more round. Start any number "
-    "of workers, on any machines that can reach the store: each job has one owner, and another worker "
-    "continues the job of a dead one.",
-    """\
-Examples:
-  onlineauto worker --study sqlite:///study.db
-  onlineauto worker --study postgresql://me@host/studies --name rates --trainable train:Model --workers 8""",
-)
-
-
-def run(argv: Sequence[str]) -> int:
+def run(configuration: Configuration) -> int:
     """Run jobs and return 0, or 1 if jobs failed and no trial of the study has a value."""
-    options = REGISTRY.parse(argv)[WorkerOptions]
-    if options.help:
-        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
-        return 0
+    options = configuration[WorkerOptions]
     if not options.study:
         raise OptionError("worker takes a store: onlineauto worker --study sqlite:///study.db")
     from onlineauto.tune.study import Study
@@ -118,3 +98,17 @@ def _printer() -> Any:
             print(f"trial {job.trial} at {resource_text(job.resource)}: {value:.6g}", file=sys.stderr)
 
     return Printer()
+
+
+VERB: Final = Verb(
+    Registry((WorkerOptions,)),
+    run,
+    "Usage: onlineauto worker --study URL [--name NAME] [--trainable MODULE:NAME]",
+    "Run jobs of a study until it is done, or its scheduler has completed one more round. Start any number "
+    "of workers, on any machines that can reach the store: each job has one owner, and another worker "
+    "continues the job of a dead one.",
+    """\
+Examples:
+  onlineauto worker --study sqlite:///study.db
+  onlineauto worker --study postgresql://me@host/studies --name rates --trainable train:Model --workers 8""",
+)

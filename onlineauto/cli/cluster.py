@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from onlineauto.cli.cluster.progress_line import progress_line
-from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.progress_line import progress_line
+from onlineauto.cli.verb import Verb
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from onlineauto.cluster import Cluster
     from onlineauto.cluster.submitted import Submitted
+    from onlineauto.options import Configuration
 
 _INTERRUPTED: Final = 130
 
@@ -29,7 +27,11 @@ class ClusterOptions:
     title: ClassVar[str] = "Options"
 
     file: tuple[str, ...] = option(
-        (), "The jobs, as TOML. The flag may be left out.", vw=False, metavar="FILE", positional=True
+        (),
+        "The jobs, as TOML, behind the word run. The flag may be left out.",
+        vw=False,
+        metavar="FILE",
+        positional=True,
     )
     capacity: str = option(
         "",
@@ -69,41 +71,20 @@ class ClusterOptions:
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
-REGISTRY: Final = Registry((ClusterOptions,))
-"""The flags of this verb."""
-
 _GOES_ON: Final = (
     "onlineauto: interrupted; the same command continues studies with a store and streams with a model"
 )
 
-_PAGE: Final = Page(
-    "Usage: onlineauto cluster run FILE [options]",
-    "Run jobs that share one machine, or one Ray cluster: studies and streams. In every slot a policy "
-    "decides on the workers of each job. The command ends when all jobs have ended; after an interruption, "
-    "the same command continues studies with a store and streams with a model.",
-    """\
-Examples:
-  onlineauto cluster run jobs.toml
-  onlineauto cluster run jobs.toml --capacity CPU=4 --slot 5 --history history.jsonl
-  onlineauto cluster run jobs.toml --backend ray --policy fair""",
-)
 
-
-def run(argv: Sequence[str]) -> int:
+def run(configuration: Configuration) -> int:
     """Run the jobs of a file; return 0, 1 if a job failed, or 130 after an interruption."""
-    subject, *rest = [*argv] or [""]
-    if subject == "run":
-        argv = rest
-    options = REGISTRY.parse(argv)[ClusterOptions]
-    if options.help:
-        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
-        return 0
-    if subject != "run" or len(options.file) != 1:
+    options = configuration[ClusterOptions]
+    if len(options.file) != 2 or options.file[0] != "run":
         raise OptionError("cluster needs a command and a file of jobs: onlineauto cluster run jobs.toml")
-    from onlineauto.cli.cluster.job_file import JobFile
-    from onlineauto.cli.tuning.running import return_jobs_on_exit
+    from onlineauto.cli.job_file import JobFile
+    from onlineauto.cli.running import return_jobs_on_exit
 
-    jobs, code = JobFile(options.file[0]), 0
+    jobs, code = JobFile(options.file[1]), 0
     cluster = jobs.cluster(**_supplied_options(options))
     with return_jobs_on_exit():
         jobs.submit(cluster)
@@ -167,3 +148,18 @@ def _outcome(job: Submitted, cluster: Cluster) -> str:
     if job.error:
         return f"{text}: {job.error}"
     return text if times is None else f"{text} in {times * cluster.slot:.1f} s"
+
+
+VERB: Final = Verb(
+    Registry((ClusterOptions,)),
+    run,
+    "Usage: onlineauto cluster run FILE [options]",
+    "Run jobs that share one machine, or one Ray cluster: studies and streams. In every slot a policy "
+    "decides on the workers of each job. The command ends when all jobs have ended; after an interruption, "
+    "the same command continues studies with a store and streams with a model.",
+    """\
+Examples:
+  onlineauto cluster run jobs.toml
+  onlineauto cluster run jobs.toml --capacity CPU=4 --slot 5 --history history.jsonl
+  onlineauto cluster run jobs.toml --backend ray --policy fair""",
+)

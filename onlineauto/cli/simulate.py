@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import shutil
 import sys
 import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from onlineauto.cli.cluster.progress_line import progress_line
-from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.progress_line import progress_line
+from onlineauto.cli.verb import Verb
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 from onlineauto.workspace.model_file import check_target
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.policies import ClusterPolicy
     from onlineauto.cluster.simulator import Compared, Traces, Workload
+    from onlineauto.options import Configuration
 
     Draw = Callable[[Callable[[], str]], None]
 
@@ -94,9 +94,6 @@ class SimulateOptions:
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
-REGISTRY: Final = Registry((SimulateOptions,))
-"""The flags of this verb."""
-
 _ESTIMATED_FROM: Final = 0.02
 """The part of the work from which on the remaining time is estimated."""
 _TRACE_OPTIONS: Final = frozenset({"workload", "speeds", "gpus", "policies", "quiet"})
@@ -104,28 +101,10 @@ _TRACE_OPTIONS: Final = frozenset({"workload", "speeds", "gpus", "policies", "qu
 _GENERATED_OPTIONS: Final = frozenset({"rate", "jobs", "record"})
 """Options of made-up clusters, which have no effect with a log."""
 
-_PAGE: Final = Page(
-    "Usage: onlineauto simulate [options] LOG\n       onlineauto simulate [options]\n"
-    "       onlineauto simulate --workload FILE --speeds PATH [options]",
-    "Would it have been faster? Fit a simulator to the log of a cluster, run jobs like those of the log "
-    "under other policies, and compare mean completion times, trace by trace, with 95 % intervals. Without a "
-    "log, do so with made-up jobs. With --workload, replay a public trace of training jobs on GPUs.",
-    """\
-Examples:
-  onlineauto simulate log.jsonl
-  onlineauto simulate log.jsonl --policies marginal-gain,fair
-  onlineauto simulate --rate 0.3
-  onlineauto simulate --workload workloads/philly/workload-1.csv --speeds traces""",
-)
 
-
-def run(argv: Sequence[str]) -> int:
+def run(configuration: Configuration) -> int:
     """Print the table and return 0."""
-    configuration = REGISTRY.parse(argv)
     options = configuration[SimulateOptions]
-    if options.help:
-        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
-        return 0
     with progress_line(quiet=options.quiet) as draw:
         if options.workload or options.speeds or options.gpus:
             lines = _replay_trace(options, configuration.supplied, draw)
@@ -299,3 +278,20 @@ def _verdict(rows: Sequence[Compared], baseline: str) -> str:
     if best.high < 1 and best.finished == 1:
         return f"{best.name} would have been faster: jobs take {1 - best.ratio:.0%} less time on average"
     return f"no policy is proved faster than {baseline}"
+
+
+VERB: Final = Verb(
+    Registry((SimulateOptions,)),
+    run,
+    "Usage: onlineauto simulate [options] LOG\n       onlineauto simulate [options]\n"
+    "       onlineauto simulate --workload FILE --speeds PATH [options]",
+    "Would it have been faster? Fit a simulator to the log of a cluster, run jobs like those of the log "
+    "under other policies, and compare mean completion times, trace by trace, with 95 % intervals. Without a "
+    "log, do so with made-up jobs. With --workload, replay a public trace of training jobs on GPUs.",
+    """\
+Examples:
+  onlineauto simulate log.jsonl
+  onlineauto simulate log.jsonl --policies marginal-gain,fair
+  onlineauto simulate --rate 0.3
+  onlineauto simulate --workload workloads/philly/workload-1.csv --speeds traces""",
+)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from onlineauto.api.classifier import AutoMLClassifier
 from onlineauto.cli.compiling import show_compiling
+from onlineauto.cli.verb import Verb
 from onlineauto.engine.ensemble.registry import MEMBERS
 from onlineauto.engine.search.drift import Drift
 from onlineauto.errors import CompilerError
@@ -33,25 +34,49 @@ from onlineauto.interop.vw.fields import checksum_of
 from onlineauto.jit import cache_directory, watch_compiling
 from onlineauto.jit.compiler.build import build_library
 from onlineauto.jit.levels import compiles_for
+from onlineauto.options import Registry, option
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from onlineauto.options import Configuration
 
 _EVENT = b"shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
 _MANY_FEATURES = b"|a " + b" ".join(b"%d" % i for i in range(1100)) + b"\n\n"
 _MANY_NAMES = b" ".join(b"|n%d x" % i for i in range(600)) + b"\n\n"
-"""Number of events that exceed the initial size of the buffers."""
+"""Events that exceed the initial size of the buffers."""
 _SLOTS = b"ccb shared |a x\nccb action |b y\nccb action |b z\nccb slot 0:-1:0.5 |\nccb slot |\n\n"
 _JSON = b'{"c":{"a":1}}'
 
 
-def run(argv: Sequence[str]) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmupOptions:
+    """Options of the verb ``warmup``."""
+
+    title: ClassVar[str] = "Options"
+
+    cpu: str | None = option(
+        None,
+        "Compile for another processor than this one: x86-64-v3 runs on most of the last ten years, "
+        "x86-64-v2 on all of the last fifteen.",
+        vw=False,
+        metavar="NAME",
+    )
+    library: str | None = option(
+        None,
+        "Compile ahead of time, into shared objects that need no compiler; ONLINEAUTO_KERNELS names the "
+        "folder to a process that is to use them.",
+        vw=False,
+        metavar="FOLDER",
+    )
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+def run(configuration: Configuration) -> int:
     """Compile all kernels that are not on disk yet, and print their folder."""
-    options = _parser().parse_args(argv)
+    options = configuration[WarmupOptions]
     if options.library is not None:
         try:
-            build_library(options.library, [sys.executable, "-m", "onlineauto", "warmup"])
+            build_library(Path(options.library), [sys.executable, "-m", "onlineauto", "warmup"])
         except CalledProcessError as error:
             raise CompilerError(f"the library is not built: {error.cmd[0]} has failed, see above") from None
         print(f"the library of kernels is in {options.library}")
@@ -68,24 +93,6 @@ def run(argv: Sequence[str]) -> int:
     else:
         print(f"compiled the kernels in {seconds:.0f} s, into {cache_directory()}")
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("onlineauto warmup", description="Compile the kernels now.")
-    parser.add_argument(
-        "--cpu",
-        metavar="NAME",
-        help="compile for another processor than this one: x86-64-v3 runs on most of the last ten years, "
-        "x86-64-v2 on all of the last fifteen",
-    )
-    parser.add_argument(
-        "--library",
-        metavar="FOLDER",
-        type=Path,
-        help="compile ahead of time, into shared objects that need no compiler; ONLINEAUTO_KERNELS names the "
-        "folder to a process that is to use them",
-    )
-    return parser
 
 
 def warm_up() -> None:
@@ -150,3 +157,8 @@ def _test_and_evaluate() -> None:
     test.update_difference(0.5, bound=1.0)
     _ = test.better, test.worse, test.champion
     Evaluation({"policy": Workspace(cb_explore_adf=True, hash_bits=8)}).run(_EVENT)
+
+
+VERB: Final = Verb(
+    Registry((WarmupOptions,)), run, "Usage: onlineauto warmup [options]", "Compile the kernels now."
+)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.verb import Verb
 from onlineauto.errors import OptionError, install_hint
 from onlineauto.options import Registry, option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from onlineauto.options import Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,28 +49,9 @@ class StudiesOptions:
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
-REGISTRY: Final = Registry((StudiesOptions,))
-"""The flags of this verb."""
-
-_PAGE: Final = Page(
-    "Usage: onlineauto studies URL\n       onlineauto studies URL --serve [--port N]",
-    "List the studies of a store: their trials by state, and the best. With --serve, a page shows them while "
-    "they run: the best so far, rungs, configs, which parameters matter, failures, workers and their leases, "
-    "the front of several objectives, and constraints.",
-    """\
-Examples:
-  onlineauto studies sqlite:///study.db
-  onlineauto studies sqlite:///study.db --serve
-  onlineauto studies postgresql://me@host/studies --serve --host 0.0.0.0 --tokens access/tokens""",
-)
-
-
-def run(argv: Sequence[str]) -> int:
+def run(configuration: Configuration) -> int:
     """Print one line for each study, or serve a page until a signal arrives; return 0."""
-    options = REGISTRY.parse(argv)[StudiesOptions]
-    if options.help:
-        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
-        return 0
+    options = configuration[StudiesOptions]
     if len(options.url) != 1:
         raise OptionError("studies takes one store: onlineauto studies sqlite:///study.db")
     url = options.url[0]
@@ -87,7 +67,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _print(url: str) -> None:
-    from onlineauto.cli.tuning.progress import resource_text
+    from onlineauto.cli.study_progress import resource_text
     from onlineauto.tune.store import DamagedLogError
     from onlineauto.tune.store.sql_store import names_of_studies
     from onlineauto.tune.study import Study
@@ -111,10 +91,25 @@ def _print(url: str) -> None:
 
 
 def _serve(url: str, options: StudiesOptions) -> None:
-    from onlineauto.cli.tuning.study_page import serve_studies
+    from onlineauto.cli.study_page import serve_studies
     from onlineauto.tune.store.urls import without_password
 
     def announce(address: str) -> None:
         print(f"{address} shows the studies of {without_password(url)}; Ctrl-C ends it", flush=True)
 
     serve_studies(url, host=options.host, port=options.port, tokens=options.tokens, announce=announce)
+
+
+VERB: Final = Verb(
+    Registry((StudiesOptions,)),
+    run,
+    "Usage: onlineauto studies URL\n       onlineauto studies URL --serve [--port N]",
+    "List the studies of a store: their trials by state, and the best. With --serve, a page shows them while "
+    "they run: the best so far, rungs, configs, which parameters matter, failures, workers and their leases, "
+    "the front of several objectives, and constraints.",
+    """\
+Examples:
+  onlineauto studies sqlite:///study.db
+  onlineauto studies sqlite:///study.db --serve
+  onlineauto studies postgresql://me@host/studies --serve --host 0.0.0.0 --tokens access/tokens""",
+)

@@ -1,17 +1,36 @@
-"""The pages of the help: the overview by task, and one page for each command without separate options."""
+"""``Verb``: a command with its options, its help and its function; ``verb_of`` finds one by its name.
+
+A verb with options of its own is the constant ``VERB`` of a module. The *common* verbs take the options of
+`REGISTRY`, and are declared here, so that their help imports nothing else.
+"""
 
 from __future__ import annotations
 
+import logging
+import sys
 import textwrap
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from onlineauto.cli.help import Page, option_lines
+from onlineauto.cli import without_garbage_collection
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.errors import OptionError
+from onlineauto.formats.options import FORMATS
+from onlineauto.options import options_of, title_of
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from onlineauto.options import Registry
+    from onlineauto.options import Configuration, Option, Registry
 
+_COLUMN: Final = 30
+SEPARATE: Final = (
+    *("evaluate", "warmup", "doctor", "demo", "plot", "tune", "worker", "studies", "cluster", "topic"),
+    *("serve", "loop", "import-personalizer", "simulate", "completion"),
+)
+"""Verbs with options of their own."""
 _TASKS: Final = (
     (
         "Try it",
@@ -66,16 +85,86 @@ _TASKS: Final = (
         ("onlineauto completion SHELL", "let bash, zsh or fish complete options"),
     ),
 )
-_COLUMN: Final = max(len(command) for _, *lines in _TASKS for command, _ in lines) + 4
+_TASK_COLUMN: Final = max(len(command) for _, *lines in _TASKS for command, _ in lines) + 4
 _USUAL: Final = (
     *("data", "final_regressor", "initial_regressor", "testonly", "predictions", "cb_explore_adf"),
-    *("quadratic", "automl", "journal", "json", "dsjson", "passes", "quiet", "version"),
+    *("quadratic", "automl", "journal", *FORMATS, "passes", "quiet", "version"),
 )
 """Options in the overview."""
 
-_READING: Final = ("json", "dsjson", "chain_hash", "compressed")
-PAGES: Final = {
-    "columns": Page(
+
+class Verb(NamedTuple):
+    """A command: its options, what it does with them, and the text around the options in its help."""
+
+    registry: Registry
+    run: Callable[[Configuration], int]  # Returns the exit code.
+    usage: str
+    introduction: str
+    examples: str = ""
+    options: tuple[str, ...] = ()  # Names of the options in the help; empty means all.
+
+    def help_text(self, width: int) -> str:
+        """Return the help: the options by group, or those that `options` names."""
+        width = min(max(width, 60), 110)
+        parts = [self.usage, textwrap.fill(self.introduction, width)]
+        groups = [(title_of(group), options_of(group)) for group in self.registry.groups]
+        if self.options:
+            groups = [("Options", tuple(self.registry[name] for name in self.options))]
+        for title, options in groups:
+            lines = (line for option in options for line in _option_lines(self.registry, option, width))
+            parts.append("\n".join([f"{title}:", *lines]))
+        return "\n\n".join([*parts, *filter(None, [self.examples])])
+
+
+def verb_of(name: str) -> Verb:
+    """Return a verb by its name."""
+    if name in _COMMON:
+        return _COMMON[name]
+    verb: Verb = import_module(f"onlineauto.cli.{name.replace('-', '_')}").VERB
+    return verb
+
+
+def _run_common(name: str, configuration: Configuration) -> int:
+    """Run the function of a common verb."""
+    output = configuration[OutputOptions]
+    if output.version:
+        from importlib import metadata
+
+        print(f"onlineauto {metadata.version('onlineauto')}")
+        return 0
+    if output.quiet:
+        logging.getLogger("onlineauto").setLevel(logging.ERROR)
+    elif name != "learn":  # `learn` warns later, once it has the options of its model
+        for warning in configuration.warnings:
+            print(f"onlineauto: warning: {warning}", file=sys.stderr)
+    if name != "merge" and configuration[ModelOptions].base is not None:
+        raise OptionError("--base is for merge: onlineauto merge A B --base BASE -f OUT")
+    with without_garbage_collection():
+        run = import_module(f"onlineauto.cli.{name}").run
+    return int(run(configuration))
+
+
+def _common(name: str, usage: str, introduction: str, examples: str, options: tuple[str, ...] = ()) -> Verb:
+    return Verb(REGISTRY, partial(_run_common, name), usage, introduction, examples, options)
+
+
+_READING: Final = (*FORMATS, "chain_hash", "compressed")
+_COMMON: Final = {
+    "learn": _common(
+        "learn",
+        "Usage: onlineauto [learn] [options] [FILE ...]",
+        "Learn from a stream of events and report the loss of what was predicted before each was learnt. The "
+        "options have the names and meanings that Vowpal Wabbit 9.11.9 gives them; a + marks those that are "
+        "onlineauto's own. Defaults are in brackets.",
+        """\
+Examples:
+  onlineauto -d events.txt                               regression
+  onlineauto -d events.txt --cb_explore_adf -q ::        contextual bandit with all pairs of namespaces
+  onlineauto -d events.txt.gz --cb_explore_adf -p out    the same, predictions to a file
+  zcat events.txt.gz | onlineauto --cb_explore_adf       from standard input""",
+    ),
+    "columns": _common(
+        "columns",
         "Usage: onlineauto columns [options] FILE ...",
         "Print the meaning of the columns of Parquet: features, decisions, rewards, as inferred from names, "
         "types and the first rows. Saved in a file, the text can be edited and read with --columns. With "
@@ -96,7 +185,8 @@ A file of columns:
   user = ["user_id", "age"]""",
         options=("columns", "cb_explore_adf"),
     ),
-    "convert": Page(
+    "convert": _common(
+        "convert",
         "Usage: onlineauto convert [options] FILE ... TO",
         "Convert files of events to one file of blocks, which is read four to six times faster, or blocks "
         "back to text; or a model of Vowpal Wabbit to one of onlineauto, or back. The first bytes of "
@@ -110,7 +200,8 @@ Examples:
             *("hash_seed", "missing_probability", "strict_parse", "quiet"),
         ),
     ),
-    "inspect": Page(
+    "inspect": _common(
+        "inspect",
         "Usage: onlineauto inspect [options] MODEL [FILE ...]",
         "Show what a model is: its options, history, namespaces, live configs and largest weights. Weights "
         "have names if files of events follow, or if the model was learnt with --invert_hash.",
@@ -120,7 +211,8 @@ Examples:
   onlineauto inspect my.model events.txt --largest 50 --format markdown""",
         options=("format", "largest", *_READING),
     ),
-    "merge": Page(
+    "merge": _common(
+        "merge",
         "Usage: onlineauto merge [options] MODEL MODEL ... -f TO",
         "Combine models that were trained separately with the same options into one.",
         """\
@@ -130,10 +222,11 @@ Examples:
         options=("final_regressor", "base", "quiet"),
     ),
 }
-"""By command."""
+VERBS: Final = (*_COMMON, *SEPARATE, "help")
+"""Names of all commands."""
 
 
-def overview(registry: Registry, *, width: int) -> str:
+def overview(width: int) -> str:
     """Return the help that groups commands by task, with the most frequent options."""
     width = min(max(width, 60), 110)
     parts = [
@@ -146,10 +239,10 @@ def overview(registry: Registry, *, width: int) -> str:
         ),
     ]
     parts += ["\n".join([f"{title}:", *_task_lines(lines, width)]) for title, *lines in _TASKS]
-    common_lines = [line for name in _USUAL for line in option_lines(registry, registry[name], width)]
+    common_lines = [line for name in _USUAL for line in _option_lines(REGISTRY, REGISTRY[name], width)]
     parts.append("\n".join(["Most used options:", *common_lines]))
     parts.append(
-        f"All {len(registry.options)} options: onlineauto learn --help. "
+        f"All {len(REGISTRY.options)} options: onlineauto learn --help. "
         "Of one command: onlineauto COMMAND --help."
     )
     return "\n\n".join(parts)
@@ -158,7 +251,37 @@ def overview(registry: Registry, *, width: int) -> str:
 def _task_lines(lines: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
     """Yield commands with their descriptions, in two columns."""
     for command, meaning in lines:
-        texts = textwrap.wrap(meaning, width - _COLUMN)
-        yield f"  {command:{_COLUMN - 2}}{texts.pop(0)}"
+        texts = textwrap.wrap(meaning, width - _TASK_COLUMN)
+        yield f"  {command:{_TASK_COLUMN - 2}}{texts.pop(0)}"
         for text in texts:
-            yield " " * _COLUMN + text
+            yield " " * _TASK_COLUMN + text
+
+
+def default_text(option: Option) -> str:
+    """Return an option's default in the form of the command line, or "" if it has no such form."""
+    if option.switch or option.repeatable or option.default is None:
+        return ""
+    return str(option.default)
+
+
+def _option_lines(registry: Registry, option: Option, width: int) -> Iterator[str]:
+    """Yield the lines about one option: its names and its meaning."""
+    names = _names(option)
+    texts = textwrap.wrap(_meaning(registry, option), width - _COLUMN)
+    if len(names) > _COLUMN - 2:
+        yield names
+    else:
+        yield f"{names:{_COLUMN}}{texts.pop(0)}"
+    for text in texts:
+        yield " " * _COLUMN + text
+
+
+def _names(option: Option) -> str:
+    mark = " " if option.vw else "+"
+    short = f"-{option.short}, " if option.short else "    "
+    return f"{mark} {short}{option.flag} {option.metavar}".rstrip()
+
+
+def _meaning(registry: Registry, option: Option) -> str:
+    meaning, default = registry.meaning(option), default_text(option)
+    return f"{meaning} [{default}]" if default else meaning

@@ -1,1 +1,0 @@
-"""Verbs about model files: inspect one, and merge several into one."""

@@ -1,1 +1,0 @@
-"""Verbs about studies: tuning, workers, and lists of studies."""
