@@ -1,0 +1,212 @@
+"""``ServeOptions``: the options of a service, with which the verb ``serve`` starts it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from onlineauto.errors import OptionError
+from onlineauto.options import option
+from onlineauto.service.ranking.rank_request import Limits
+
+_LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """Options of a service, apart from those of its model."""
+
+    title: ClassVar[str] = "Service"
+
+    host: str = option(
+        "127.0.0.1", "Address to listen to. Another than this machine's own needs tokens.", vw=False
+    )
+    port: int = option(8001, "Port to listen to.", vw=False, minimum=0, maximum=65535, metavar="N")
+    follow: str | None = option(
+        None,
+        "Rank with the models of a learner, and hand the log over to it. Its token is ONLINEAUTO_TOKEN in "
+        "the environment.",
+        vw=False,
+        metavar="URL",
+    )
+    reward_wait: str | None = option(
+        None,
+        "How long a decision waits for its reward: seconds, or a duration like PT10M. Not supplied: the "
+        "value in the log, or 600.",
+        vw=False,
+        metavar="SECONDS",
+    )
+    default_reward: float | None = option(
+        None,
+        "Reward of a decision that receives none. Not supplied: the value in the log, or 0.",
+        vw=False,
+        metavar="REWARD",
+    )
+    reward_aggregation: str | None = option(
+        None,
+        "How several rewards of a decision are combined: first, last, sum, mean, min or max. Not supplied: "
+        "the value in the log, or first.",
+        vw=False,
+        metavar="NAME",
+    )
+    learn_at: str | None = option(
+        None,
+        "When a decision is learnt: after its wait, with or without a reward (wait), or at its first reward "
+        "(reward), if every decision gets one. Not supplied: the value in the log, or wait.",
+        vw=False,
+        metavar="TIME",
+    )
+    mode: str | None = option(
+        None,
+        "Who decides: the model (online), or the baseline, which is the first action, while the model learns "
+        "(apprentice) or does not (logging-only). Not supplied: the value in the log, or online.",
+        vw=False,
+        metavar="MODE",
+    )
+    app: str = option(
+        "default", "Name of the service; actions are drawn by it and the id of the event.", vw=False
+    )
+    tokens: str | None = option(
+        None, "File of tokens; not supplied: tokens in the folder.", vw=False, metavar="FILE"
+    )
+    publish_every: float = option(0.5, "Seconds between two models that rank.", vw=False, minimum=0)
+    snapshot_every: float = option(30.0, "Seconds between two snapshots.", vw=False, above=0)
+    keep_every: float = option(3600.0, "Seconds between two models of the history.", vw=False, above=0)
+    keep_models: int = option(10, "Number of models in the history.", vw=False, minimum=1, metavar="N")
+    keep_log: float | None = option(
+        None, "Days for which the log is kept. Not supplied: all of it is.", vw=False, above=0, metavar="DAYS"
+    )
+    learners: int = option(
+        1,
+        "Number of processes that learn together while 4 MB or more of the log are not learnt. For --automl.",
+        vw=False,
+        minimum=1,
+        maximum=256,
+        metavar="N",
+    )
+    reward_range: str | None = option(
+        None,
+        "The lowest and the highest reward; others are rejected. Not supplied: the value in the log, or a "
+        "bound learnt from the rewards, which replaces far larger ones.",
+        vw=False,
+        metavar="LOW,HIGH",
+    )
+    max_pending: int | None = option(
+        None,
+        "Maximum number of decisions that wait for their reward. Not supplied: as many as fit into two "
+        "fifths of the memory, and at most 8,000,000.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    max_finished: int | None = option(
+        None,
+        "Maximum number of finished decisions that are remembered until their wait is over, to recognise "
+        "repetitions. Not supplied: the value in the log, or 1,000,000.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    control: str | None = option(
+        None,
+        "Share of the units, such as 5%, for which the baseline decides: the control arm of an experiment, "
+        "which is not learnt. Not supplied: the value in the log, or none.",
+        vw=False,
+        metavar="SHARE",
+    )
+    guardrails: str | None = option(
+        None,
+        "Metrics that must not fall below the control arm, separated by commas; reward is one, too. Behind a "
+        "name, :rollback lets the baseline decide for all once it has fallen.",
+        vw=False,
+        metavar="NAMES",
+        listed=True,
+    )
+    ship: str | None = option(
+        None,
+        "Existing folder on a second disk that receives a copy of the log, the models and the snapshot, at "
+        "most a moment behind. onlineauto loop --restore begins from it.",
+        vw=False,
+        metavar="FOLDER",
+    )
+    log_topic: str | None = option(
+        None,
+        "Topic of Kafka, BROKER:PORT/TOPIC, that receives the decisions and rewards of the log, too, at "
+        "least once each.",
+        vw=False,
+        metavar="ADDRESS",
+    )
+    client_settings: str | None = option(
+        None, "File of name=value lines for the client of --log_topic.", vw=False, metavar="FILE"
+    )
+    max_actions: int = option(
+        _LIMITS.actions, "Maximum number of actions of a rank.", vw=False, minimum=1, metavar="N"
+    )
+    max_features: int = option(
+        _LIMITS.features,
+        "Maximum number of features of the context and of one action together.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    max_namespaces: int = option(
+        _LIMITS.namespaces,
+        "Maximum number of names of namespaces, over all requests.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    namespaces: str | None = option(
+        None,
+        "Accepted names of namespaces, separated by commas; others are rejected. Not supplied: any names, up "
+        "to --max_namespaces.",
+        vw=False,
+        metavar="NAMES",
+        listed=True,
+    )
+    max_body: int = option(
+        _LIMITS.body_bytes, "Maximum size of a request in bytes.", vw=False, minimum=256, metavar="BYTES"
+    )
+    max_requests: int = option(
+        1000, "Maximum number of requests at the same time.", vw=False, minimum=1, metavar="N"
+    )
+    max_connections: int | None = option(
+        None,
+        "Maximum number of connections; one more closes the longest idle one. Not supplied: as many as the "
+        "limit of open files allows, and at most 4096.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+
+    def settings(self) -> dict[str, Any]:
+        """Return the supplied settings of the join of rewards; the log determines all others."""
+        named = {
+            "reward_wait": self.reward_wait,
+            "default_reward": self.default_reward,
+            "aggregation": self.reward_aggregation,
+            "learn_at": self.learn_at,
+            "mode": self.mode,
+            "reward_range": None if self.reward_range is None else _range(self.reward_range),
+            "max_finished": self.max_finished,
+            "control": None if self.control is None else _share(self.control),
+            "guardrails": None if self.guardrails is None else self.guardrails.split(","),
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def _range(text: str) -> tuple[float, float]:
+    """Return the two numbers of a range."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise OptionError(f"--reward_range takes two numbers, such as 0,1, not {text!r}") from None
+    return low, high
+
+
+def _share(text: str) -> float:
+    """Return a share from 0 to 1."""
+    try:
+        return float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        raise OptionError(f"--control takes a share such as 5% or 0.05, not {text!r}") from None
