@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from llvmlite import binding
 
-from onlineauto.cli.compiling import show_compiling
+from onlineauto.cli.terminal import show_compiling
 from onlineauto.cli.warmup import warm_up
 from onlineauto.errors import OnlineautoError
 from onlineauto.jit import bitcode, code

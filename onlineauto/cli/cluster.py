@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from onlineauto.cli.progress_line import progress_line
+from onlineauto.cli.terminal import progress_line
 from onlineauto.cli.verb import Verb
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from onlineauto.automl.config import words_text
-from onlineauto.cli.compiling import show_compiling
+from onlineauto.cli.terminal import show_compiling
 from onlineauto.cli.verb import Verb
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from onlineauto.cli.compiling import show_compiling
+from onlineauto.cli.terminal import show_compiling
 from onlineauto.cli.verb import Verb
 from onlineauto.errors import OnlineautoError, install_hint
 from onlineauto.jit.bitcode import bitcode

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final
 
@@ -15,6 +16,7 @@ import numpy as np
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import count_of
 from onlineauto.cli.hints import no_events_error
+from onlineauto.cli.terminal import progress_line, table_lines
 from onlineauto.cli.verb import Verb
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
@@ -122,10 +124,13 @@ def run(configuration: Configuration) -> int:
     evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _print_diagnostic)
     sources = [_source(path, options, log=inputs.dsjson) for path in inputs.data or ("-",)]
     items = [each.file() if isinstance(each, Joined) else each for each in sources]
-    course = _Course(trace=options.picture is not None, shows=sys.stderr.isatty() and not options.quiet)
-    for values, intervals in evaluation.stream(items, trace=course.trace):
-        course.take(values, intervals)
-    course.end()
+    course, begin = _Course(), time.monotonic()
+    with progress_line(quiet=options.quiet) as draw:
+        for values, intervals in evaluation.stream(items, trace=options.picture is not None):
+            course.take(values, intervals)
+            if draw is not None:
+                rate = course.events / (time.monotonic() - begin)
+                draw(partial("{} events, {:.0f} a second".format, course.events, rate))
     values = evaluation.values()
     if not values[0].events:
         raise InputError(_no_result_reason(evaluation, configuration))
@@ -218,16 +223,14 @@ def _range(text: str | None) -> tuple[float, float] | None:
 
 
 class _Course:
-    """The course of the estimates, block by block; on a terminal it displays the progress."""
+    """The course of the estimates, block by block."""
 
-    def __init__(self, *, trace: bool, shows: bool) -> None:
-        self.trace, self._shows = trace, shows
+    def __init__(self) -> None:
         self.events = 0
         self.points: dict[str, list[tuple[int, float, float]]] = {}
-        self._begin = self._said = time.monotonic()
 
     def take(self, values: Sequence[PolicyValue], intervals: dict[str, NDArray[np.float64]]) -> None:
-        """Store some of the intervals of a block, and display the progress."""
+        """Store some of the intervals of a block."""
         for name, bounds in intervals.items():
             indices = np.unique(np.linspace(0, len(bounds) - 1, min(len(bounds), _POINTS)).astype(int))
             points = self.points.setdefault(name, [])
@@ -236,16 +239,6 @@ class _Course:
                 for at in indices
             ]
         self.events = values[0].events
-        now = time.monotonic()
-        if self._shows and now - self._said > 0.5:
-            self._said = now
-            rate = self.events / (now - self._begin)
-            print(f"\r{self.events} events, {rate:.0f} a second", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Clear the progress line."""
-        if self._shows:
-            print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def _print_diagnostic(diagnostic: Diagnostic) -> None:
@@ -274,10 +267,7 @@ def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
         )
         for each in values
     ]
-    widths = [max(map(len, column)) for column in zip(_TITLES, *rows, strict=True)]
-    for policy, *others in (_TITLES, *rows):
-        cells = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
-        yield "  ".join([policy.ljust(widths[0]), *cells])
+    yield from table_lines([_TITLES, *rows])
     yield ""
     yield from _bars(values)
 

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 
 from onlineauto.cli.caching import NO_PACKAGE, cache_path, use_cache
-from onlineauto.cli.compiling import show_compiling
 from onlineauto.cli.hints import no_events_error
 from onlineauto.cli.report import RunReport
 from onlineauto.cli.saving import MODEL_FILES, Saving, open_workspace
 from onlineauto.cli.showing import Showing
+from onlineauto.cli.terminal import show_compiling
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, PartitionOptions, RunOptions
 from onlineauto.engine.report.predictions import STDOUT
 from onlineauto.engine.stream.source import event_rules

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from onlineauto.cli.progress_line import progress_line
+from onlineauto.cli.terminal import progress_line, table_lines
 from onlineauto.cli.verb import Verb
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
@@ -18,11 +18,10 @@ from onlineauto.workspace.model_file import check_target
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from onlineauto.cli.terminal import Draw
     from onlineauto.cluster.policies import ClusterPolicy
     from onlineauto.cluster.simulator import Compared, Traces, Workload
     from onlineauto.options import Configuration
-
-    Draw = Callable[[Callable[[], str]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,14 +208,15 @@ def _replay_trace(options: SimulateOptions, supplied: frozenset[str], draw: Draw
         watch_one = None if watch is None else partial(watch, name)
         results[name] = totals([replay(GPU_POLICIES[name](), jobs, cluster, watch=watch_one)])
     rows = sorted(results.items(), key=lambda each: (math.isnan(each[1].mean), each[1].mean))
-    lines = [
-        "",
-        f"{'policy':<18}{'mean hours':>12}{'p99':>10}{'makespan':>10}{'GPU hours':>11}{'restarts':>10}",
-        *(
-            f"{name:<18}{row.mean:>12.3f}{row.late:>10.2f}{row.makespan:>10.2f}{row.gpu_hours:>11.2f}{row.restarts:>10.2f}"
-            for name, row in rows
-        ),
+    cells = [
+        (
+            name,
+            f"{row.mean:.3f}",
+            *(f"{x:.2f}" for x in (row.late, row.makespan, row.gpu_hours, row.restarts)),
+        )
+        for name, row in rows
     ]
+    lines = ["", *table_lines([("policy", "mean hours", "p99", "makespan", "GPU hours", "restarts"), *cells])]
     if any(math.isnan(row.mean) for _, row in rows):
         lines.append("nan: some jobs did not end within 200,000 rounds")
     return lines
@@ -258,14 +258,13 @@ def _baseline_name(options: SimulateOptions, policies: dict[str, ClusterPolicy],
 
 def _table(rows: Sequence[Compared], baseline: str) -> Iterator[str]:
     """Yield the lines of the table."""
-    yield ""
-    title = f"time / {baseline}"
-    yield f"{'policy':<15}{title:>20}{'95 % interval':>18}{'mean':>9}{'p95':>8}{'finished':>10}"
+    cells = [("policy", f"time / {baseline}", "95 % interval", "mean", "p95", "finished")]
     for row in rows:
         interval = f"{row.low:.3f} to {row.high:.3f}" if row.name != baseline else ""
-        yield (
-            f"{row.name:<15}{row.ratio:>20.3f}{interval:>18}{row.mean:>9.2f}{row.late:>8.1f}{row.finished:>10.1%}"
-        )
+        numbers = f"{row.mean:.2f}", f"{row.late:.1f}", f"{row.finished:.1%}"
+        cells.append((row.name, f"{row.ratio:.3f}", interval, *numbers))
+    yield ""
+    yield from table_lines(cells)
     yield ""
     yield _verdict(rows, baseline)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
 
+from onlineauto.cli.terminal import progress_line
 from onlineauto.tune.optimizing import UNLIMITED
 from onlineauto.tune.workers.callbacks import Callback
 
@@ -37,8 +37,9 @@ def show_progress(*, quiet: bool = False) -> Iterator[list[Callback]]:
         from rich.console import Console
         from rich.live import Live
     except ImportError:
-        yield [_Progress(lambda shown: _write_line(stream, line_of(shown.study, shown.seconds)))]
-        stream.write("\n")
+        with progress_line() as draw:
+            assert draw is not None
+            yield [_Progress(lambda shown: draw(line_of(shown.study, shown.seconds)))]
         return
     with Live(console=Console(file=stream), auto_refresh=False, transient=True) as live:
         yield [_Progress(lambda shown: live.update(_table(shown.study, shown), refresh=True))]
@@ -77,26 +78,14 @@ def _short(value: object) -> str:
 
 
 class _Progress(Callback):
-    """Records the running jobs, and draws them at intervals.
-
-    Parameters
-    ----------
-    draw : callable
-        Draws this object.
-
-    Attributes
-    ----------
-    study : Study
-        The study.
-    running : dict
-        The job, step and value of each running trial.
-    """
+    """Records the running jobs, and draws them at intervals."""
 
     study: Study
 
     def __init__(self, draw: Callable[[_Progress], None]) -> None:
         self._draw = draw
         self._begun, self._drawn = time.monotonic(), 0.0
+        # The job, step and value of each running trial.
         self.running: dict[int, tuple[TrialJob, int, float | None]] = {}
 
     @property
@@ -132,13 +121,6 @@ class _Progress(Callback):
         if time.monotonic() - self._drawn >= _PAUSE:
             self._draw(self)
             self._drawn = time.monotonic()
-
-
-def _write_line(stream: TextIO, text: str) -> None:
-    """Overwrite the current line."""
-    width = shutil.get_terminal_size().columns - 1
-    stream.write(f"\r{text[:width]:{width}}")
-    stream.flush()
 
 
 def _table(study: Study, progress: _Progress) -> Any:

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from onlineauto.cli.terminal import table_lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -146,14 +148,10 @@ def _escape(cell: str) -> str:
 
 
 def plain_text(tables: Iterable[Table]) -> str:
-    """Return tables as plain text, with columns as wide as their longest text."""
+    """Return tables as plain text."""
     parts = []
     for table in tables:
-        rows = [table.columns, *table.rows]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(table.columns))]
-        lines = [
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
-        ]
+        lines = table_lines([table.columns, *table.rows], right=False)
         parts.append("\n".join([table.title, *(f"  {line}" for line in lines)]))
     return "\n\n".join(parts) + "\n"
 

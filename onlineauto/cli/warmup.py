@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from onlineauto.api.classifier import AutoMLClassifier
-from onlineauto.cli.compiling import show_compiling
+from onlineauto.cli.terminal import show_compiling
 from onlineauto.cli.verb import Verb
 from onlineauto.engine.ensemble.registry import MEMBERS
 from onlineauto.engine.search.drift import Drift

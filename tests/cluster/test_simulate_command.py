@@ -133,7 +133,7 @@ def test_a_terminal_displays_the_progress(
     replays: bool, trace: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = trace if replays else ["simulate", *FEW]
-    monkeypatch.setattr("onlineauto.cli.progress_line._PAUSE", 0.0)
+    monkeypatch.setattr("onlineauto.cli.terminal._PAUSE", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert (
         main([*words, "--policies", "fair,marginal-gain", *(["--gpus", "v100=1x2"] if replays else [])]) == 0
