@@ -31,7 +31,7 @@ from onlineauto.pictures.story import story_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.pictures.look import Look
+    from onlineauto.pictures.picture import Look
     from onlineauto.pictures.runs import Course
 
 HERE = Path(__file__).parent

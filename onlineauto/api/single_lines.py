@@ -242,7 +242,7 @@ class SingleLines(AutoModel):
             ``predictions`` has a mapping, or one for each label with its ``label``: the ``prediction`` or
             ``probability``, the ``base``, which is the mean for the background, and ``features``, what each
             feature adds, the largest first. The base and all parts add up to the prediction.
-            `onlineauto.pictures.parts` draws it.
+            `onlineauto.pictures.picture` draws it.
 
         Raises
         ------
@@ -285,7 +285,7 @@ class SingleLines(AutoModel):
         dict
             ``features`` has for each feature, the one with the largest effect first, up to nine ``values``
             and the ``predictions`` at each: float64[n_values], or float64[n_values, n_labels] in the order
-            of ``labels``. `onlineauto.pictures.effects` draws it.
+            of ``labels``. `onlineauto.pictures.picture` draws it.
 
         Raises
         ------

@@ -12,7 +12,7 @@ from onlineauto.automl.config import (
     is_interaction,
 )
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.options.tunable import OneOf
+from onlineauto.options.option import OneOf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

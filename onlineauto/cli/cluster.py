@@ -82,7 +82,7 @@ def run(configuration: Configuration) -> int:
     if len(options.file) != 2 or options.file[0] != "run":
         raise OptionError("cluster needs a command and a file of jobs: onlineauto cluster run jobs.toml")
     from onlineauto.cli.job_file import JobFile
-    from onlineauto.cli.running import return_jobs_on_exit
+    from onlineauto.cli.study_progress import return_jobs_on_exit
 
     jobs, code = JobFile(options.file[1]), 0
     cluster = jobs.cluster(**_supplied_options(options))

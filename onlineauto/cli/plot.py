@@ -83,7 +83,7 @@ def _draw(options: PlotOptions) -> Picture:
 
 def _draw_study(options: PlotOptions) -> Picture:
     """Draw the study in a store."""
-    from onlineauto.cli.running import only_name
+    from onlineauto.cli.study_progress import only_name
     from onlineauto.tune.drawing import draw_study
     from onlineauto.tune.study import Study
 

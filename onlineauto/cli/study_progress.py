@@ -1,7 +1,11 @@
-"""Display the progress of a study: a table on a terminal, a line without rich, nothing in a pipe."""
+"""What verbs about studies share: the progress of a study, its name, and the end of a process.
+
+The progress is a table on a terminal, a line without rich, and nothing in a pipe.
+"""
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections import Counter
@@ -9,11 +13,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cli.terminal import progress_line
+from onlineauto.errors import OptionError
 from onlineauto.tune.optimizing import UNLIMITED
 from onlineauto.tune.workers.callbacks import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from types import FrameType
 
     from onlineauto.tune.study import Study
     from onlineauto.tune.trial import Trial
@@ -24,6 +30,43 @@ _PAUSE: Final = 0.2
 _BEST: Final = 5
 _MOST: Final = 8
 """Maximum number of best trials, and of running trials, in the table."""
+
+_TERMINATED: Final = 143
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived. Like Ctrl-C, it is never treated as the error of a trial or of a job."""
+
+
+@contextmanager
+def return_jobs_on_exit() -> Iterator[None]:
+    """Return jobs to the study if this process is terminated; let modules of this folder be imported."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    except Terminated:
+        raise SystemExit(_TERMINATED) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def only_name(url: str) -> str:
+    """Return the name of the only study in a store."""
+    from onlineauto.tune.store.sql_store import names_of_studies
+
+    names = names_of_studies(url)
+    if len(names) != 1:
+        some = ", ".join(names) or "none"
+        raise OptionError(f"name a study of the store with --name; it has: {some}")
+    return names[0]
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Interrupt the main thread."""
+    del number, frame
+    raise Terminated
 
 
 @contextmanager

@@ -2,25 +2,324 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from onlineauto.cli.running import return_jobs_on_exit
-from onlineauto.cli.study_progress import show_progress
-from onlineauto.cli.subjects import TunedFunction, TunedStream
-from onlineauto.cli.tune_options import REGISTRY, TuneOptions
+from onlineauto.cli.study_progress import resource_text, return_jobs_on_exit, show_progress
 from onlineauto.cli.verb import Verb
-from onlineauto.engine.options.registry import OutputOptions
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions, PartitionOptions
+from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
+from onlineauto.options import Registry, option, options_of
+from onlineauto.tune.live.live_learner import MISSED, model_of
+from onlineauto.tune.live.tuning import SEARCHED, flags_of, tune_stream
+from onlineauto.tune.schedulers import SCHEDULERS
+from onlineauto.tune.searchers import SEARCHERS
+from onlineauto.tune.spaces import Space
 from onlineauto.tune.store.urls import without_password
+from onlineauto.tune.study import Study
 from onlineauto.tune.workers.callbacks import Callback
+from onlineauto.tune.workers.running import EXECUTORS
+from onlineauto.workspace.model_file import check_target
+from onlineauto.workspace.options import REGISTRY as OF_MODELS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from onlineauto.options import Configuration
-    from onlineauto.tune.study import Study
+    from onlineauto.options.option import Group
 
 _INTERRUPTED: Final = 130
 _WITHOUT_VALUE: Final = 1
+
+_OF_A_NEW_STUDY: Final = ("scheduler", "searcher", "eta", "seed", "min_resource", "mode", "retries")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneOptions:
+    """Options of the verb ``tune``."""
+
+    title: ClassVar[str] = "Options"
+
+    scheduler: str | None = option(
+        None,
+        "How resources are shared. Not supplied: race for a stream, hyperband for a function.",
+        vw=False,
+        choices=tuple(SCHEDULERS),
+        metavar="NAME",
+    )
+    searcher: str | None = option(
+        None,
+        "The source of new configs. Not supplied: tpe; for dehb random, whose configs are uniform vectors.",
+        vw=False,
+        choices=tuple(SEARCHERS),
+        metavar="NAME",
+    )
+    eta: int = option(3, "The factor between one rung and the next.", vw=False, minimum=2, metavar="N")
+    seed: int = option(0, "The same seed and the same values give the same study.", vw=False, metavar="N")
+    max_trials: int | None = option(
+        None,
+        "Maximum number of trials; a larger number than before extends a study. Not supplied: as many as "
+        "--rounds needs.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    rounds: int = option(
+        1, "Number of rounds through all brackets of the scheduler.", vw=False, minimum=1, metavar="N"
+    )
+    workers: int = option(0, "Processes; 0 runs jobs in this one.", vw=False, metavar="N", minimum=0)
+    study: str = option(
+        "",
+        "The store of the study: sqlite:///FILE or postgresql://USER@HOST/DATABASE. Not supplied: memory, "
+        "until the process ends.",
+        vw=False,
+        metavar="URL",
+    )
+    name: str = option("study", "Name of the study in its store.", vw=False, metavar="NAME")
+    checkpoints: str = option(
+        "",
+        "Folder of checkpoints, which all workers need; by default beside SQLite's file, or in PostgreSQL.",
+        vw=False,
+        metavar="FOLDER",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """Options of the verb ``tune`` for trials that learn a stream."""
+
+    title: ClassVar[str] = (
+        "The flags of a stream, beside --data, --search, and the options that all trials have"
+    )
+
+    max_examples: int | None = option(
+        None, "Maximum number of events of a trial. Not supplied: all.", vw=False, minimum=1, metavar="N"
+    )
+    min_examples: int | None = option(
+        None,
+        "Minimum number of events of a trial. Not supplied: a 27th of the maximum.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    window: int | None = option(
+        None,
+        "Compare trials on this number of events before each rung. Not supplied: on all events.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    budget: int | None = option(
+        None,
+        "Maximum number of events of all trials together. Not supplied: as many as --rounds needs.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    missed: str = option(
+        "catch_up",
+        "What a trial does about events between its checkpoint and the window: learn them, or not.",
+        vw=False,
+        choices=MISSED,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionOptions:
+    """Options of the verb ``tune`` for trials that run a function."""
+
+    title: ClassVar[str] = "The config of a function"
+
+    trainable: str = option(
+        "", "The function or class that trials run: loss(config, resource).", vw=False, metavar="MODULE:NAME"
+    )
+    space: str = option("", "The search space, as TOML.", vw=False, metavar="FILE")
+    min_resource: int = option(1, "Smallest resource of a trial.", vw=False, minimum=1, metavar="N")
+    max_resource: int = option(81, "Largest resource of a trial.", vw=False, minimum=1, metavar="N")
+    mode: str = option(
+        "min",
+        "Whether low or high values are good: min or max; for several objectives one of these each, as in "
+        "min,max or loss:min,size:max.",
+        vw=False,
+        metavar="MODES",
+    )
+    retries: int = option(0, "Maximum number of retries of a failed trial.", vw=False, minimum=0, metavar="N")
+    checkpoint_every: int = option(1, "Steps between two checkpoints.", vw=False, metavar="N", minimum=1)
+    executor: str = option(
+        "processes", "What workers are: processes, or actors of a Ray cluster.", vw=False, choices=EXECUTORS
+    )
+
+
+OWN: Final = (TuneOptions, StreamOptions, FunctionOptions)
+"""The options of this verb only."""
+LEARNERS: Final = Registry([group for group in OF_MODELS.groups if group is not PartitionOptions])
+"""The options of the models that are tuned; a trial is learnt by one process."""
+REGISTRY: Final = Registry((*OWN, *LEARNERS.groups))
+"""The flags of this verb: its options, and those of learners."""
+
+
+class TunedStream:
+    """A study of flags on a stream."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        _refuse(
+            configuration, FunctionOptions, "a function: for a stream, use --max_examples and --min_examples"
+        )
+        self._options, self._stream = configuration[TuneOptions], configuration[StreamOptions]
+        self._data = list(configuration[InputOptions].data)
+        self._model = configuration[ModelOptions].final_regressor
+        self._rounds = "rounds" in configuration.supplied
+        own = {option.name for group in OWN for option in options_of(group)}
+        supplied = configuration.supplied - own - {"data", "quiet", "search", "final_regressor"}
+        self._base = {name: configuration.get(name) for name in supplied}
+        named = str(configuration.get("search")).split(",")
+        self._search = [name.strip() for name in named] if "search" in configuration.supplied else SEARCHED
+
+    def run(self, callbacks: Sequence[Callback]) -> None:
+        """Run the study, in this process or in others."""
+        options, stream = self._options, self._stream
+        if self._model is not None:
+            check_target(self._model)
+        tune_stream(
+            [sys.stdin.buffer.read() if path == "-" else Path(path) for path in self._data],
+            self._base,
+            self._search,
+            scheduler=options.scheduler or "race",
+            searcher=options.searcher or "tpe",
+            max_examples=stream.max_examples,
+            min_examples=stream.min_examples,
+            eta=options.eta,
+            window=stream.window,
+            missed=stream.missed,
+            max_trials=options.max_trials,
+            budget=stream.budget,
+            rounds=options.rounds if stream.budget is None or self._rounds else None,
+            workers=options.workers,
+            seed=options.seed,
+            name=options.name,
+            storage=options.study or None,
+            checkpoints=options.checkpoints or None,
+            callbacks=callbacks,
+        )
+
+    def result_lines(self, study: Study) -> Iterator[str]:
+        """Yield the command that learns with the best flags; save the best trial's model if requested."""
+        yield _best_of(study)
+        best = study.best
+        if best is None:
+            return
+        data = shlex.join(["-d", *self._data])
+        yield f"onlineauto {data} {flags_of(best.config, self._base)}".rstrip()
+        if self._model is not None:
+            saved = study.saved(best.number, checkpoints=self._options.checkpoints or None)
+            workspace, events = model_of(saved)
+            workspace.save(self._model)
+            yield f"the model of trial {best.number}, after {events} events, is in {self._model}"
+
+
+class TunedFunction:
+    """A study of the config of a function."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        _refuse(configuration, StreamOptions, "a stream: add -d FILE")
+        learners = [
+            each for each in LEARNERS.options if each.name in configuration.supplied and each.name != "quiet"
+        ]
+        if learners:
+            raise OptionError(f"{learners[0].flag} applies only to a stream: add -d FILE")
+        self._options, self._function = configuration[TuneOptions], configuration[FunctionOptions]
+        self._supplied = configuration.supplied
+
+    def run(self, callbacks: Sequence[Callback]) -> None:
+        """Run the study, in this process or in others."""
+        self._study().run(
+            self._function.trainable or None,
+            workers=self._options.workers,
+            executor=self._function.executor,
+            rounds=self._options.rounds,
+            checkpoint_every=self._function.checkpoint_every,
+            checkpoints=self._options.checkpoints or None,
+            callbacks=callbacks,
+        )
+
+    def result_lines(self, study: Study) -> Iterator[str]:
+        """Yield the best config, one parameter per line; with several objectives, the best trials."""
+        if len(study.objectives) > 1:
+            yield f"{len(study.best_trials)} of {len(study.trials)} trials are dominated by no other"
+            for trial in study.best_trials:
+                yield f"  trial {trial.number}: {json.dumps(trial.objectives)} {json.dumps(trial.config)}"
+            return
+        yield _best_of(study)
+        best = {} if study.best is None else study.best.config
+        wide = max(map(len, best), default=0)
+        for name, value in best.items():
+            yield f"  {name:{wide}}  {value if isinstance(value, str) else json.dumps(value)}"
+
+    def _study(self) -> Study:
+        """Create the study that the options describe, or open it if it exists."""
+        options, function = self._options, self._function
+        storage = options.study or None
+        if function.space:
+            if not function.trainable:
+                raise OptionError(
+                    "tune needs a function to run: --trainable train:loss, for loss in train.py"
+                )
+            return Study(
+                Space.from_toml(function.space),
+                options.scheduler,
+                options.searcher,
+                min_resource=function.min_resource,
+                max_resource=function.max_resource if "max_resource" in self._supplied else None,
+                eta=options.eta,
+                mode=_mode(function.mode),
+                seed=options.seed,
+                max_trials=options.max_trials,
+                retries=function.retries,
+                name=options.name,
+                storage=storage,
+            )
+        if storage is None:
+            raise OptionError(
+                "tune takes a stream: onlineauto tune -d train.txt --search learning_rate,interactions; or a "
+                "trainable and its space: onlineauto tune --trainable train:loss --space space.toml"
+            )
+        if new := [name for name in _OF_A_NEW_STUDY if name in self._supplied]:
+            raise OptionError(
+                f"--{new[0]} applies only to a new study, which needs --space: the stored study has a space"
+            )
+        study = Study.load(options.name, storage=storage)
+        largest = function.max_resource if "max_resource" in self._supplied else None
+        study.extend(max_trials=options.max_trials, max_resource=largest)
+        return study
+
+
+def _mode(text: str) -> Any:
+    """Return the mode of a study from ``min``, ``min,max`` or ``loss:min,size:max``."""
+    parts = text.split(",")
+    if all(":" in part for part in parts):
+        return {name: each for name, _, each in (part.partition(":") for part in parts)}
+    return parts if len(parts) > 1 else text
+
+
+def _refuse(configuration: Configuration, group: Group, subject: str) -> None:
+    if wrong := [option for option in options_of(group) if option.name in configuration.supplied]:
+        raise OptionError(f"{wrong[0].flag} applies only to {subject}")
+
+
+def _best_of(study: Study) -> str:
+    """Return a description of the best trial, or the reason why there is none."""
+    best = study.best
+    if best is not None:
+        text = f"{best.value:.6g}, of trial {best.number} at {resource_text(best.resource)}"
+        return f"best of {len(study.trials)} trials: {text}"
+    failed = [trial for trial in study.trials if trial.error]
+    failure = f"; trial {failed[-1].number} failed: {failed[-1].error}" if failed else ""
+    return f"no trial of {study.name} has a value{failure}"
 
 
 def run(configuration: Configuration) -> int:

@@ -6,8 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from onlineauto.cli.running import only_name, return_jobs_on_exit
-from onlineauto.cli.study_progress import resource_text
+from onlineauto.cli.study_progress import only_name, resource_text, return_jobs_on_exit
 from onlineauto.cli.verb import Verb
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option

@@ -1,12 +1,99 @@
-"""The dialect of Vowpal Wabbit: the rules by which input is read, and the reader of text."""
+"""The dialect of Vowpal Wabbit: the rules of input, the reader of text, and the layout of namespaces."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from onlineauto.engine.stream.dialect import Dialect
-from onlineauto.exact.layout import VwLayout
 from onlineauto.exact.quirks import READING
-from onlineauto.exact.text.line_kernels import read_vw_lines
+from onlineauto.exact.text_kernels import read_vw_lines
+from onlineauto.features.interactions import WILDCARD, compile_products
+from onlineauto.features.layout import Keys, StreamLayout
+from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
 from onlineauto.formats.text_reader import TextReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+_BYTES = 256
+_CONSTANT, _DEFAULT = 128, 32
+_FIRST_LETTER, _LAST_LETTER = 32, 126
+"""Wildcards match namespaces that begin with one of these bytes."""
+
+
+class VwLayout(StreamLayout):
+    """A layout whose group keys are first bytes: two names with the same first byte are one group.
+
+    Wildcards match printable first bytes, without a limit on the number of products. A second walk over the
+    features of an event (`again`) crosses only the products that VW knows outside its reductions: no
+    wildcards, and no products chosen by a search.
+    """
+
+    bytewise = True
+
+    def crossable(self) -> NDArray[np.bool_]:
+        """Return for each group key whether its namespace can be crossed: bool[256]."""
+        return np.array([self._interacts(bytes([key])) for key in range(_BYTES)])
+
+    def name_of(self, key: int) -> bytes:
+        """Return the first byte that belongs to a group key."""
+        return bytes([key])
+
+    def keys(self) -> dict[bytes, int]:
+        """Return the group keys of all first bytes."""
+        return {bytes([key]): key for key in range(_BYTES)}
+
+    def _make_keys(self, known: Sequence[bytes]) -> dict[bytes, int]:
+        """Return no keys: VW has keys of first bytes, not of names."""
+        del known
+        return {}
+
+    def _identity_of(self, name: bytes) -> bytes:
+        """Return the first byte of a name, which identifies the namespace."""
+        return name[:1]
+
+    def _interacts(self, name: bytes) -> bool:
+        """Return whether wildcards match a namespace: a printable first byte, or slots', and not ignored."""
+        letter = _FIRST_LETTER <= name[0] <= _LAST_LETTER or name[:1] == SLOT_NAME
+        return letter and super()._interacts(name)
+
+    def _has_capacity(self) -> bool:
+        """Return True: VW has no limit on products."""
+        return True
+
+    def _keys_of(self, names: Sequence[bytes]) -> Keys:
+        """Return first bytes as the keys of namespaces."""
+        return Keys(
+            key=np.array([name[0] for name in names], np.int32),
+            n=_BYTES,
+            constant=_CONSTANT,
+            default=_DEFAULT,
+            slot=SLOT_NAME[0],
+            slot_index=INDEX_NAME[0],
+        )
+
+    def _present(self, products: Sequence[tuple[bytes, ...]]) -> list[bool] | None:
+        """Return None: all products are present, since every first byte has a key."""
+        del products
+        return None
+
+    def _factors(self, products: Sequence[tuple[bytes, ...]]) -> list[tuple[int, ...]]:
+        """Return the first bytes of the factors of products."""
+        return [tuple(name[0] for name in product) for product in products]
+
+    def _make_interactions(self) -> None:
+        """Compile the products, and those without wildcards separately for a second walk (`again`)."""
+        super()._make_interactions()
+        plain = [terms for terms in self._products if WILDCARD not in terms]
+        if plain != self._products:
+            keep_duplicates = self._options.leave_duplicate_interactions
+            products = compile_products(plain, (), keep_duplicates=keep_duplicates)
+            self.again = self._assemble(products, np.ones((len(products), self._n_slots), bool))
 
 
 class VwTextReader(TextReader):

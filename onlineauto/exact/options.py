@@ -1,15 +1,26 @@
-"""The option of exact mode."""
+"""The option of exact mode, and the errors about options that ``--vw_exact`` does not reproduce."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from onlineauto.options import option
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.oracles import ORACLES
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.errors import OptionError
+from onlineauto.exact.control import VW
+from onlineauto.exact.quirks import EXPLORING
+from onlineauto.explorers.choice import choose_explorer
+from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.options import FORMATS, InputOptions
+from onlineauto.learners.options import CbOptions, UpdateOptions
+from onlineauto.options import option, options_of
 
 if TYPE_CHECKING:
     from onlineauto.automl.control import Control
     from onlineauto.engine.stream.dialect import Dialect
+    from onlineauto.options import Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +52,166 @@ class ExactOptions:
         from onlineauto.exact.control import VW
 
         return VW
+
+
+_NOT_EXACT: Final = {
+    "experimental_full_name_interactions": "Vowpal Wabbit crosses runs of the features of one full name",
+    "keep_unrewarded": "Vowpal Wabbit learns all events",
+    "max_crossed": "Vowpal Wabbit leaves no interaction out",
+    "rnd": "Vowpal Wabbit draws the guesses of members by the indices of weights",
+}
+_NOT_OF_SLOTS: Final = {
+    "leave_duplicate_interactions": "Vowpal Wabbit has every interaction twice then",
+    "interaction_type": "Vowpal Wabbit stops at interactions of more than three namespaces",
+}
+_AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
+_SEARCHED_FOR: Final = ("greedy", "first", "softmax", "squarecb")
+"""Explorers that ``--vw_exact`` reproduces with ``--automl``."""
+_OF_NATIVE: Final = (
+    *(
+        "champion_test",
+        "cost_range",
+        "min_prob",
+        "feature_cost",
+        "on_drift",
+        "search",
+        "predict_with",
+        "members",
+    ),
+)
+"""Options of native mode's search, refused in exact mode."""
+
+
+def check_exact(configuration: Configuration) -> None:
+    """Refuse options that ``--vw_exact`` never reproduces."""
+    if not configuration[ExactOptions].vw_exact:
+        return
+    explored = [each for group in choose_explorer(configuration).options for each in options_of(group)]
+    tuned = [each for group in configuration.groups for each in options_of(type(group)) if each.tunable]
+    formats = [each for each in options_of(InputOptions) if each.name in FORMATS]
+    others = [each for each in explored + tuned + formats if not each.vw]
+    foreign = {each.name: "Vowpal Wabbit does not have it" for each in others}
+    for name, reason in (_NOT_EXACT | foreign).items():
+        if name in configuration.supplied:
+            raise OptionError(f"--{name} is not reproduced by --vw_exact: {reason}; leave --vw_exact out")
+
+
+def check_numbered_actions(configuration: Configuration) -> None:
+    """Refuse numbers of ``--cb K`` models with which Vowpal Wabbit lets actions share weights."""
+    kind = next((name for name in ("cb", "cb_explore") if name in configuration.supplied), None)
+    if kind is None or not configuration[ExactOptions].vw_exact:
+        return
+    explorer, estimates = choose_explorer(configuration), configuration[CbOptions].cb_type == "dr"
+    models = explorer.parts(configuration, estimates=estimates, quirks=EXPLORING)
+    models *= configuration[AutomlOptions].automl or 1
+    if models & (models - 1):
+        raise OptionError(
+            f"--{kind} with {models} models is not reproduced by --vw_exact: unless the models of all live "
+            "configs are a power of two, Vowpal Wabbit lets actions share weights; leave --vw_exact out"
+        )
+
+
+def check_slots(configuration: Configuration) -> None:
+    """Refuse options that ``--vw_exact`` does not reproduce with ``--ccb_explore_adf``."""
+    if "ccb_explore_adf" not in configuration.supplied or not configuration[ExactOptions].vw_exact:
+        return
+    for name, reason in _NOT_OF_SLOTS.items():
+        if name in configuration.supplied:
+            raise OptionError(f"--{name} with --ccb_explore_adf is not reproduced by --vw_exact: {reason}")
+    explorer, features = choose_explorer(configuration), configuration[FeatureOptions]
+    texts = (*features.quadratic, *features.cubic, *features.interactions)
+    if explorer.bounds(configuration) and any(":" not in text for text in texts):
+        raise OptionError(
+            f"--{explorer.name} with --ccb_explore_adf and interactions is not reproduced by --vw_exact: "
+            "Vowpal Wabbit has some of them twice when it lists the features again"
+        )
+    automl = configuration[AutomlOptions]
+    if automl.automl is not None and (automl.oracle_type or VW.oracle) in ("rand", "qbase_cubic"):
+        raise OptionError(
+            f"--oracle_type {(automl.oracle_type or VW.oracle)} with --ccb_explore_adf is not reproduced by "
+            "--vw_exact: Vowpal Wabbit's oracle and its sampling draw from the same numbers"
+        )
+
+
+def _refuse_explorer(configuration: Configuration) -> None:
+    """Refuse explorers and penalties that ``--vw_exact`` does not reproduce with a search."""
+    explorer, update = choose_explorer(configuration), configuration[UpdateOptions]
+    explorers = [flag for flag in explorer.flags if flag in configuration.supplied]
+    if explorer.name not in _SEARCHED_FOR or explorer.bounds(configuration):
+        name = "elim" if explorer.name in _SEARCHED_FOR else explorers[-1]
+        names = ", ".join("--" + each for each in _SEARCHED_FOR[1:])
+        raise OptionError(
+            f"--automl with --{name} is not reproduced by --vw_exact, which has it with ε-greedy, {names}; "
+            "leave --vw_exact out"
+        )
+    penalty = "l1" if update.l1 > 0 else "l2" if update.l2 > 0 else None
+    if penalty is not None and explorer.name != "greedy":
+        raise OptionError(
+            f"--automl with --{explorers[-1]} and --{penalty} is not reproduced by --vw_exact: a search "
+            "has penalties only with ε-greedy; leave --vw_exact out"
+        )
+
+
+def check_search(configuration: Configuration) -> None:
+    """Refuse options that ``--vw_exact`` does not reproduce with a search, and those that are not VW's."""
+    automl = configuration[AutomlOptions]
+    if automl.automl is None or not configuration[ExactOptions].vw_exact:
+        return
+    for name in (name for name in _OF_NATIVE if name in configuration.supplied):
+        raise OptionError(f"--{name} has no effect with --vw_exact, which decides as Vowpal Wabbit does")
+    _refuse_explorer(configuration)
+    oracle = ORACLES[(automl.oracle_type or VW.oracle)]
+    if not oracle.in_vw:
+        raise OptionError(
+            f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
+        )
+    if automl.is_paired(VW.paired):
+        raise OptionError(
+            "--estimator paired cannot be used with --vw_exact, which decides as Vowpal Wabbit does"
+        )
+    if automl.interaction_type == "both":
+        raise OptionError(
+            "--interaction_type cannot be both with --vw_exact: Vowpal Wabbit has no such value"
+        )
+
+
+def check_audit(configuration: Configuration) -> None:
+    """Refuse an audit that would differ from Vowpal Wabbit's."""
+    if not configuration[ExactOptions].vw_exact:
+        return
+    explorer = choose_explorer(configuration)
+    if configuration.get("ccb_explore_adf") and configuration[ModelOptions].readable_model:
+        raise OptionError(
+            "--readable_model cannot be used with --ccb_explore_adf: names of features are not kept for slots"
+        )
+    if not configuration[OutputOptions].audit:
+        return
+    if configuration.get("automl") is not None:
+        cause = "--automl"
+    elif configuration.get("cb_type") != "mtr":
+        cause = f"--cb_type {configuration.get('cb_type')}"
+    elif explorer.name not in _AUDITED:
+        cause = f"--{explorer.name}"
+    else:
+        return
+    raise OptionError(
+        f"--audit with {cause} is not reproduced by --vw_exact: Vowpal Wabbit prints what it predicts in the "
+        "midst of learning an event; leave --vw_exact out"
+    )
+
+
+def check_decay(configuration: Configuration) -> None:
+    """Refuse options that ``--vw_exact`` does not reproduce, or does not use, with ``--epsilon_decay``."""
+    if not configuration[ExactOptions].vw_exact or "epsilon_decay" not in configuration.supplied:
+        return
+    if "cb_sample" in configuration.supplied:
+        raise OptionError(
+            "--cb_sample with --epsilon_decay is not reproduced by --vw_exact: Vowpal Wabbit draws an action "
+            "for every model, and draws again to predict; leave --vw_exact out"
+        )
+    if "cost_range" in configuration.supplied:
+        raise OptionError("--cost_range has no effect with --vw_exact, which decides as Vowpal Wabbit does")
+
+
+CHECKS: Final = (check_exact, check_slots, check_numbered_actions, check_search, check_decay, check_audit)
+"""The checks of options, in the order in which they run."""

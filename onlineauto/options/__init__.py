@@ -4,10 +4,18 @@ A group of options is a frozen dataclass whose fields are made with `option`. A 
 command lines and keyword arguments into a `Configuration`.
 """
 
-from onlineauto.options.configuration import Configuration
-from onlineauto.options.option import TUNABLE, Group, Option, option, options_of, title_of
-from onlineauto.options.registry import Check, Registry
-from onlineauto.options.tunable import Log, OneOf, Tunable
+from onlineauto.options.option import (
+    TUNABLE,
+    Group,
+    Log,
+    OneOf,
+    Option,
+    Tunable,
+    option,
+    options_of,
+    title_of,
+)
+from onlineauto.options.registry import Check, Configuration, Registry
 
 __all__ = [
     "TUNABLE",

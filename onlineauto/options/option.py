@@ -1,20 +1,22 @@
-"""Declare options: a flag is a field of a frozen dataclass, made with ``option``."""
+"""Declare options: a flag is a field of a frozen dataclass, made with ``option``; check its value."""
 
 from __future__ import annotations
 
+import math
+import os
+import re
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from keyword import iskeyword
+from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
-from onlineauto.options.tunable import Log
-from onlineauto.options.value import is_within
+from onlineauto.errors import OptionError, short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from onlineauto.options.tunable import Tunable
 
 Group = type[Any]
 """A frozen dataclass whose fields are options."""
@@ -28,6 +30,77 @@ T = TypeVar("T")
 _KEY: Final = "option"
 _READ: Final[dict[Group, tuple[Option, ...]]] = {}
 _KINDS: Final[tuple[type[Scalar], ...]] = (bool, int, float, str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    write: Callable[[Any, Any, Any], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Log(_Written):
+    """A positive number that is searched on a logarithmic scale.
+
+    Attributes
+    ----------
+    low, high : float
+        Bounds of the space of an outer tuner. The streaming search may step beyond them.
+    factors : tuple of float
+        A step multiplies the value by one of these, tried in this order.
+    first : float
+        The first value tried if the option is 0; 0 means that such an option is not searched.
+    write : callable
+        Called as ``write(record, value, default)``: writes a value into the record of a live config's
+        settings; the default is the value of the command line.
+    valid : callable
+        Returns whether a value is valid for the option; set by the option's declaration. Invalid values are
+        not tried.
+    """
+
+    low: float
+    high: float
+    factors: tuple[float, ...] = (4.0, 0.25)
+    first: float = 0.0
+    valid: Callable[[float], bool] = field(default=math.isfinite, compare=False, repr=False)
+
+    def neighbours(self, value: float) -> Sequence[float]:
+        """Return the values one step away from `value`, in the order in which they are tried.
+
+        >>> Log(1e-3, 1, factors=(10.0, 0.1), first=0.5, write=print).neighbours(0.0)
+        [0.5]
+        """
+        if value == 0.0:
+            steps = [self.first] if self.first else []
+        else:
+            steps = [value * factor for factor in self.factors]
+        return [each for each in steps if self.valid(each)]
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf(_Written):
+    """One of several words.
+
+    Attributes
+    ----------
+    values : tuple of str
+        The words to try, in this order.
+    write : callable
+        Called as ``write(record, value, default)``, like that of `Log`.
+    """
+
+    values: tuple[str, ...]
+
+    def neighbours(self, value: str) -> Sequence[str]:
+        """Return all other words.
+
+        >>> OneOf(("mtr", "dr"), write=print).neighbours("dr")
+        ['mtr']
+        """
+        return [each for each in self.values if each != value]
+
+
+Tunable = Log | OneOf
+"""How an option is searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,3 +313,109 @@ def _complete(declared: Option, *, name: str, annotation: Any) -> Option:
         metavar=metavar,
         tunable=tunable,
     )
+
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,999}")  # Python reads a few thousand digits
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def from_text(option: Option, text: str) -> Scalar:
+    """Return the value of `text` on the command line."""
+    if option.kind is int and _INTEGER.fullmatch(text):
+        return _check_value(option, int(text), text)
+    if option.kind is float and _NUMBER.fullmatch(text):
+        return _check_value(option, float(text), text)
+    if option.kind is str and text:
+        return _check_value(option, text, text)
+    raise _invalid(option, repr(text))
+
+
+def from_python(option: Option, value: object) -> Scalar:
+    """Return the value of a Python argument: a number of any library, a path or a word.
+
+    Instead of a word, a number is accepted, too: ``progress=1000`` is ``progress="1000"``. For a list, a list
+    or tuple is accepted: ``cost_range=(0, 1)`` is ``cost_range="0,1"``. True is the flag without a number:
+    ``automl=True`` is ``automl=4``.
+    """
+    if option.kind is bool or isinstance(value, bool):
+        if option.kind is bool and isinstance(value, bool):
+            return value
+        if value is True and option.const is not None:
+            return option.const
+    elif isinstance(value, os.PathLike) and option.kind is str:
+        return from_text(option, os.fsdecode(value))
+    elif isinstance(value, str) and option.kind is str:
+        return from_text(option, value)
+    elif (text := _text(option, value)) is not None:
+        return from_text(option, text)
+    raise _invalid(option, short_repr(value))
+
+
+def _text(option: Option, value: object) -> str | None:
+    """Return numbers as on the command line; None for other values, and for numbers with too many digits."""
+    try:
+        if isinstance(value, list | tuple) and option.listed:
+            return ",".join(map(str, value))
+        if isinstance(value, Integral):
+            return str(int(value))
+        if isinstance(value, Real) and option.kind is not int:
+            return repr(float(value))
+    except (ValueError, OverflowError):
+        pass
+    return None
+
+
+def to_text(value: Scalar) -> str:
+    """Return a value as text that `from_text` reads back as the same value."""
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def is_within(option: Option, value: float) -> bool:
+    """Return whether a number is finite and within the bounds of an option."""
+    return (
+        math.isfinite(value)
+        and (option.minimum is None or value >= option.minimum)
+        and (option.maximum is None or value <= option.maximum)
+        and (option.above is None or value > option.above)
+        and (option.below is None or value < option.below)
+    )
+
+
+def valid_values(option: Option) -> str:
+    """Return a description of an option's valid values, such as ``a number from 0 to 1``."""
+    if option.choices:
+        return "one of " + ", ".join(option.choices)
+    if option.listed:
+        return f"{option.metavar}, separated by commas"
+    if option.kind is str:
+        return "a word that is not empty"
+    if option.kind is bool:
+        return "True or False"
+    noun = "a whole number" if option.kind is int else "a number"
+    low, high = option.minimum, option.maximum
+    if low is not None and high is not None:
+        return f"{noun} from {_limit(low)} to {_limit(high)}"
+    limits = [("of at least", low), ("above", option.above), ("of at most", high), ("below", option.below)]
+    return " ".join(
+        [noun, " and ".join(f"{word} {_limit(limit)}" for word, limit in limits if limit is not None)]
+    ).strip()
+
+
+def _check_value(option: Option, value: Scalar, text: str) -> Scalar:
+    """Return a value after checking choices and bounds; a synonym is replaced by its choice."""
+    value = dict(option.synonyms).get(text, value)
+    chosen = not option.choices or value in option.choices
+    if not chosen or not (isinstance(value, str) or is_within(option, value)):
+        raise _invalid(option, text if len(text) <= 80 else f"{text[:77]}...")
+    return value
+
+
+def _limit(limit: float) -> str:
+    """Return a bound as text; a bound 2^n - 1 of many bits is written like ``2^63 - 1``."""
+    bits = int(limit).bit_length()
+    return f"2^{bits} - 1" if bits > 30 and limit == 2**bits - 1 else str(limit)
+
+
+def _invalid(option: Option, text: str) -> OptionError:
+    reason = f" ({option.because})" if option.because else ""
+    return OptionError(f"{option.flag} cannot be {text}; it takes {valid_values(option)}{reason}")

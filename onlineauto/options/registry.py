@@ -1,22 +1,214 @@
-"""``Registry``: all options of a program; it reads command lines and keyword arguments."""
+"""``Registry``: all options of a program; it reads command lines and keywords into a `Configuration`."""
 
 from __future__ import annotations
 
+import difflib
+import re
 import shlex
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from inspect import Parameter, Signature
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from onlineauto.errors import OptionError
-from onlineauto.options.command_line import split
-from onlineauto.options.configuration import Configuration
-from onlineauto.options.option import TUNABLE, Group, Option, options_of
-from onlineauto.options.unknown import unknown_option
-from onlineauto.options.value import from_python, from_text
+from onlineauto.options.option import (
+    TUNABLE,
+    Group,
+    Option,
+    Scalar,
+    from_python,
+    from_text,
+    options_of,
+    to_text,
+)
+from onlineauto.options.vw_names import NAMES, SHORT_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from onlineauto.options.option import Option, Tunable
+
+G = TypeVar("G")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The values of all options of a registry, made by `Registry.parse` and `Registry.from_keywords`.
+
+    Examples
+    --------
+    >>> from onlineauto.engine.options.registry import RunOptions
+    >>> from onlineauto.workspace.options import REGISTRY
+    >>> configuration = REGISTRY.parse("-d surveys.txt --passes 3 -q ab")
+    >>> configuration[RunOptions].passes, configuration.get("quadratic")
+    (3, ('ab',))
+    >>> configuration.command()
+    '--data surveys.txt --passes 3 --quadratic ab'
+    """
+
+    groups: tuple[object, ...]  # One instance of each option class, in the registry's order.
+    # Names of the options that were supplied explicitly, even with the default value.
+    supplied: frozenset[str]
+
+    def __getitem__(self, group: type[G]) -> G:
+        """Return the values of one group of options."""
+        for values in self.groups:
+            if type(values) is group:
+                return values
+        raise KeyError(group.__name__)
+
+    def get(self, name: str) -> object:
+        """Return the value of one option by its name."""
+        group, field = _places(tuple(map(type, self.groups)))[name]
+        return getattr(self.groups[group], field)
+
+    def tunable(self) -> dict[str, tuple[Tunable, Scalar]]:
+        """Return for every option that can be searched how it is searched, and its value."""
+        return {
+            option.name: (option.tunable, cast("Scalar", value))
+            for option, value in self._items()
+            if option.tunable is not None
+        }
+
+    def first_result(self, name: str) -> Any:
+        """Return the first result other than None of the groups' methods `name`; None if there is none.
+
+        So a group of a higher layer can pass the meaning of its options to the code of a lower layer.
+        """
+        brings = (getattr(group, name)() for group in self.groups if hasattr(group, name))
+        return next((value for value in brings if value is not None), None)
+
+    def command(self, *, kept: bool = False) -> str:
+        """Return the supplied options as a command line, which `Registry.parse` reads as an equal value.
+
+        If `kept`, the command line has only the options that a model keeps.
+        """
+        words = []
+        for option, value in self._items():
+            if option.name in self.supplied and (option.keep or not kept):
+                words += _words(option, value)
+        return shlex.join(words)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return a sentence about each supplied option that has no effect without another option."""
+        return tuple(
+            f"{option.flag} has no effect without {' or '.join('--' + name for name in option.needs)}"
+            for option, _ in self._items()
+            if option.name in self.supplied and option.needs and self.supplied.isdisjoint(option.needs)
+        )
+
+    def _items(self) -> Iterator[tuple[Option, object]]:
+        for values in self.groups:
+            for option in options_of(type(values)):
+                yield option, getattr(values, option.field)
+
+
+@lru_cache(maxsize=8)  # a model asks for dozens of options when it is made
+def _places(groups: tuple[type, ...]) -> dict[str, tuple[int, str]]:
+    """Return the index of the group and the field of each option of these groups, by its name."""
+    return {option.name: (at, option.field) for at, kind in enumerate(groups) for option in options_of(kind)}
+
+
+def _words(option: Option, value: object) -> list[str]:
+    """Return the words of the command line that set `option` to `value`."""
+    if option.switch:
+        return [option.flag]
+    several = cast("tuple[Scalar, ...]", value) if option.repeatable else (cast("Scalar", value),)
+    words = []
+    for each in several:
+        text = to_text(each)
+        words += [f"{option.flag}={text}"] if text.startswith("-") else [option.flag, text]
+    return words
+
 
 Check = Callable[[Configuration], None]
 """A function that raises `OptionError` if options contradict each other."""
+
+_NEGATIVE: Final = re.compile(r"-(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.IGNORECASE)
+
+
+def _split(
+    words: Sequence[str], *, options: Mapping[str, Option], positional: Option | None
+) -> list[tuple[Option, list[str]]]:
+    """Split a command line into options and their words, by Vowpal Wabbit's rules.
+
+    `argparse` cannot follow these rules. On Python 3.11 it takes ``-1e-3`` for a flag, it reads ``-tq ab`` as
+    two flags, and after ``--quadratic=ab cd`` it takes ``cd`` for the data file. The rules are shorter than
+    the exceptions would be:
+
+    * A flag of one value takes the next word, regardless of its form, or the text after ``=`` or the letter:
+      ``--passes 3``, ``--passes=3``, ``-b18``.
+    * A flag that can be repeated takes every word up to the next flag: ``-q ab cd``.
+    * A switch takes no value; ``-tq`` is an error.
+    * ``-`` and negative numbers are not flags. After ``--`` there are no flags.
+    * A word that no flag takes names the data file.
+
+    There is one deviation. A value that is also a known flag is rejected, as in ``-p --quiet``, since most
+    likely a file name is missing. Write ``--predictions=--quiet`` to use such a value.
+
+    Source: Vowpal Wabbit, vowpalwabbit/config/src/options_cli.cc.
+    """
+    left = deque(words)
+    result = []
+    while left:
+        word = left.popleft()
+        if word == "--":
+            result += [(_positional(positional, rest), [rest]) for rest in left]
+            break
+        if not _is_flag(word):
+            result.append((_positional(positional, word), [word]))
+            continue
+        flag, attached = _split_word(word)
+        if flag not in options:
+            raise unknown_option(flag, known=options)
+        result.append((options[flag], _take_words(options[flag], flag, attached, left=left, options=options)))
+    return result
+
+
+def _is_flag(word: str) -> bool:
+    return len(word) > 1 and word.startswith("-") and not _NEGATIVE.fullmatch(word)
+
+
+def _split_word(word: str) -> tuple[str, str | None]:
+    """Split ``--name=value`` or ``-nvalue`` into the flag and the value, None if there is none."""
+    if not word.startswith("--"):
+        return word[:2], word[2:] or None
+    flag, sign, value = word.partition("=")
+    if sign and not value:
+        raise OptionError(f"{flag}= has nothing after the =")
+    return flag, value or None
+
+
+def _take_words(
+    option: Option, flag: str, attached: str | None, *, left: deque[str], options: Mapping[str, Option]
+) -> list[str]:
+    """Remove the words of `option` from the front of `left` and return them."""
+    if option.switch:
+        if attached is not None:
+            raise OptionError(f"{flag} is a switch and takes no value, but {attached!r} is attached to it")
+        return []
+    if attached is not None:
+        words = [attached]
+    elif left and not (_is_flag(left[0]) and _split_word(left[0])[0] in options):
+        words = [left.popleft()]
+    elif option.const is not None:
+        words = [str(option.const)]
+    else:
+        problem = f"but the option {left[0]} follows it" if left else "but it is the last word"
+        raise OptionError(f"{flag} takes a value, {problem}")
+    while option.repeatable and left and not _is_flag(left[0]):
+        words.append(left.popleft())
+    return words
+
+
+def _positional(option: Option | None, word: str) -> Option:
+    if option is None:
+        raise OptionError(f"unexpected word {word!r}: this command takes options only")
+    return option
 
 
 class Registry:
@@ -63,9 +255,9 @@ class Registry:
     def parse(self, words: str | Sequence[str]) -> Configuration:
         """Return the configuration of a command line, which is a list of words or one string for a shell."""
         if isinstance(words, str):
-            words = _split(words)
+            words = _shell_words(words)
         supplied: dict[str, Any] = {}
-        for option, texts in split(words, options=self._by_flag, positional=self._positional):
+        for option, texts in _split(words, options=self._by_flag, positional=self._positional):
             if option.switch:
                 supplied[option.name] = True
             elif option.repeatable:
@@ -132,7 +324,7 @@ class Registry:
         return configuration
 
 
-def _split(line: str) -> list[str]:
+def _shell_words(line: str) -> list[str]:
     """Split a command line into words by the rules of a shell."""
     try:
         return shlex.split(line)
@@ -166,3 +358,35 @@ def _parameter(option: Option) -> Parameter:
     return Parameter(
         option.keyword or option.field, Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation
     )
+
+
+_TEXT: Final = "this version reads Vowpal Wabbit's text format and its JSON"
+_SERVICE: Final = "`onlineauto serve` decides and learns over HTTP"
+_CLASSES: Final = "AutoMLClassifier learns classes, in Python"
+_HINTS: Final = {
+    **dict.fromkeys(("daemon", "foreground", "num_children", "pid_file", "port", "port_file"), _SERVICE),
+    **dict.fromkeys(("oaa", "ect", "log_multi", "multilabel_oaa", "oaa_subsample", "plt"), _CLASSES),
+    "csv": _TEXT,
+    "csv_trace": "leave it out; --journal has the decisions of --automl",
+    "opt_func": "leave it out; bounds are found by bisection, as they are in Vowpal Wabbit without it",
+}
+_NEAR: Final = 0.75
+"""Minimum similarity, from 0 to 1, of a known flag that the message suggests."""
+
+
+def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
+    """Return the error for a flag that is not in `known`.
+
+    Examples
+    --------
+    >>> print(unknown_option("--epsilom", known=["--epsilon", "--passes"]))
+    unknown option --epsilom; did you mean --epsilon?
+    """
+    name = flag.removeprefix("--") if flag.startswith("--") else SHORT_NAMES.get(flag[1:], flag[1:])
+    if name in NAMES:
+        hint = f": {_HINTS[name]}" if name in _HINTS else ""
+        return OptionError(f"{flag} is an option of Vowpal Wabbit that onlineauto does not have{hint}")
+    near = difflib.get_close_matches("--" + name.replace("-", "_"), known, n=1, cutoff=_NEAR)
+    if near:
+        return OptionError(f"unknown option {flag}; did you mean {near[0]}?")
+    return OptionError(f"unknown option {flag}; `onlineauto --help` lists them all")

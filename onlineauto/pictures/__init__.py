@@ -5,13 +5,10 @@ Drawing needs matplotlib, the extra ``plot``, which is imported with the first p
 """
 
 from onlineauto.pictures.crossings import crossings
-from onlineauto.pictures.effects import effects
-from onlineauto.pictures.fronts import front_picture
-from onlineauto.pictures.parts import parts
-from onlineauto.pictures.picture import Picture, check_picture
+from onlineauto.pictures.picture import Picture, check_picture, effects, parts
 from onlineauto.pictures.race import race
-from onlineauto.pictures.rewards import rewards
-from onlineauto.pictures.studies import study_picture
+from onlineauto.pictures.runs import rewards
+from onlineauto.pictures.studies import front_picture, study_picture
 from onlineauto.pictures.values import values
 
 __all__ = [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from onlineauto.automl.config import Interaction
-    from onlineauto.pictures.look import Look
+    from onlineauto.pictures.picture import Look
     from onlineauto.pictures.story import Interval, Journal, Story, Stretch
 
 _WIDTH: Final = 11.0

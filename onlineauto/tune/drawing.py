@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.pictures.fronts import front_picture
-from onlineauto.pictures.studies import study_picture
+from onlineauto.pictures.studies import front_picture, study_picture
 from onlineauto.tune.optimizing import UNLIMITED
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from onlineauto.engine.ensemble.options import EnsembleOptions, check_members
 from onlineauto.engine.ensemble.registry import extend as extend_by_members
 from onlineauto.engine.options.registry import CHECKS, GROUPS, refuse_command_line
 from onlineauto.errors import OptionError
+from onlineauto.exact.options import CHECKS as EXACT_CHECKS
 from onlineauto.exact.options import ExactOptions
-from onlineauto.exact.refusals import CHECKS as EXACT_CHECKS
 from onlineauto.explorers import extend
 from onlineauto.explorers.choice import check_effects
 from onlineauto.options import Configuration, Registry

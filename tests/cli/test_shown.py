@@ -195,14 +195,14 @@ def test_an_audit_of_a_wide_interaction_lists_its_most_important_features(
     words = "-d lines.txt --cubic aab -q ab --audit --quiet"
     assert run(words) == 0
     whole = capsys.readouterr().out.splitlines()
-    monkeypatch.setattr("onlineauto.cli.showing._MOST_LISTED", 0)
+    monkeypatch.setattr("onlineauto.cli.saving._MOST_LISTED", 0)
     assert run(words) == 0
     arrays = capsys.readouterr().out.splitlines()
     for one, other in zip(whole[::2], arrays[::2], strict=True):
         assert float(one) == pytest.approx(float(other), abs=1e-5)
     for one, other in zip(whole[1::2], arrays[1::2], strict=True):
         assert sorted(one.split("\t")) == sorted(other.split("\t"))
-    monkeypatch.setattr("onlineauto.workspace.inspection.audit._MOST", 2)
+    monkeypatch.setattr("onlineauto.workspace.inspection.named_examples._MOST", 2)
     assert run(words) == 0
     cut = capsys.readouterr().out.splitlines()
     assert cut[::2] == arrays[::2]

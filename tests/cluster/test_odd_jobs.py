@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.cli.running import return_jobs_on_exit
+from onlineauto.cli.study_progress import return_jobs_on_exit
 from onlineauto.cluster import Cluster, Demand
 from onlineauto.cluster.named import NAMED
 from onlineauto.cluster.policies.speeds import Speeds

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.exact.layout import VwLayout
+from onlineauto.exact.dialect import VwLayout
 from onlineauto.features import layout as module
 from onlineauto.features.block import Namespaces
 from onlineauto.features.layout import StreamLayout

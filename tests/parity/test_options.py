@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from onlineauto.options import unknown
+from onlineauto.options.registry import _HINTS
 from onlineauto.options.vw_names import NAMES, SHORT_NAMES
 from onlineauto.workspace.options import REGISTRY
 
@@ -113,8 +113,8 @@ def test_switches_and_kinds() -> None:
 
 def test_no_hint_is_about_an_option_that_we_have() -> None:
     ours = {option.name for option in REGISTRY.options}
-    assert ours.isdisjoint(unknown._HINTS)
-    assert set(unknown._HINTS) <= set(NAMES)
+    assert ours.isdisjoint(_HINTS)
+    assert set(_HINTS) <= set(NAMES)
 
 
 def _same_default(ours: object, theirs: Any) -> bool:

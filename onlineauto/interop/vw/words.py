@@ -12,7 +12,7 @@ from onlineauto.explorers.choice import choose_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
 from onlineauto.features.slots import INDEX_NAME
 from onlineauto.options import options_of
-from onlineauto.options.value import to_text
+from onlineauto.options.option import to_text
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
