@@ -7,10 +7,9 @@ import os
 from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from onlineauto.api.hints import table_advice
-from onlineauto.api.lines_format import ENOUGH, format_of_lines
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
 from onlineauto.engine.stream.source import open_source, read_all, read_blocks
@@ -18,7 +17,7 @@ from onlineauto.errors import EventTypeError, InputError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.event_source import EventSource
-from onlineauto.formats.options import format_of
+from onlineauto.formats.options import TEXT, format_of, format_of_lines
 from onlineauto.formats.sources.source import ByteSource, name_of
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.workspace.options import REGISTRY
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.source import Sources
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
+
+_ENOUGH: Final = 1 << 16
+"""Number of bytes that suffice to recognise the format."""
 
 
 class Feed:
@@ -132,8 +134,8 @@ class Feed:
 
     def _with_format(self, configuration: Configuration, head: bytes) -> Configuration:
         """Return the options, with the format of the lines if they name none."""
-        text_format = self._form or format_of_lines(head)
-        if text_format == "text" or format_of(configuration) != "text":
+        text_format = self._form or format_of_lines(head).name
+        if text_format == TEXT.name or format_of(configuration) is not TEXT:
             return configuration
         return with_changed_options(
             configuration, REGISTRY.from_keywords(**{text_format: True}), name="the model"
@@ -195,7 +197,7 @@ def _head(source: ByteSource, *, lines: int | None = None) -> bytes:
     """
     head = b""
     try:
-        while len(head) < ENOUGH and (more := source.read(ENOUGH - len(head))):
+        while len(head) < _ENOUGH and (more := source.read(_ENOUGH - len(head))):
             head += more
             if lines is not None and head.lstrip().count(b"\n") >= lines:
                 break

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onlineauto.api.lines_format import format_of_lines
 from onlineauto.errors import InputError
-from onlineauto.formats.options import format_of
+from onlineauto.formats.options import TEXT, format_of, format_of_lines
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
@@ -33,21 +32,18 @@ def _hint(workspace: Workspace, head: bytes, *, binary: bool) -> str:
     """Return the likely format of a source, if the model does not read it."""
     if binary:
         return "; it is not text"
-    form, reads, bandit = (
-        format_of_lines(head),
-        format_of(workspace.configuration),
-        workspace.kind != "simple",
-    )
-    if reads != "text" and form != reads:
-        return f"; it looks like {'VW text' if form == 'text' else form}: leave {reads} out"
-    of_bandit = form == "dsjson" or head.startswith(b"shared") or b"\nshared" in head or b'"_multi"' in head
+    form, reads = format_of_lines(head), format_of(workspace.configuration)
+    bandit = workspace.kind != "simple"
+    if reads is not TEXT and form is not reads:
+        return f"; it looks like {form.title}: leave {reads.name} out"
+    of_bandit = form.log or head.startswith(b"shared") or b"\nshared" in head or b'"_multi"' in head
     if head and of_bandit and not bandit:
         return "; it looks like the log of a contextual bandit, which AutoML learns"
-    if form == "dsjson":
+    if form.log:
         return "; rewards that came later than the decisions are joined with AutoML.join"
-    if head and not of_bandit and bandit and form == "text" and b"|" in head:
+    if head and not of_bandit and bandit and form is TEXT and b"|" in head:
         return "; it looks like single lines, which AutoMLRegressor and AutoMLClassifier learn"
-    if head and form == "text" and b"|" not in head:
+    if head and form is TEXT and b"|" not in head:
         return (
             "; it looks like neither VW text nor JSON: read tables with pandas or polars and pass the frame"
         )

@@ -22,7 +22,7 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import MISSING, Evaluation
 from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics
-from onlineauto.formats.options import InputOptions, check_format
+from onlineauto.formats.options import InputOptions, check_format, format_of
 from onlineauto.interop.vw.any_model import load_any_model
 from onlineauto.options import Configuration, Registry, option, options_of
 from onlineauto.pictures import check_picture
@@ -122,7 +122,7 @@ def run(configuration: Configuration) -> int:
         estimates=None if options.estimates is None else _policy(options.estimates, configuration),
     )
     evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _print_diagnostic)
-    sources = [_source(path, options, log=inputs.dsjson) for path in inputs.data or ("-",)]
+    sources = [_source(path, options, log=format_of(configuration).log) for path in inputs.data or ("-",)]
     items = [each.file() if isinstance(each, Joined) else each for each in sources]
     course, begin = _Course(), time.monotonic()
     with progress_line(quiet=options.quiet) as draw:

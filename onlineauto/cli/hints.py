@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from onlineauto.formats.options import format_of
+from onlineauto.formats.options import FORMATS, format_of
 
 if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
 
-_JSON: Final = ("json", "dsjson")
+_JSON: Final = tuple(FORMATS)
 _ADF: Final = ("cb_adf", "cb_explore_adf", "ccb_explore_adf")
 _ONE_LINE: Final = ("cb", "cb_explore")
 _BANDITS: Final = (*_ADF, *_ONE_LINE)
@@ -105,7 +105,7 @@ def no_events_error(
     no event could be read; 'shared' lines are of a contextual bandit: add --cb_explore_adf
     """
     problem = "nothing could be learnt: no label could be read" if unlabelled else "no event could be read"
-    lines = format_of(configuration)
+    lines = format_of(configuration).name
     for hint in _HINTS:
         if lines in hint.formats and kind in hint.kinds:
             for each in problems.kept:

@@ -34,7 +34,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BlockReader
 from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.lines.diagnostics import ProblemCode
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import FORMATS, InputOptions, format_of
 from onlineauto.formats.sources.source import ByteSource
 from onlineauto.jit import is_compiling
 from onlineauto.workspace.conversion import has_blocks
@@ -247,18 +247,19 @@ def _check_something_was_learnt(run: Run, topic: TopicSource | None, *, decided:
     """Raise an error if a run had nothing to learn; it has `decided` if an event had several actions."""
     progress, workspace = run.progress, run.workspace
     configuration, problems = workspace.configuration, run.diagnostics
+    is_log = format_of(configuration).log
     if workspace.semantics.reports_as_vw:
         return
     predicts, inputs = configuration[RunOptions].testonly, configuration[InputOptions]
     events = progress.example_number + progress.holdout_weight
     nothing = not (predicts or progress.weighted_labelled or progress.holdout_weight)
     bad = problems.total - problems.counts[ProblemCode.COLUMN_LEFT_OUT]
-    if events and nothing and not bad and inputs.dsjson:
+    if events and nothing and not bad and is_log:
         raise InputError(
             "nothing could be learnt: no event has its cost; rewards that came later than the decisions are "
             "joined by AutoML.join in Python, and by `onlineauto evaluate`"
         )
-    if not events and not bad and inputs.dsjson and _has_only_rewards(run, topic):
+    if not events and not bad and is_log and _has_only_rewards(run, topic):
         how = "AutoML.join in Python joins the log of decisions with them"
         how = how if topic is None else "name the topic of decisions, and this one with --rewards"
         raise InputError(f"nothing could be learnt: there are rewards, and no decision; {how}")
@@ -333,8 +334,7 @@ def _check_columns(configuration: Configuration, data: Sequence[str]) -> None:
     for name, value in (
         ("audit", configuration[OutputOptions].audit),
         ("invert_hash", models.invert_hash),
-        ("json", configuration[InputOptions].json),
-        ("dsjson", configuration[InputOptions].dsjson),
+        *((name, configuration.get(name)) for name in FORMATS),
     ):
         if value:
             raise OptionError(f"--{name} cannot be used with Parquet")

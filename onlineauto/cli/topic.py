@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from onlineauto.cli.verb import Verb
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, PartitionOptions, RunOptions
 from onlineauto.errors import OptionError
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import FORMATS, InputOptions
 from onlineauto.options import Registry, option, options_of
 from onlineauto.workspace.options import REGISTRY as LEARNING
 
@@ -175,7 +175,7 @@ Examples:
   onlineauto topic kafka://a:9092,b:9092/events --client_settings client.properties --until_end""",
     options=(
         *(each.name for each in options_of(TopicOptions)),
-        *("final_regressor", "save_every", "json", "dsjson", "cb_explore_adf", "automl", "predictions"),
+        *("final_regressor", "save_every", *FORMATS, "cb_explore_adf", "automl", "predictions"),
         *("examples", "workers", "partitions", "quiet"),
     ),
 )

@@ -17,6 +17,7 @@ from onlineauto.cli.terminal import show_compiling
 from onlineauto.cli.verb import Verb
 from onlineauto.engine.ensemble.registry import MEMBERS
 from onlineauto.engine.search.drift import Drift
+from onlineauto.engine.stream.source import open_lines
 from onlineauto.errors import CompilerError
 from onlineauto.estimators.paired import ChampionTest
 from onlineauto.evaluation.evaluation import Evaluation
@@ -26,15 +27,15 @@ from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.formats.blocks.reader import SHAPES, problem_of
 from onlineauto.formats.datasets.event_table import EventTable, InMemory
 from onlineauto.formats.datasets.features import ColumnFeatures, Encoder
-from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.records.reader_state_kernels import ReaderRules
+from onlineauto.formats.options import FORMATS
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.interop.vw.fields import checksum_of
 from onlineauto.jit import cache_directory, watch_compiling
 from onlineauto.jit.compiler.build import build_library
 from onlineauto.jit.levels import compiles_for
 from onlineauto.options import Registry, option
+from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ _MANY_FEATURES = b"|a " + b" ".join(b"%d" % i for i in range(1100)) + b"\n\n"
 _MANY_NAMES = b" ".join(b"|n%d x" % i for i in range(600)) + b"\n\n"
 """Events that exceed the initial size of the buffers."""
 _SLOTS = b"ccb shared |a x\nccb action |b y\nccb action |b z\nccb slot 0:-1:0.5 |\nccb slot |\n\n"
-_JSON = b'{"c":{"a":1}}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +115,9 @@ def warm_up() -> None:
     drift = Drift()
     drift.alarms(np.ones(100))
     drift.restart()
-    for _ in JsonReader(_JSON, ReaderRules(log=True)):
-        pass
+    for name, text_format in FORMATS.items():
+        for _ in open_lines(text_format.example, REGISTRY.from_keywords(**{name: True})):
+            pass
     _use_blocks()
     _use_columns()
     _test_and_evaluate()

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, identity, named, numbers_in
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import NamedLine, spans_of
+from onlineauto.formats.options import FORMATS
 from onlineauto.formats.text.writer import number_word
 
 if TYPE_CHECKING:
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Rules
     from onlineauto.features.event import Line
-    from onlineauto.formats.json_reader import JsonReader
+    from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.event_source import EventRules
     from onlineauto.formats.mappings.identities import Identities
-    from onlineauto.formats.sources.source import ByteSource
+    from onlineauto.formats.records.reader_state_kernels import ReaderRules
+    from onlineauto.formats.sources.source import ByteSource, Source
 
 _MOST: Final = 1 << 16
 """Maximum number of cached texts."""
@@ -149,9 +152,24 @@ class ExplicitNames:
         return object_of(self._line_members(value)) if isinstance(value, _Members) else _text(value)
 
 
+def open_json(
+    source: Source | ByteSource,
+    rules: ReaderRules,
+    *,
+    diagnostics: Diagnostics | None,
+    read_by: Rules,
+    event_rules: EventRules,
+) -> JsonReader:
+    """Return a reader of JSON, which stores `read_by` in its blocks and reads names by `event_rules`."""
+    reader = JsonReader(source, rules, diagnostics=diagnostics)
+    reader.read_by = read_by
+    follow_names(reader, event_rules)
+    return reader
+
+
 def follow_names(reader: JsonReader, rules: EventRules) -> None:
     """Let a reader rewrite texts by the rule of dicts if it has that rule, and look for the rule of texts."""
-    log = rules.format == "dsjson"
+    log = FORMATS[rules.format].log
     explicit = ExplicitNames(log=log, hash_seed=rules.hash_seed, identities=rules.identities)
     if rules.names == "columns":
         reader.rewrite_by(explicit)

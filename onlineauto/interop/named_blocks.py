@@ -8,7 +8,7 @@ from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.source import open_lines, open_source
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import TEXT, InputOptions, format_of
 from onlineauto.formats.sources.source import ByteSource, name_of
 from onlineauto.interop.names import LineNames
 from onlineauto.interop.remembered_lines import RememberedLines
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 def line_names(configuration: Configuration) -> LineNames:
     """Return an empty `LineNames` for lines that are read with these options."""
-    inputs, features = configuration[InputOptions], configuration[FeatureOptions]
+    text_format, features = format_of(configuration), configuration[FeatureOptions]
     return LineNames(
         as_vw=dialect_of(configuration) is not NATIVE,
-        json=inputs.json,
-        log=inputs.dsjson,
-        chain_hash=inputs.chain_hash,
+        json=text_format is not TEXT,
+        log=text_format.log,
+        chain_hash=configuration[InputOptions].chain_hash,
         hash=features.hash,
         hash_seed=features.hash_seed,
     )

@@ -12,7 +12,7 @@ from onlineauto.features.event import events
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import NamedEvent, NamedLine
-from onlineauto.formats.options import format_of
+from onlineauto.formats.options import TEXT, format_of
 from onlineauto.interop.names import words_of
 from onlineauto.interop.remembered_lines import RememberedLines
 from onlineauto.workspace.options import REGISTRY
@@ -63,7 +63,7 @@ def read_named(
     configuration = REGISTRY.from_keywords(**options)
     if dialect_of(configuration) is not NATIVE or configuration[FeatureOptions].hash == "all":
         raise OptionError("names cannot be read with vw_exact or hash='all'")
-    if format_of(configuration) != "text":
+    if format_of(configuration) is not TEXT:
         raise OptionError("names can be read only from VW text")
     names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)
     kind = kind_of(configuration)

@@ -26,7 +26,7 @@ from onlineauto.features.block import Block, Namespaces
 from onlineauto.formats.blocks.reader import BEGIN
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.line_reader import LARGEST_EVENT
-from onlineauto.formats.options import InputOptions, format_of
+from onlineauto.formats.options import TEXT, InputOptions, format_of
 from onlineauto.formats.sources.source import ByteSource
 
 if TYPE_CHECKING:
@@ -428,7 +428,7 @@ def _opened_part(part: TextPart) -> io.FileIO:
 
 def text_paths(source: Sources, configuration: Configuration) -> list[str]:
     """Return the files of a source if all are plain text and read by position; else none."""
-    is_native = dialect_of(configuration) is NATIVE and format_of(configuration) == "text"
+    is_native = dialect_of(configuration) is NATIVE and format_of(configuration) is TEXT
     if not is_native or configuration[InputOptions].examples >= 0:
         return []
     if isinstance(source, list | tuple):  # a text in a list is an event

@@ -31,7 +31,7 @@ from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, letters_of
-from onlineauto.formats.options import format_of
+from onlineauto.formats.options import TEXT, format_of
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def _asks_for_interactions(configuration: Configuration) -> bool:
     features = configuration[FeatureOptions]
     products = (features.quadratic, features.cubic, features.interactions)
     interactions = (*products, features.experimental_full_name_interactions)
-    return format_of(configuration) != "text" and not any(interactions)
+    return format_of(configuration) is not TEXT and not any(interactions)
 
 
 def _is_known(block: Block) -> NDArray[np.bool_]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -20,7 +21,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
 from onlineauto.formats.datasets.files import STREAMED
 from onlineauto.formats.lines.event_source import EventRules, EventSource
-from onlineauto.formats.options import InputOptions, format_of
+from onlineauto.formats.options import TEXT, InputOptions, format_of
 from onlineauto.formats.records.reader_state_kernels import ReaderRules
 from onlineauto.formats.sources.event_file import EventFile, FirstLines
 from onlineauto.formats.sources.source import ByteSource, Source, name_of
@@ -224,7 +225,7 @@ def event_rules(configuration: Configuration) -> EventRules:
         strict=inputs.strict_parse,
         uniform=inputs.missing_probability == "uniform",
         native=dialect_of(configuration) is NATIVE,
-        format=format_of(configuration),
+        format=format_of(configuration).name,
         names=features.names,
         identities=frozenset(features.name_columns),
         chain_hash=inputs.chain_hash,
@@ -264,7 +265,7 @@ def open_lines(
     if diagnostics is not None and not isinstance(source, ByteSource):
         diagnostics.reading = name_of(source)
     features, inputs = configuration[FeatureOptions], configuration[InputOptions]
-    kind, dialect = kind_of(configuration), dialect_of(configuration)
+    kind, dialect, text_format = kind_of(configuration), dialect_of(configuration), format_of(configuration)
     if dialect.counts_lines and inputs.examples >= 0:
         source = cast("BinaryIO", FirstLines(source, inputs.examples))
     rules = ReaderRules(
@@ -276,23 +277,22 @@ def open_lines(
         strict=inputs.strict_parse,
         uniform=inputs.missing_probability == "uniform",
         hash_seed=np.uint32(features.hash_seed),
-        log=inputs.dsjson,
+        log=text_format.log,
         chain_hash=inputs.chain_hash,
     )
-    if format_of(configuration) == "text":
+    read_by = rules_of(configuration)
+    if text_format is TEXT:
         reader: LineReader = dialect.text(source, rules, diagnostics=diagnostics)
-        reader.read_by = rules_of(configuration)
+        reader.read_by = read_by
         return reader
-    from onlineauto.formats.explicit_json import follow_names
-    from onlineauto.formats.json_reader import JsonReader
-
-    lines = JsonReader(source, rules, diagnostics=diagnostics)
-    lines.read_by = rules_of(configuration)
-    follow_names(lines, event_rules(configuration))
-    return lines
+    module, _, opener = text_format.opener.partition(":")
+    open_reader: Callable[..., LineReader] = getattr(import_module(module), opener)
+    return open_reader(
+        source, rules, diagnostics=diagnostics, read_by=read_by, event_rules=event_rules(configuration)
+    )
 
 
 def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:
     """Return a file of the texts of events, each terminated as its format requires."""
-    separated = kind_of(configuration).endswith("adf") and format_of(configuration) == "text"
+    separated = kind_of(configuration).endswith("adf") and format_of(configuration) is TEXT
     return cast("BinaryIO", EventFile(texts, multiline=separated))
