@@ -25,50 +25,39 @@ class ClusterOptions:
     """Options of the verb ``cluster``; they take precedence over the file."""
 
     title: ClassVar[str] = "Options"
+    vw: ClassVar[bool] = False
 
     file: tuple[str, ...] = option(
         (),
         "The jobs, as TOML, behind the word run. The flag may be left out.",
-        vw=False,
         metavar="FILE",
         positional=True,
     )
     capacity: str = option(
         "",
         "The capacity, such as CPU=8,GPU=2. Not supplied: this machine's processors, or all of Ray's.",
-        vw=False,
         metavar="AMOUNTS",
     )
     slot: float | None = option(
-        None, "Seconds between two decisions. Not supplied: 30.", vw=False, above=0, metavar="SECONDS"
+        None, "Seconds between two decisions. Not supplied: 30.", above=0, metavar="SECONDS"
     )
     policy: str = option(
         "",
         "How workers are shared: marginal-gain (fair until the speeds of jobs are known), fair, fifo, srtf, "
         "tetris, or learned (fair until it is proved to be faster). Not supplied: marginal-gain.",
-        vw=False,
         metavar="NAME",
     )
     learned: str = option(
-        "",
-        "The file of --policy learned, which Learned.save wrote. [that of the package]",
-        vw=False,
-        metavar="FILE",
+        "", "The file of --policy learned, which Learned.save wrote. [that of the package]", metavar="FILE"
     )
     backend: str = option(
-        "",
-        "local, or ray, which is the cluster of RAY_ADDRESS. Not supplied: local.",
-        vw=False,
-        metavar="NAME",
+        "", "local, or ray, which is the cluster of RAY_ADDRESS. Not supplied: local.", metavar="NAME"
     )
     history: str = option(
-        "",
-        "Append decisions and events to this file, which onlineauto simulate reads.",
-        vw=False,
-        metavar="FILE",
+        "", "Append decisions and events to this file, which onlineauto simulate reads.", metavar="FILE"
     )
-    quiet: bool = option(False, "Display no progress; in a pipe there is never any.", vw=False)
-    help: bool = option(False, "Print this help and stop.", short="h")
+    quiet: bool = option(False, "Display no progress; in a pipe there is never any.")
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 _GOES_ON: Final = (

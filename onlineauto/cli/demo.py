@@ -41,12 +41,11 @@ class DemoOptions:
     """Options of the verb ``demo``."""
 
     title: ClassVar[str] = "Options"
+    vw: ClassVar[bool] = False
 
-    into: str = option(
-        "onlineauto-demo", "Folder of the log, the model and the picture.", vw=False, metavar="FOLDER"
-    )
-    seed: int = option(1, "Seed of the made-up log.", vw=False, metavar="N")
-    help: bool = option(False, "Print this help and stop.", short="h")
+    into: str = option("onlineauto-demo", "Folder of the log, the model and the picture.", metavar="FOLDER")
+    seed: int = option(1, "Seed of the made-up log.", metavar="N")
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

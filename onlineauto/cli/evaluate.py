@@ -44,34 +44,26 @@ class EvaluateOptions:
     """Options of the verb ``evaluate``."""
 
     title: ClassVar[str] = "Evaluation"
+    vw: ClassVar[bool] = False
 
     policy: tuple[str, ...] = option(
         (),
         "A policy to evaluate: a model file, which does not learn; or flags in quotes, of a model that "
         "learns from the log (with -i FILE -t it does not).",
-        vw=False,
         metavar="POLICY",
     )
     estimates: str | None = option(
         None,
         "Flags of what predicts costs for the doubly robust estimates. Not supplied: --cb_adf --automl 4.",
-        vw=False,
         metavar="FLAGS",
     )
-    alpha: float = option(
-        0.05, "Probability that an interval is ever wrong.", vw=False, above=0, below=1, metavar="P"
-    )
+    alpha: float = option(0.05, "Probability that an interval is ever wrong.", above=0, below=1, metavar="P")
     cost_range: str | None = option(
-        None,
-        "Lowest and highest cost, as LOW,HIGH. Not supplied: learnt.",
-        vw=False,
-        metavar="LOW,HIGH",
-        listed=True,
+        None, "Lowest and highest cost, as LOW,HIGH. Not supplied: learnt.", metavar="LOW,HIGH", listed=True
     )
     min_prob: float | None = option(
         None,
         "Least probability that the logging policy gives to any action. Not supplied: learnt.",
-        vw=False,
         above=0,
         maximum=1,
         metavar="P",
@@ -80,24 +72,22 @@ class EvaluateOptions:
         None,
         "Rewards that came later: lines with EventId and RewardValue, joined with a log of --dsjson. Not "
         "supplied: those in the log itself.",
-        vw=False,
         metavar="FILE",
         needs=("dsjson",),
     )
     default_reward: float | None = option(
         None,
         "Reward of the decisions of --dsjson that have none. Not supplied: they are left out.",
-        vw=False,
         metavar="R",
         needs=("dsjson",),
     )
     picture: str | None = option(
-        None, "Draw the estimates and their course: an SVG, PNG or PDF file.", vw=False, metavar="FILE"
+        None, "Draw the estimates and their course: an SVG, PNG or PDF file.", metavar="FILE"
     )
-    dark: bool = option(False, "Draw the picture on a dark background.", vw=False, needs=("picture",))
-    report: str | None = option(None, "Write the estimates as JSON.", vw=False, metavar="FILE")
-    quiet: bool = option(False, "Do not report problems of the input.")
-    help: bool = option(False, "Print this help and stop.", short="h")
+    dark: bool = option(False, "Draw the picture on a dark background.", needs=("picture",))
+    report: str | None = option(None, "Write the estimates as JSON.", metavar="FILE")
+    quiet: bool = option(False, "Do not report problems of the input.", vw=True)
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 _POINTS = 200

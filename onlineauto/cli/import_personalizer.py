@@ -20,11 +20,11 @@ class ImportOptions:
     """Options of the verb ``import-personalizer``."""
 
     title: ClassVar[str] = "Options"
+    vw: ClassVar[bool] = False
 
     folders: tuple[str, ...] = option(
         (),
         "The folder of the export, and the folder of the service to begin.",
-        vw=False,
         metavar="FOLDER",
         positional=True,
     )
@@ -32,10 +32,9 @@ class ImportOptions:
         None,
         "Options of the model, quoted, such as '--cb_explore_adf --automl 4'. Not supplied: those of the "
         "exported policy, with --automl 4.",
-        vw=False,
         metavar="OPTIONS",
     )
-    help: bool = option(False, "Print this help and stop.", short="h")
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

@@ -28,24 +28,23 @@ class LoopOptions:
     """Options of the verb ``loop``."""
 
     title: ClassVar[str] = "Options"
+    vw: ClassVar[bool] = False
 
     folder: tuple[str, ...] = option(
-        (), "The folder of a service; several with --erase.", vw=False, metavar="FOLDER", positional=True
+        (), "The folder of a service; several with --erase.", metavar="FOLDER", positional=True
     )
     export: str | None = option(
         None,
         "Write the decisions that have ended, with their rewards, as dsjson; - is standard output.",
-        vw=False,
         metavar="FILE",
     )
     event: str | None = option(
-        None, "Print the records of an event, and draw its action again.", vw=False, metavar="ID"
+        None, "Print the records of an event, and draw its action again.", metavar="ID"
     )
     erase: str | None = option(
         None,
         "Remove the context and the features of these events from the log for good, and from the logs of "
         "rank servers whose folders follow. Stop the services first. Models keep what they have learnt.",
-        vw=False,
         metavar="IDS",
         listed=True,
     )
@@ -54,31 +53,27 @@ class LoopOptions:
         "Write blanks in place of segments of the log that are missing or too short, and print the lost "
         "positions. Stop the service first; it skips the blanks at its next start. A folder that is not "
         "whole is used as it is from then on.",
-        vw=False,
     )
     backup: str | None = option(
         None,
         "Copy the log, the models and the snapshot to this folder, while the service runs; a later backup "
         "to the same folder copies what is new.",
-        vw=False,
         metavar="COPY",
     )
     restore: str | None = option(
         None,
         "Copy a backup, or what serve --ship has copied, to FOLDER, from where a service continues; each "
         "record is checked, and what is lost is printed with its positions.",
-        vw=False,
         metavar="COPY",
     )
-    app: str = option("default", "Name of the service, as it was served.", vw=False)
+    app: str = option("default", "Name of the service, as it was served.")
     new_token: str | None = option(
         None,
         "Make a token for some of rank, reward, read and admin, and print it; its hash goes into the folder.",
-        vw=False,
         metavar="SCOPES",
         listed=True,
     )
-    help: bool = option(False, "Print this help and stop.", short="h")
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 _MOST_SKIPPED: Final = 20

@@ -24,26 +24,24 @@ class PlotOptions:
     """Options of the verb ``plot``."""
 
     title: ClassVar[str] = "Options"
+    vw: ClassVar[bool] = False
 
     file: tuple[str, ...] = option(
         (),
         "A journal, which --journal writes; or files of what runs printed on standard error; or the URL of a "
         "store with a study. The flag may be left out.",
-        vw=False,
         metavar="FILE",
         positional=True,
     )
     output: str = option(
-        "", "Draw into this file: SVG, PNG or PDF, by its extension.", short="o", vw=False, metavar="FILE"
+        "", "Draw into this file: SVG, PNG or PDF, by its extension.", short="o", metavar="FILE"
     )
-    crossings: bool = option(False, "Draw which namespaces the last champion of a journal crosses.", vw=False)
-    loss: bool = option(False, "Draw the loss of runs, and not the reward, as for regression.", vw=False)
-    name: str = option(
-        "", "Name of the study; may be left out if the store has one.", vw=False, metavar="NAME"
-    )
-    heading: str = option("", "Title of the picture.", vw=False, metavar="TEXT")
-    dark: bool = option(False, "Draw on a dark background.", vw=False)
-    help: bool = option(False, "Print this help and stop.", short="h")
+    crossings: bool = option(False, "Draw which namespaces the last champion of a journal crosses.")
+    loss: bool = option(False, "Draw the loss of runs, and not the reward, as for regression.")
+    name: str = option("", "Name of the study; may be left out if the store has one.", metavar="NAME")
+    heading: str = option("", "Title of the picture.", metavar="TEXT")
+    dark: bool = option(False, "Draw on a dark background.")
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

@@ -29,12 +29,12 @@ class SimulateOptions:
     """Options of the verb ``simulate``."""
 
     title: ClassVar[str] = "Options"
+    vw: ClassVar[bool] = False
 
     file: tuple[str, ...] = option(
         (),
         "History of a cluster: lines of JSON, which Cluster.history().save writes. Without one, the cluster "
         "and its jobs are made up. The flag may be left out.",
-        vw=False,
         metavar="FILE",
         positional=True,
     )
@@ -42,55 +42,47 @@ class SimulateOptions:
         "",
         "Policies to compare, separated by commas: marginal-gain, fair, fifo, srtf, tetris, learned. All by "
         "default; learned by default if jobs are made up, or there is a --learned. See also --workload.",
-        vw=False,
         metavar="NAMES",
         listed=True,
     )
     by: str = option(
         "",
         "The policy that others are compared with; the one that wrote the log by default, or fair.",
-        vw=False,
         metavar="NAME",
     )
     learned: str = option(
-        "", "A learned policy, which Learned.save wrote. [that of the package]", vw=False, metavar="FILE"
+        "", "A learned policy, which Learned.save wrote. [that of the package]", metavar="FILE"
     )
-    traces: int = option(32, "Simulated clusters.", vw=False, minimum=2, metavar="N")
-    rate: float = option(
-        0.5, "Made-up jobs that arrive in a slot, on average.", vw=False, minimum=0.01, metavar="R"
-    )
-    jobs: int = option(40, "Made-up jobs of a cluster.", vw=False, minimum=1, metavar="N")
-    seed: int = option(0, "Of the first simulated cluster.", vw=False, minimum=0, metavar="N")
+    traces: int = option(32, "Simulated clusters.", minimum=2, metavar="N")
+    rate: float = option(0.5, "Made-up jobs that arrive in a slot, on average.", minimum=0.01, metavar="R")
+    jobs: int = option(40, "Made-up jobs of a cluster.", minimum=1, metavar="N")
+    seed: int = option(0, "Of the first simulated cluster.", minimum=0, metavar="N")
     record: str = option(
         "",
         "Write the history of the first made-up cluster into this file, under the policy of --by.",
-        vw=False,
         metavar="FILE",
     )
     workload: str = option(
         "",
         "Replay a public trace of jobs on GPUs: a CSV of Sia or Alibaba, or a .trace of Gavel. Further "
         "--policies: goodput, sia, gavel, gavel-throughput.",
-        vw=False,
         metavar="FILE",
     )
     speeds: str = option(
         "",
         "What belongs to the workload: Sia's folder traces, Gavel's simulation_throughputs.json, or the "
         "list of nodes of Alibaba.",
-        vw=False,
         metavar="PATH",
     )
     gpus: str = option(
         "",
         "The nodes of the cluster, such as rtx=3x8,a100=2x8 for three nodes of eight GPUs and two of eight. "
         "[those of the authors]",
-        vw=False,
         metavar="KIND=NxM",
         listed=True,
     )
-    quiet: bool = option(False, "Display no progress; in a pipe there is never any.", vw=False)
-    help: bool = option(False, "Print this help and stop.", short="h")
+    quiet: bool = option(False, "Display no progress; in a pipe there is never any.")
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 _ESTIMATED_FROM: Final = 0.02

@@ -19,34 +19,28 @@ class StudiesOptions:
     """Options of the verb ``studies``."""
 
     title: ClassVar[str] = "Options"
+    vw: ClassVar[bool] = False
 
     url: tuple[str, ...] = option(
         (),
         "The store: sqlite:///FILE or postgresql://USER@HOST/DATABASE. The flag may be left out.",
-        vw=False,
         metavar="URL",
         positional=True,
     )
     serve: bool = option(
-        False,
-        "Show the studies in a browser, live, until Ctrl-C. The store is read and never written.",
-        vw=False,
+        False, "Show the studies in a browser, live, until Ctrl-C. The store is read and never written."
     )
     host: str = option(
         "127.0.0.1",
         "Address to listen to with --serve. An address that other machines can reach needs --tokens.",
-        vw=False,
     )
-    port: int = option(
-        8010, "Port to listen to with --serve.", vw=False, minimum=0, maximum=65535, metavar="N"
-    )
+    port: int = option(8010, "Port to listen to with --serve.", minimum=0, maximum=65535, metavar="N")
     tokens: str | None = option(
         None,
         "File of tokens, written by onlineauto loop FOLDER --new_token read. Without it, no token is needed.",
-        vw=False,
         metavar="FILE",
     )
-    help: bool = option(False, "Print this help and stop.", short="h")
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

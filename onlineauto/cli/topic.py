@@ -23,52 +23,48 @@ class TopicOptions:
     """Options of the verb ``topic``, apart from those of learning."""
 
     title: ClassVar[str] = "Topic"
+    vw: ClassVar[bool] = False
 
     rewards: str | None = option(
         None,
         "Topic of rewards, joined with the decisions by event id; it may be the topic of the decisions. "
         "Needs --dsjson.",
-        vw=False,
         metavar="TOPIC",
     )
     reward_wait: str | None = option(
         None,
         "How long a decision waits for its reward, by the times of the messages: seconds, or a duration like "
         "PT10M. Not supplied: 600.",
-        vw=False,
         metavar="SECONDS",
     )
     default_reward: float | None = option(
-        None, "Reward of a decision that receives none. Not supplied: 0.", vw=False, metavar="REWARD"
+        None, "Reward of a decision that receives none. Not supplied: 0.", metavar="REWARD"
     )
     reward_aggregation: str | None = option(
         None,
         "How several rewards of a decision are combined: first, last, sum, mean, min or max. Not supplied: "
         "first.",
-        vw=False,
         metavar="NAME",
     )
     learn_at: str | None = option(
         None,
         "When a decision is learnt: after its wait, with or without a reward (wait), or at its first reward "
         "(reward), if every decision gets one. Not supplied: wait.",
-        vw=False,
         metavar="TIME",
     )
     dead_letters: str | None = option(
-        None, "Topic that receives the messages that cannot be used.", vw=False, metavar="TOPIC"
+        None, "Topic that receives the messages that cannot be used.", metavar="TOPIC"
     )
     until_end: bool = option(
-        False, "Stop after the messages that the topics have now. Without it, wait for more.", vw=False
+        False, "Stop after the messages that the topics have now. Without it, wait for more."
     )
     client_settings: str | None = option(
         None,
         "File of name=value lines for the client, librdkafka, such as security.protocol=SASL_SSL.",
-        vw=False,
         metavar="FILE",
     )
     group: str = option(
-        "onlineauto", "Group under which offsets are committed after each save, for monitoring.", vw=False
+        "onlineauto", "Group under which offsets are committed after each save, for monitoring."
     )
 
 

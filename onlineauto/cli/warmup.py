@@ -53,22 +53,21 @@ class WarmupOptions:
     """Options of the verb ``warmup``."""
 
     title: ClassVar[str] = "Options"
+    vw: ClassVar[bool] = False
 
     cpu: str | None = option(
         None,
         "Compile for another processor than this one: x86-64-v3 runs on most of the last ten years, "
         "x86-64-v2 on all of the last fifteen.",
-        vw=False,
         metavar="NAME",
     )
     library: str | None = option(
         None,
         "Compile ahead of time, into shared objects that need no compiler; ONLINEAUTO_KERNELS names the "
         "folder to a process that is to use them.",
-        vw=False,
         metavar="FOLDER",
     )
-    help: bool = option(False, "Print this help and stop.", short="h")
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

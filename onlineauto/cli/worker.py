@@ -26,40 +26,34 @@ class WorkerOptions:
     """Options of the verb ``worker``."""
 
     title: ClassVar[str] = "Options"
+    vw: ClassVar[bool] = False
 
-    study: str = option(
-        "", "The store: sqlite:///FILE or postgresql://USER@HOST/DATABASE.", vw=False, metavar="URL"
-    )
-    name: str = option(
-        "", "Name of the study; may be left out if the store has one.", vw=False, metavar="NAME"
-    )
+    study: str = option("", "The store: sqlite:///FILE or postgresql://USER@HOST/DATABASE.", metavar="URL")
+    name: str = option("", "Name of the study; may be left out if the store has one.", metavar="NAME")
     trainable: str = option(
         "",
         "The function or class that trials run. Not supplied: the one recorded in the study.",
-        vw=False,
         metavar="MODULE:NAME",
     )
-    workers: int = option(0, "Processes; 0 runs jobs in this one.", vw=False, metavar="N", minimum=0)
-    jobs: int = option(0, "Stop after this number of jobs; 0 for no limit.", vw=False, metavar="N", minimum=0)
+    workers: int = option(0, "Processes; 0 runs jobs in this one.", metavar="N", minimum=0)
+    jobs: int = option(0, "Stop after this number of jobs; 0 for no limit.", metavar="N", minimum=0)
     lease: float | None = option(
         None,
         "Seconds after which the job of a dead worker is assigned to another one. Not supplied: the study's.",
-        vw=False,
         above=0,
         metavar="SECONDS",
     )
     checkpoints: str = option(
         "",
         "Folder of checkpoints, which all workers need; by default beside SQLite's file, or in PostgreSQL.",
-        vw=False,
         metavar="FOLDER",
     )
-    checkpoint_every: int = option(1, "Steps between two checkpoints.", vw=False, metavar="N", minimum=1)
+    checkpoint_every: int = option(1, "Steps between two checkpoints.", metavar="N", minimum=1)
     executor: str = option(
-        "processes", "What workers are: processes, or actors of a Ray cluster.", vw=False, choices=EXECUTORS
+        "processes", "What workers are: processes, or actors of a Ray cluster.", choices=EXECUTORS
     )
-    quiet: bool = option(False, "Print nothing but errors.", vw=False)
-    help: bool = option(False, "Print this help and stop.", short="h")
+    quiet: bool = option(False, "Print nothing but errors.")
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

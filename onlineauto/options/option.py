@@ -34,33 +34,20 @@ _KINDS: Final[tuple[type[Scalar], ...]] = (bool, int, float, str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:
+    # Called as ``write(record, value, default)``: writes a value into the record of a live config's settings;
+    # the default is the value of the command line.
     write: Callable[[Any, Any, Any], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Log(_Written):
-    """A positive number that is searched on a logarithmic scale.
+    """A positive number that is searched on a logarithmic scale."""
 
-    Attributes
-    ----------
-    low, high : float
-        Bounds of the space of an outer tuner. The streaming search may step beyond them.
-    factors : tuple of float
-        A step multiplies the value by one of these, tried in this order.
-    first : float
-        The first value tried if the option is 0; 0 means that such an option is not searched.
-    write : callable
-        Called as ``write(record, value, default)``: writes a value into the record of a live config's
-        settings; the default is the value of the command line.
-    valid : callable
-        Returns whether a value is valid for the option; set by the option's declaration. Invalid values are
-        not tried.
-    """
-
-    low: float
+    low: float  # Bounds of the space of an outer tuner. The streaming search may step beyond them.
     high: float
-    factors: tuple[float, ...] = (4.0, 0.25)
-    first: float = 0.0
+    factors: tuple[float, ...] = (4.0, 0.25)  # A step multiplies the value by one of these, in this order.
+    first: float = 0.0  # The first value tried if the option is 0; 0: such an option is not searched.
+    # Returns whether a value is valid for the option, whose declaration sets it. Other values are not tried.
     valid: Callable[[float], bool] = field(default=math.isfinite, compare=False, repr=False)
 
     def neighbours(self, value: float) -> Sequence[float]:
@@ -78,17 +65,9 @@ class Log(_Written):
 
 @dataclass(frozen=True, slots=True)
 class OneOf(_Written):
-    """One of several words.
+    """One of several words."""
 
-    Attributes
-    ----------
-    values : tuple of str
-        The words to try, in this order.
-    write : callable
-        Called as ``write(record, value, default)``, like that of `Log`.
-    """
-
-    values: tuple[str, ...]
+    values: tuple[str, ...]  # The words to try, in this order.
 
     def neighbours(self, value: str) -> Sequence[str]:
         """Return all other words.
@@ -105,83 +84,35 @@ Tunable = Log | OneOf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """The declaration of one flag.
+    """The declaration of one flag."""
 
-    Attributes
-    ----------
-    name : str
-        The flag's name without ``--``; also the name of the field and of the Python keyword, see `field`.
-    kind : type
-        ``bool`` (a switch), ``int``, ``float`` or ``str``; the type of one value.
-    repeatable : bool
-        True if the flag can be given several times; its value is then a tuple of ``kind``.
-    optional : bool
-        True if "not supplied" is a separate value (``None``).
-    default : object
-        The value when the flag is not supplied.
-    help : str
-        One or two sentences for ``--help`` and the option table.
-    short : str or None
-        The one-letter name without ``-``.
-    vw : bool
-        True if Vowpal Wabbit 9.11.9 has this option under the same name.
-    keep : bool
-        True if a model file stores the option, because learning or prediction depends on it.
-    override : bool
-        True if a stored option can have another value when a model is loaded.
-    minimum, maximum : float or None
-        Inclusive bounds of a number.
-    above, below : float or None
-        Exclusive bounds of a number.
-    choices : tuple of str
-        The valid words; empty if any word is valid.
-    metavar : str
-        The name of the value in the help.
-    positional : bool
-        True if words on the command line that belong to no flag are values of this option.
-    needs : tuple of str
-        Names of options; this option has no effect without at least one of them.
-    because : str
-        The reason for the bounds, if it is not obvious; part of the message about an invalid value.
-    aliases : tuple of str
-        Other names of the option.
-    keyword : str
-        The name in Python, if it is not the flag's; the flag's name is then an alias.
-    synonyms : tuple of (str, str)
-        Pairs of a word and the choice that replaces it.
-    listed : bool
-        True if the word is a list of parts, separated by commas. In Python it may be a list or tuple.
-    const : object
-        The value of a flag that is passed without one, as in argparse; None if the flag requires a value.
-    tunable : Log, OneOf or None
-        How the value is searched; None if it is not searched.
-    """
-
+    # The flag's name without ``--``; also the name of the field and of the Python keyword, see `field`.
     name: str = ""
-    kind: type[Scalar] = str
-    repeatable: bool = False
-    optional: bool = False
-    default: object = None
-    help: str
-    short: str | None = None
+    kind: type[Scalar] = str  # ``bool`` (a switch), ``int``, ``float`` or ``str``: the type of one value.
+    repeatable: bool = False  # The flag can be given several times; its value is then a tuple of `kind`.
+    optional: bool = False  # "Not supplied" is a separate value (None).
+    default: object = None  # The value when the flag is not supplied.
+    help: str  # One or two sentences for ``--help`` and the option table.
+    short: str | None = None  # The one-letter name without ``-``.
+    # Vowpal Wabbit 9.11.9 has this option under the same name. The group may have another default, `vw`.
     vw: bool = True
-    keep: bool = False
-    override: bool = False
-    minimum: float | None = None
+    keep: bool = False  # A model file stores the option, because learning or prediction depends on it.
+    override: bool = False  # A stored option can have another value when a model is loaded.
+    minimum: float | None = None  # Inclusive bounds of a number.
     maximum: float | None = None
-    above: float | None = None
+    above: float | None = None  # Exclusive bounds of a number.
     below: float | None = None
-    choices: tuple[str, ...] = ()
-    metavar: str = ""
-    positional: bool = False
-    needs: tuple[str, ...] = ()
-    because: str = ""
-    aliases: tuple[str, ...] = ()
-    keyword: str = ""
-    synonyms: tuple[tuple[str, str], ...] = ()
-    listed: bool = False
-    const: Scalar | None = None
-    tunable: Tunable | None = None
+    choices: tuple[str, ...] = ()  # The valid words; empty if any word is valid.
+    metavar: str = ""  # The name of the value in the help.
+    positional: bool = False  # Words on the command line that belong to no flag are values of this option.
+    needs: tuple[str, ...] = ()  # Options; this one has no effect without at least one of them.
+    because: str = ""  # The reason for the bounds, for the message about an invalid value.
+    aliases: tuple[str, ...] = ()  # Other names of the option.
+    keyword: str = ""  # The name in Python, if it is not the flag's; the flag's name is then an alias.
+    synonyms: tuple[tuple[str, str], ...] = ()  # Pairs of a word and the choice that replaces it.
+    listed: bool = False  # The word has parts, separated by commas. In Python it may be a list or tuple.
+    const: Scalar | None = None  # The value of a flag that is passed without one; None if it needs a value.
+    tunable: Tunable | None = None  # How the value is searched; None if it is not searched.
 
     @property
     def flag(self) -> str:
@@ -199,42 +130,13 @@ class Option:
         return self.kind is bool
 
 
-def option(
-    default: T,
-    help: str,  # noqa: A002  (the word every reader knows)
-    *,
-    short: str | None = None,
-    vw: bool = True,
-    keep: bool = False,
-    override: bool = False,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-    choices: tuple[str, ...] = (),
-    metavar: str = "",
-    positional: bool = False,
-    needs: tuple[str, ...] = (),
-    because: str = "",
-    aliases: tuple[str, ...] = (),
-    keyword: str = "",
-    synonyms: tuple[tuple[str, str], ...] = (),
-    listed: bool = False,
-    const: Scalar | None = None,
-    tunable: Tunable | None = None,
-) -> T:
-    """Declare an option as a field of a frozen dataclass; the parameters are those of `Option`.
+def option(default: T, help: str, **declared: Any) -> T:  # noqa: A002  (the word every reader knows)
+    """Declare an option as a field of a frozen dataclass; the parameters are the fields of `Option`.
 
     The field's annotation determines the values of the flag: ``bool`` is a switch, ``int``, ``float`` and
     ``str`` take one value, ``X | None`` is None if not supplied, and ``tuple[str, ...]`` can be repeated.
+    Static types see the field's value, as with `dataclasses.field`.
 
-    Returns
-    -------
-    dataclasses.Field
-        Typed as the field's value, as `dataclasses.field` is.
-
-    Examples
-    --------
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, slots=True, kw_only=True)
     ... class StepOptions:
@@ -243,30 +145,8 @@ def option(
     >>> [declared.flag for declared in options_of(StepOptions)]
     ['--learning_rate']
     """
-    declared = Option(
-        default=default,
-        help=help,
-        short=short,
-        vw=vw,
-        keep=keep,
-        override=override,
-        minimum=minimum,
-        maximum=maximum,
-        above=above,
-        below=below,
-        choices=choices,
-        metavar=metavar,
-        positional=positional,
-        needs=needs,
-        because=because,
-        aliases=aliases,
-        keyword=keyword,
-        synonyms=synonyms,
-        listed=listed,
-        const=const,
-        tunable=tunable,
-    )
-    return field(default=default, metadata={_KEY: declared})
+    result: T = field(default=default, metadata={_KEY: {"default": default, "help": help, **declared}})
+    return result
 
 
 def options_of(group: Group) -> tuple[Option, ...]:
@@ -288,7 +168,8 @@ def _declarations(group: Group) -> Iterator[Option]:
         if _KEY not in metadata:
             raise TypeError(f"{group.__name__}.{declared.name} is not declared with option()")
         name = declared.name.rstrip("_")  # for example lambda_, since lambda is a reserved word
-        yield _complete(metadata[_KEY], name=name, annotation=hints[declared.name])
+        settings = {"vw": getattr(group, "vw", True)} | metadata[_KEY]
+        yield _complete(Option(**settings), name=name, annotation=hints[declared.name])
 
 
 def _complete(declared: Option, *, name: str, annotation: Any) -> Option:

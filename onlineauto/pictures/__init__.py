@@ -4,8 +4,7 @@ Each function returns a `Picture`, which a notebook displays and `Picture.save` 
 Drawing needs matplotlib, the extra ``plot``, which is imported with the first picture.
 """
 
-from onlineauto.pictures.crossings import crossings
-from onlineauto.pictures.picture import Picture, check_picture, effects, parts
+from onlineauto.pictures.picture import Picture, check_picture, crossings, effects, parts
 from onlineauto.pictures.race import race
 from onlineauto.pictures.runs import rewards
 from onlineauto.pictures.studies import front_picture, study_picture

@@ -17,69 +17,57 @@ class ServeOptions:
     """Options of a service, apart from those of its model."""
 
     title: ClassVar[str] = "Service"
+    vw: ClassVar[bool] = False
 
-    host: str = option(
-        "127.0.0.1", "Address to listen to. Another than this machine's own needs tokens.", vw=False
-    )
-    port: int = option(8001, "Port to listen to.", vw=False, minimum=0, maximum=65535, metavar="N")
+    host: str = option("127.0.0.1", "Address to listen to. Another than this machine's own needs tokens.")
+    port: int = option(8001, "Port to listen to.", minimum=0, maximum=65535, metavar="N")
     follow: str | None = option(
         None,
         "Rank with the models of a learner, and hand the log over to it. Its token is ONLINEAUTO_TOKEN in "
         "the environment.",
-        vw=False,
         metavar="URL",
     )
     reward_wait: str | None = option(
         None,
         "How long a decision waits for its reward: seconds, or a duration like PT10M. Not supplied: the "
         "value in the log, or 600.",
-        vw=False,
         metavar="SECONDS",
     )
     default_reward: float | None = option(
         None,
         "Reward of a decision that receives none. Not supplied: the value in the log, or 0.",
-        vw=False,
         metavar="REWARD",
     )
     reward_aggregation: str | None = option(
         None,
         "How several rewards of a decision are combined: first, last, sum, mean, min or max. Not supplied: "
         "the value in the log, or first.",
-        vw=False,
         metavar="NAME",
     )
     learn_at: str | None = option(
         None,
         "When a decision is learnt: after its wait, with or without a reward (wait), or at its first reward "
         "(reward), if every decision gets one. Not supplied: the value in the log, or wait.",
-        vw=False,
         metavar="TIME",
     )
     mode: str | None = option(
         None,
         "Who decides: the model (online), or the baseline, which is the first action, while the model learns "
         "(apprentice) or does not (logging-only). Not supplied: the value in the log, or online.",
-        vw=False,
         metavar="MODE",
     )
-    app: str = option(
-        "default", "Name of the service; actions are drawn by it and the id of the event.", vw=False
-    )
-    tokens: str | None = option(
-        None, "File of tokens; not supplied: tokens in the folder.", vw=False, metavar="FILE"
-    )
-    publish_every: float = option(0.5, "Seconds between two models that rank.", vw=False, minimum=0)
-    snapshot_every: float = option(30.0, "Seconds between two snapshots.", vw=False, above=0)
-    keep_every: float = option(3600.0, "Seconds between two models of the history.", vw=False, above=0)
-    keep_models: int = option(10, "Number of models in the history.", vw=False, minimum=1, metavar="N")
+    app: str = option("default", "Name of the service; actions are drawn by it and the id of the event.")
+    tokens: str | None = option(None, "File of tokens; not supplied: tokens in the folder.", metavar="FILE")
+    publish_every: float = option(0.5, "Seconds between two models that rank.", minimum=0)
+    snapshot_every: float = option(30.0, "Seconds between two snapshots.", above=0)
+    keep_every: float = option(3600.0, "Seconds between two models of the history.", above=0)
+    keep_models: int = option(10, "Number of models in the history.", minimum=1, metavar="N")
     keep_log: float | None = option(
-        None, "Days for which the log is kept. Not supplied: all of it is.", vw=False, above=0, metavar="DAYS"
+        None, "Days for which the log is kept. Not supplied: all of it is.", above=0, metavar="DAYS"
     )
     learners: int = option(
         1,
         "Number of processes that learn together while 4 MB or more of the log are not learnt. For --automl.",
-        vw=False,
         minimum=1,
         maximum=256,
         metavar="N",
@@ -88,14 +76,12 @@ class ServeOptions:
         None,
         "The lowest and the highest reward; others are rejected. Not supplied: the value in the log, or a "
         "bound learnt from the rewards, which replaces far larger ones.",
-        vw=False,
         metavar="LOW,HIGH",
     )
     max_pending: int | None = option(
         None,
         "Maximum number of decisions that wait for their reward. Not supplied: as many as fit into two "
         "fifths of the memory, and at most 8,000,000.",
-        vw=False,
         minimum=1,
         metavar="N",
     )
@@ -103,7 +89,6 @@ class ServeOptions:
         None,
         "Maximum number of finished decisions that are remembered until their wait is over, to recognise "
         "repetitions. Not supplied: the value in the log, or 1,000,000.",
-        vw=False,
         minimum=1,
         metavar="N",
     )
@@ -111,14 +96,12 @@ class ServeOptions:
         None,
         "Share of the units, such as 5%, for which the baseline decides: the control arm of an experiment, "
         "which is not learnt. Not supplied: the value in the log, or none.",
-        vw=False,
         metavar="SHARE",
     )
     guardrails: str | None = option(
         None,
         "Metrics that must not fall below the control arm, separated by commas; reward is one, too. Behind a "
         "name, :rollback lets the baseline decide for all once it has fallen.",
-        vw=False,
         metavar="NAMES",
         listed=True,
     )
@@ -126,33 +109,27 @@ class ServeOptions:
         None,
         "Existing folder on a second disk that receives a copy of the log, the models and the snapshot, at "
         "most a moment behind. onlineauto loop --restore begins from it.",
-        vw=False,
         metavar="FOLDER",
     )
     log_topic: str | None = option(
         None,
         "Topic of Kafka, BROKER:PORT/TOPIC, that receives the decisions and rewards of the log, too, at "
         "least once each.",
-        vw=False,
         metavar="ADDRESS",
     )
     client_settings: str | None = option(
-        None, "File of name=value lines for the client of --log_topic.", vw=False, metavar="FILE"
+        None, "File of name=value lines for the client of --log_topic.", metavar="FILE"
     )
-    max_actions: int = option(
-        _LIMITS.actions, "Maximum number of actions of a rank.", vw=False, minimum=1, metavar="N"
-    )
+    max_actions: int = option(_LIMITS.actions, "Maximum number of actions of a rank.", minimum=1, metavar="N")
     max_features: int = option(
         _LIMITS.features,
         "Maximum number of features of the context and of one action together.",
-        vw=False,
         minimum=1,
         metavar="N",
     )
     max_namespaces: int = option(
         _LIMITS.namespaces,
         "Maximum number of names of namespaces, over all requests.",
-        vw=False,
         minimum=1,
         metavar="N",
     )
@@ -160,21 +137,17 @@ class ServeOptions:
         None,
         "Accepted names of namespaces, separated by commas; others are rejected. Not supplied: any names, up "
         "to --max_namespaces.",
-        vw=False,
         metavar="NAMES",
         listed=True,
     )
     max_body: int = option(
-        _LIMITS.body_bytes, "Maximum size of a request in bytes.", vw=False, minimum=256, metavar="BYTES"
+        _LIMITS.body_bytes, "Maximum size of a request in bytes.", minimum=256, metavar="BYTES"
     )
-    max_requests: int = option(
-        1000, "Maximum number of requests at the same time.", vw=False, minimum=1, metavar="N"
-    )
+    max_requests: int = option(1000, "Maximum number of requests at the same time.", minimum=1, metavar="N")
     max_connections: int | None = option(
         None,
         "Maximum number of connections; one more closes the longest idle one. Not supplied: as many as the "
         "limit of open files allows, and at most 4096.",
-        vw=False,
         minimum=1,
         metavar="N",
     )
