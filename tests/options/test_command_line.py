@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onlineauto.errors import OptionError
+from onlineauto.features.options import unescape
 from onlineauto.workspace.options import REGISTRY
 
 pytestmark = pytest.mark.lane("quick")
@@ -115,3 +116,255 @@ def test_a_registry_without_a_positional_option_refuses_a_word() -> None:
         OptionError, match=r"^unexpected word 'events\.txt': this command takes options only$"
     ):
         Registry([ExplorerOptions]).parse(["--epsilon", "0.1", "events.txt"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        r"-q a\\x20 -q ab --cubic a\\x20\\x3a --interactions abcd --interactions ::",
+        "--experimental_full_name_interactions 'user|article' ':|:' 'a|b|:'",
+        "--loss_function quantile --quantile_tau 0.9",
+        "--loss_function expectile --expectile_q 0.5",
+        "--loss_function logistic --logistic_min 0 --logistic_max 1",
+        "--min_prediction 0 --max_prediction 0",
+        "--cb 3 --clip_p 0.1",
+        "--cb_explore 3 --cb_type dr --epsilon 0.2",
+        "-r scores --link logistic",
+        "-P 1",
+        "-P 2.",
+        "-P 1.01",
+    ],
+)
+def test_options_that_go_together(words: str) -> None:
+    assert REGISTRY.parse(words).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "-q abc",
+            "--quadratic 'abc' has 3 characters and needs two namespaces (every word up to the next option",
+        ),
+        ("-q a", "--quadratic 'a' has 1 characters and needs two namespaces"),
+        ("-q ab events.txt", "--quadratic 'events.txt' has 10 characters and needs two namespaces"),
+        (r"-q a\\x2", r"--quadratic 'a\\x2' has 4 characters"),
+        ("-q aéb", "--quadratic 'aéb' has 3 characters"),
+        ("--cubic ab", "--cubic 'ab' has 2 characters and needs three namespaces"),
+        ("--interactions a", "--interactions 'a' has 1 characters and needs two namespaces or more"),
+        (
+            "--experimental_full_name_interactions user",
+            "--experimental_full_name_interactions 'user' needs two names or more with '|' between them",
+        ),
+        (
+            "--experimental_full_name_interactions 'user|'",
+            "--experimental_full_name_interactions 'user|' has an empty name",
+        ),
+        (
+            "--experimental_full_name_interactions 'user|a:'",
+            "--experimental_full_name_interactions 'user|a:': ':' stands for any namespace",
+        ),
+        ("--quantile_tau 0.9", "--quantile_tau is for --loss_function quantile, but the loss is squared"),
+        ("--expectile_q 0.2", "--expectile_q is for --loss_function expectile, but the loss is squared"),
+        (
+            "--logistic_min -1 --loss_function hinge",
+            "--logistic_min is for --loss_function logistic, but the loss is hinge",
+        ),
+        ("--logistic_max 1", "--logistic_max is for --loss_function logistic, but the loss is squared"),
+        (
+            "--loss_function expectile",
+            "--loss_function expectile needs --expectile_q, a number above 0 and at most 0.5",
+        ),
+        (
+            "--loss_function logistic --logistic_min 1",
+            "--logistic_min 1.0 has to be less than --logistic_max 1.0",
+        ),
+        ("--min_prediction 2 --max_prediction 1", "--min_prediction 2.0 is above --max_prediction 1.0"),
+        ("--cb 3 --cb_adf", "--cb and --cb_adf exclude each other"),
+        ("--cb_explore 3 --cb_explore_adf", "--cb_explore and --cb_explore_adf exclude each other"),
+        ("--cb_adf --cb_explore_adf", "--cb_adf and --cb_explore_adf exclude each other"),
+        ("--cb_adf -r scores", "--raw_predictions is for single-line learning, not for --cb_adf"),
+        (
+            "--automl --cb_adf --search epsilon",
+            "--search cannot have epsilon: logged rewards always favour less exploration, because",
+        ),
+        ("--automl --search cb_type", "--search cannot have cb_type on single lines, which log no action"),
+        ("--automl --cb_adf --search lr", "--search cannot be lr; it takes some of interactions, "),
+        ("--automl --cb_adf --search ,", "--search cannot be ,; it takes some of interactions, "),
+        ("--automl --cb_adf --members wavy", "--members cannot be wavy; it takes some of features, waves, "),
+        (
+            "--automl --cb_adf --members waves,layer",
+            "--members cannot have layer without features, from whose ",
+        ),
+        ("--automl --champion_test reward", "--champion_test cannot be reward on single lines: they log no"),
+        (
+            "--automl --cb_adf --estimator robust --champion_test loss",
+            "--champion_test has no effect with --estimator robust, which compares a bound",
+        ),
+        (
+            "--automl --cb_adf --estimator robust --cost_range 0,1",
+            "--cost_range has no effect with --estimator robust",
+        ),
+        (
+            "--automl --cb_adf --oracle_type one_diff --search learning_rate",
+            "--search has no effect with --oracle_type one_diff",
+        ),
+        (
+            "--automl --cb_adf --oracle_type one_diff --feature_cost 0.1",
+            "--feature_cost has no effect with --oracle_type one_diff",
+        ),
+        ("--automl --cb_adf --predict_with mix", "--predict_with mix is for single lines; bandits have"),
+        ("--automl --cb_adf --vw_exact --min_prob 0.1", "--min_prob has no effect with --vw_exact, which"),
+        (
+            "--automl --cb_adf --automl_significance_level 1.5",
+            "--automl_significance_level 1.5 is not a probability below 1",
+        ),
+        ("-P 0", "--progress cannot be 0; it takes a number of events, such as 1000, or a factor above 1"),
+        ("-P 1.0", "--progress cannot be 1.0;"),
+        ("-P often", "--progress cannot be often;"),
+        ("-P .", "--progress cannot be .;"),
+        ("-P 1e3", "--progress cannot be 1e3;"),
+    ],
+)
+def test_options_at_odds(words: str, message: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        REGISTRY.parse(words)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("kind", ["--cb_explore 3", "--cb_explore_adf", "--ccb_explore_adf"])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--rnd 2", "--rnd is not reproduced by --vw_exact: Vowpal Wabbit draws the guesses of members by"),
+        (
+            "--experimental_full_name_interactions a|b",
+            "--experimental_full_name_interactions is not reproduced by --vw_exact: Vowpal Wabbit crosses",
+        ),
+    ],
+)
+def test_what_exact_mode_does_not_have(kind: str, words: str, message: str) -> None:
+    assert REGISTRY.parse(f"{kind} {words}").warnings == ()
+    with pytest.raises(OptionError) as caught:
+        REGISTRY.parse(f"{kind} {words} --vw_exact")
+    assert str(caught.value).startswith(message)
+
+
+EXPLORING = "--cb_explore or --cb_explore_adf or --ccb_explore_adf"
+
+
+@pytest.mark.parametrize(
+    ("words", "warning"),
+    [
+        (
+            "--epsilon 0.1",
+            "--epsilon has no effect without --cb_explore or --cb_explore_adf or --ccb_explore_adf",
+        ),
+        (
+            "--first_only --cb_adf",
+            "--first_only has no effect without --cb_explore or --cb_explore_adf or --ccb_explore_adf",
+        ),
+        ("--rank_all", "--rank_all has no effect without --cb_adf"),
+        ("--search learning_rate --cb_adf", "--search has no effect without --automl"),
+        (
+            "--clip_p 0.1",
+            f"--clip_p has no effect without --cb or --cb_adf or {EXPLORING}",
+        ),
+    ],
+)
+def test_options_without_effect(words: str, warning: str) -> None:
+    assert REGISTRY.parse(words).warnings == (warning,)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ab", b"ab"),
+        (r"\x20", b" "),
+        (r"a\x3A\x7cb", b"a:|b"),
+        (r"\xff", b"\xff"),
+        ("é", b"\xc3\xa9"),
+        (r"\x2", rb"\x2"),
+        (r"\xzz20", rb"\xzz20"),
+        (r"\\x20", b"\\ "),
+    ],
+)
+def test_hexadecimal_bytes(text: str, expected: bytes) -> None:
+    assert unescape(text) == expected
+
+
+_SEARCH = "--vw_exact --cb_explore_adf --automl 4"
+_DECAY = "--cb_explore_adf --epsilon_decay"
+_NOT_EXACT = "is not reproduced by --vw_exact"
+_ONE = "exclude each other: there is one explorer"
+_NOT_HERE = "is an option of Vowpal Wabbit that onlineauto does not have: leave it out; "
+
+REFUSED = [
+    # A search with other explorers than these four, or with penalties beside three of them.
+    (
+        f"{_SEARCH} --squarecb --elim",
+        f"--automl with --elim {_NOT_EXACT}, which has it with ε-greedy, --first, ",
+    ),
+    (f"{_SEARCH} --regcb", f"--automl with --regcb {_NOT_EXACT}, "),
+    (f"{_SEARCH} --regcbopt", f"--automl with --regcbopt {_NOT_EXACT}, "),
+    (f"{_SEARCH} --synthcover", f"--automl with --synthcover {_NOT_EXACT}, "),
+    (f"{_SEARCH} --bag 2", f"--automl with --bag {_NOT_EXACT}, "),
+    (f"{_SEARCH} --cover 2 --cb_type ips", f"--automl with --cover {_NOT_EXACT}, "),
+    (f"{_SEARCH} --rnd 1", f"--rnd {_NOT_EXACT}: "),
+    (f"{_SEARCH} --epsilon_decay", f"--automl with --epsilon_decay {_NOT_EXACT}, "),
+    ("--vw_exact --cb_explore 4 --automl 4 --bag 2", f"--automl with --bag {_NOT_EXACT}, "),
+    ("--vw_exact --ccb_explore_adf --automl 4 --cover 3", f"--automl with --cover {_NOT_EXACT}, "),
+    (
+        f"{_SEARCH} --squarecb --l1 1e-4",
+        f"--automl with --squarecb and --l1 {_NOT_EXACT}: a search has penalties ",
+    ),
+    (f"{_SEARCH} --softmax --l2 1e-4", f"--automl with --softmax and --l2 {_NOT_EXACT}: "),
+    (f"{_SEARCH} --first 9 --l2 1e-4", f"--automl with --first and --l2 {_NOT_EXACT}: "),
+    # Models of which actions share weights.
+    (
+        "--vw_exact --cb 4 --automl 3",
+        f"--cb with 3 models {_NOT_EXACT}: unless the models of all live configs ",
+    ),
+    ("--vw_exact --cb 4 --automl 3 --cb_type dr", f"--cb with 6 models {_NOT_EXACT}: "),
+    ("--vw_exact --cb_explore 4 --bag 3", f"--cb_explore with 3 models {_NOT_EXACT}: "),
+    ("--vw_exact --cb_explore 4 --cover 2", f"--cb_explore with 6 models {_NOT_EXACT}: "),
+    ("--vw_exact --cb_explore 4 --epsilon_decay", f"--cb_explore with 3 models {_NOT_EXACT}: "),
+    # Decaying ε beside another explorer, and of slots.
+    (f"{_DECAY} --softmax", f"--softmax and --epsilon_decay {_ONE}"),
+    (f"{_DECAY} --first 9 --vw_exact", f"--first and --epsilon_decay {_ONE}"),
+    (f"{_DECAY} --squarecb", f"--squarecb and --epsilon_decay {_ONE}"),
+    (f"{_DECAY} --synthcover", f"--synthcover and --epsilon_decay {_ONE}"),
+    (f"{_DECAY} --bag 2", f"--bag and --epsilon_decay {_ONE}"),
+    ("--ccb_explore_adf --epsilon_decay", "--epsilon_decay is not for --ccb_explore_adf; "),
+    ("--ccb_explore_adf --epsilon_decay --vw_exact", "--epsilon_decay is not for --ccb_explore_adf; "),
+    # Brent's method, and the trace.
+    (f"{_SEARCH} --opt_func brentq", f"--opt_func {_NOT_HERE}bounds are found by bisection"),
+    ("--cb_explore_adf --automl 4 --csv_trace", f"--csv_trace {_NOT_HERE}--journal has the decisions"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED)
+def test_what_is_not_here_is_refused_by_name(words: str, message: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        REGISTRY.parse(words)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(f"{_SEARCH} --{explorer}" for explorer in ("first 9", "softmax", "squarecb", "cb_sample")),
+        f"{_SEARCH} --l1 1e-4 --l2 1e-3 --cb_type dr",
+        "--vw_exact --ccb_explore_adf --automl 3 --squarecb",
+        "--vw_exact --cb_adf --automl 3 --l1 1e-4 --bag 2",
+        "--vw_exact --cb_explore 4 --automl 2 --cb_type dr",
+        "--vw_exact --cb_explore 4 --bag 4",
+        "--cb_explore 4 --automl 3 --bag 3 --l1 1e-4",
+        *(f"--cb_explore_adf --automl 3 --{explorer}" for explorer in ("regcb", "cover 2", "rnd 1")),
+        f"{_DECAY} --automl 3",
+        f"{_DECAY} --vw_exact",
+    ],
+)
+def test_what_is_next_to_it_is_taken(words: str) -> None:
+    assert REGISTRY.parse(words).supplied
