@@ -123,10 +123,10 @@ def _line(cluster: Cluster) -> str:
     """Return the progress of a cluster as one line."""
     over = sum(each.ended for each in cluster.jobs)
     parts = [f"slot {cluster.at:.1f}: {over} of {len(cluster.jobs)} jobs ended"]
-    for each in cluster.jobs:
-        if not each.ended:
-            size = f"{each.workers}+{each.servers}" if each.demand.server else f"{each.workers}"
-            parts.append(f"{each.name} {each.done:,.0f}/{each.total:,.0f} on {size}")
+    for job in cluster.jobs:
+        if not job.ended:
+            size = f"{job.workers}+{job.servers}" if job.demand.server else f"{job.workers}"
+            parts.append(f"{job.name} {job.done:,.0f}/{job.total:,.0f} on {size}")
     return "; ".join(parts)
 
 

@@ -113,7 +113,7 @@ def run(configuration: Configuration) -> int:
     )
     evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _print_diagnostic)
     sources = [_source(path, options, log=format_of(configuration).log) for path in inputs.data or ("-",)]
-    items = [each.file() if isinstance(each, Joined) else each for each in sources]
+    items = [source.file() if isinstance(source, Joined) else source for source in sources]
     course, begin = _Course(), time.monotonic()
     with progress_line(quiet=options.quiet) as draw:
         for values, intervals in evaluation.stream(items, trace=options.picture is not None):
@@ -144,7 +144,7 @@ def run(configuration: Configuration) -> int:
     if options.report is not None:
         replace_file(options.report, [msgspec.json.format(msgspec.json.encode(values)), b"\n"])
     if options.picture is not None:
-        estimates = {each.policy: each.dr for each in values}
+        estimates = {value.policy: value.dr for value in values}
         draw_values(estimates, course.points, alpha=options.alpha, dark=options.dark).save(options.picture)
     return 0
 
@@ -248,14 +248,14 @@ def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
     )
     rows = [
         (
-            _shorten(each.policy),
-            _estimate_text(each.dr),
-            _estimate_text(each.snips),
-            _estimate_text(each.ips),
-            f"{each.effective_sample_size:.0f}",
-            f"{each.average_loss:.6f}",
+            _shorten(value.policy),
+            _estimate_text(value.dr),
+            _estimate_text(value.snips),
+            _estimate_text(value.ips),
+            f"{value.effective_sample_size:.0f}",
+            f"{value.average_loss:.6f}",
         )
-        for each in values
+        for value in values
     ]
     yield from table_lines([_TITLES, *rows])
     yield ""
@@ -264,7 +264,7 @@ def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
 
 def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
     """Yield the doubly robust estimates and their intervals as bars on one scale."""
-    known = [each for each in values if np.isfinite(each.dr.low)]
+    known = [value for value in values if np.isfinite(value.dr.low)]
     if not known:
         return
     low, high = min(each.dr.low for each in known), max(each.dr.high for each in known)

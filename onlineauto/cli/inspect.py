@@ -65,11 +65,13 @@ def tables_of(inspection: Mapping[str, Any]) -> Iterator[Table]:
             "Namespaces",
             ("name", "actions", "features"),
             [
-                (each["name"], _count(each.get("actions")), _count(each.get("features")))
-                for each in inspection["namespaces"]
+                (namespace["name"], _count(namespace.get("actions")), _count(namespace.get("features")))
+                for namespace in inspection["namespaces"]
             ],
         ),
-        Table("Live configs", _LIVE_COLUMNS, [_live_config_row(each) for each in inspection["live_configs"]]),
+        Table(
+            "Live configs", _LIVE_COLUMNS, [_live_config_row(config) for config in inspection["live_configs"]]
+        ),
         Table("Ensemble", _MEMBER_COLUMNS, [_member_row(each) for each in inspection["stack"]]),
         Table(
             "Largest weights",
@@ -222,7 +224,7 @@ def run(configuration: Configuration) -> int:
         sys.stdout.write(markdown(tables_of(content)))
     else:
         print_tables(tables_of(content))
-        if content["top_weights"] and not any(each["name"] for each in content["top_weights"]):
+        if content["top_weights"] and not any(weight["name"] for weight in content["top_weights"]):
             print(f"names of weights: onlineauto inspect {model} FILE, with events", file=sys.stderr)
     return 0
 

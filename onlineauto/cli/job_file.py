@@ -155,14 +155,14 @@ class JobFile:
     def save(self, cluster: Cluster) -> list[str]:
         """Return a line for each model that is saved."""
         lines = []
-        for each in cluster.jobs:
-            path = self._models.get(id(each.job))
+        for job in cluster.jobs:
+            path = self._models.get(id(job.job))
             if path is None:
                 continue
-            if each.state == "done":
-                lines.append(f"the model of {each.name} is in {path}")
-            elif Path(path).exists() and isinstance(each.job, RunJob | StreamJob):
-                lines.append(f"{each.name} continues from {path}, where it is saved")
+            if job.state == "done":
+                lines.append(f"the model of {job.name} is in {path}")
+            elif Path(path).exists() and isinstance(job.job, RunJob | StreamJob):
+                lines.append(f"{job.name} continues from {path}, where it is saved")
         return lines
 
     def _study(self, job: Mapping[str, Any]) -> Any:

@@ -27,7 +27,7 @@ def run(configuration: Configuration) -> int:
     if len(folders) != 1:
         raise OptionError("serve takes one folder: onlineauto serve ./loop --cb_explore_adf --automl 4")
     names = {each.name for each in options_of(ServeOptions)} | {"data", "quiet"}
-    beside = {each.name for group in (OutputOptions, ModelOptions) for each in options_of(group)}
+    beside = {declared.name for group in (OutputOptions, ModelOptions) for declared in options_of(group)}
     for name in sorted((beside - {"quiet"}) & configuration.supplied):
         raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
     if "cost_range" in configuration.supplied:
@@ -85,7 +85,7 @@ Examples:
   onlineauto serve ./loop --cb_explore_adf --automl 4 --mode apprentice --reward_wait PT30M
   onlineauto serve ./rank --follow http://127.0.0.1:8001 --port 8002""",
     options=(
-        *(each.name for each in options_of(ServeOptions)),
+        *(declared.name for declared in options_of(ServeOptions)),
         "cb_explore_adf",
         "automl",
         "epsilon",

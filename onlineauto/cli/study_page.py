@@ -161,7 +161,7 @@ class StudyHandlers:
             known.text, known.text_version = msgspec.json.encode(watch.describe()), version
             known.next_text = time.monotonic() + _PAUSE * (time.monotonic() - began)
         ends = crc32(repr([(*each[:3], each.until, each.step) for each in leases]).encode())
-        body = {"study": msgspec.Raw(known.text), "leases": [each._asdict() for each in leases]}
+        body = {"study": msgspec.Raw(known.text), "leases": [lease._asdict() for lease in leases]}
         return f'"{known.text_version}-{ends:x}"', msgspec.json.encode(body)
 
     def _watch(self, name: str) -> StudyWatch:

@@ -89,7 +89,7 @@ def run(configuration: Configuration) -> int:
         raise OptionError("--passes cannot be used with a topic, which has no end")
     from onlineauto.cli.learn import run as learn
 
-    own_options = {each.name for each in options_of(TopicOptions)}
+    own_options = {declared.name for declared in options_of(TopicOptions)}
     supplied = {name: configuration.get(name) for name in configuration.supplied - own_options}
     if configuration[ModelOptions].final_regressor is not None:
         supplied = {"resume": True} | supplied
@@ -170,7 +170,7 @@ Examples:
       --cb_explore_adf --automl 4 --dsjson -f my.model --dead_letters poison
   onlineauto topic kafka://a:9092,b:9092/events --client_settings client.properties --until_end""",
     options=(
-        *(each.name for each in options_of(TopicOptions)),
+        *(declared.name for declared in options_of(TopicOptions)),
         *("final_regressor", "save_every", *FORMATS, "cb_explore_adf", "automl", "predictions"),
         *("examples", "workers", "partitions", "quiet"),
     ),

@@ -219,7 +219,9 @@ class TunedFunction:
     def __init__(self, configuration: Configuration) -> None:
         _refuse(configuration, StreamOptions, "a stream: add -d FILE")
         learners = [
-            each for each in LEARNERS.options if each.name in configuration.supplied and each.name != "quiet"
+            declared
+            for declared in LEARNERS.options
+            if declared.name in configuration.supplied and declared.name != "quiet"
         ]
         if learners:
             raise OptionError(f"{learners[0].flag} applies only to a stream: add -d FILE")

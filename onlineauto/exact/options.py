@@ -86,11 +86,13 @@ def check_exact(configuration: Configuration) -> None:
     """Refuse options that ``--vw_exact`` never reproduces."""
     if not configuration[ExactOptions].vw_exact:
         return
-    explored = [each for group in choose_explorer(configuration).options for each in options_of(group)]
+    explored = [
+        declared for group in choose_explorer(configuration).options for declared in options_of(group)
+    ]
     tuned = [each for group in configuration.groups for each in options_of(type(group)) if each.tunable]
     formats = [each for each in options_of(InputOptions) if each.name in FORMATS]
     others = [each for each in explored + tuned + formats if not each.vw]
-    foreign = {each.name: "Vowpal Wabbit does not have it" for each in others}
+    foreign = {other.name: "Vowpal Wabbit does not have it" for other in others}
     for name, reason in (_NOT_EXACT | foreign).items():
         if name in configuration.supplied:
             raise OptionError(f"--{name} is not reproduced by --vw_exact: {reason}; leave --vw_exact out")

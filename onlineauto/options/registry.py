@@ -240,7 +240,7 @@ class Registry:
 
     def meaning(self, option: Option) -> str:
         """Return the description of an option for users: its help, its choices and its other names."""
-        tunable = (each.name for each in self.options if each.tunable)
+        tunable = (declared.name for declared in self.options if declared.tunable)
         parts = [option.help.replace(TUNABLE, ", ".join(tunable))]
         if option.choices:
             parts.append(f"One of {', '.join(option.choices)}.")

@@ -60,7 +60,7 @@ def race(journal: Journal, *, title: str = "", dark: bool = False) -> Picture:
         If the file cannot be read.
     """
     story = story_of(journal)
-    lanes = max(each.lane for each in story.stretches) + 1
+    lanes = max(stretch.lane for stretch in story.stretches) + 1
     row = min(0.42, 12 / lanes)
     known = bool(story.intervals)
     height = 2.0 + row * lanes + 2.1 * known
@@ -95,20 +95,22 @@ def _note(journal: Journal, story: Story) -> str:
 
 def _draw_lanes(axes: Axes, story: Story, style: Look, *, lanes: int) -> None:
     total = max(story.events, 1)
-    for each in story.stretches:
-        colour = _colour(each, style)
+    for stretch in story.stretches:
+        colour = _colour(stretch, style)
         axes.broken_barh(
-            [(each.begin, each.end - each.begin)],
-            (each.lane - _HALF, 2 * _HALF),
+            [(stretch.begin, stretch.end - stretch.begin)],
+            (stretch.lane - _HALF, 2 * _HALF),
             facecolor=colour,
             edgecolor=style.paper,
             linewidth=0.8,
         )
-        _mark_leases(axes, each, style)
-        text = difference(each) if each.lane else _champion_text(each)
-        if lanes <= 24 and len(text) * _LETTER < (each.end - each.begin) / total:
-            ink = style.paper if each.lane == 0 else style.ink
-            axes.text(each.begin + 0.004 * total, each.lane - 0.04, text, size=7.5, va="center", color=ink)
+        _mark_leases(axes, stretch, style)
+        text = difference(stretch) if stretch.lane else _champion_text(stretch)
+        if lanes <= 24 and len(text) * _LETTER < (stretch.end - stretch.begin) / total:
+            ink = style.paper if stretch.lane == 0 else style.ink
+            axes.text(
+                stretch.begin + 0.004 * total, stretch.lane - 0.04, text, size=7.5, va="center", color=ink
+            )
     for now, lane in story.swaps:
         axes.vlines(now, 0, lane, color=style.ink, linewidth=1.2, zorder=0.5)  # behind the bars
         axes.plot([now], [_HALF + 0.12], marker="^", color=style.ink, markersize=5)
@@ -176,7 +178,7 @@ def _explain(axes: Axes, story: Story, style: Look) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    colours = {_colour(each, style) for each in story.stretches}
+    colours = {_colour(stretch, style) for stretch in story.stretches}
     handles: list[Any] = [
         Patch(color=getattr(style, name), label=text)
         for name, text in _OUTCOMES
@@ -247,7 +249,7 @@ def _draw_reward(axes: Axes, story: Story, *, colour: str, dashes: str) -> None:
     for begin, end in pairwise(ends):
         intervals = list(_precise(each for each in story.intervals if begin < each.events <= end))
         drawn += intervals
-        events = [each.events for each in intervals]
+        events = [interval.events for interval in intervals]
         low, high = [each.low for each in intervals], [each.high for each in intervals]
         axes.fill_between(events, low, high, color=colour, alpha=0.22, linewidth=0)
         axes.vlines(events, low, high, color=colour, linewidth=1, alpha=0.7)
@@ -261,7 +263,7 @@ def _fit(axes: Axes, intervals: Iterable[Interval]) -> None:
     """Fit the axis to the intervals with many events; the first intervals are as wide as all rewards."""
     all_intervals = list(intervals)
     most = max((each.updates for each in all_intervals), default=0)
-    precise = [each for each in all_intervals if _FEW * each.updates >= most]
+    precise = [interval for interval in all_intervals if _FEW * interval.updates >= most]
     if not precise:
         return
     low, high = min(each.low for each in precise), max(each.high for each in precise)

@@ -84,7 +84,7 @@ class Story:
     @property
     def champion(self) -> Config:
         """The champion at the end."""
-        return next((each.config for each in reversed(self.stretches) if each.lane == 0), Config())
+        return next((stretch.config for stretch in reversed(self.stretches) if stretch.lane == 0), Config())
 
     def champion_interactions(self) -> list[Interaction]:
         """Return the interactions of the champion at the end.
@@ -162,7 +162,7 @@ class _Teller:
         story = self._story
         for each in self._live:
             each.end = story.events
-        story.stretches = [each for each in story.stretches if each.end > each.begin]
+        story.stretches = [stretch for stretch in story.stretches if stretch.end > stretch.begin]
         if not story.stretches:
             raise InputError(
                 "the journal has no decision behind the first event, so there is nothing to draw"

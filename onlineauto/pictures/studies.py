@@ -95,7 +95,7 @@ def _draw_reported(axes: Axes, reported: Sequence[Mapping[str, Any]], best: int,
     axes.yaxis.set_minor_formatter("")
     levels = sorted({row["resource"] for row in reported})
     if len(levels) <= _FEW and all(after >= 1.2 * before for before, after in pairwise(levels)):
-        axes.set_yticks(levels, [f"{each:,}" for each in levels], minor=False)
+        axes.set_yticks(levels, [f"{level:,}" for level in levels], minor=False)
         axes.minorticks_off()
     axes.set_title("what trials were given")
     axes.set_xlabel("values in order of arrival")

@@ -259,7 +259,7 @@ class NamedExamples:
         permutes = self._workspace.layout.interactions.permutations
         factors_ = [
             Factor(
-                [each.name for each in features],
+                [feature.name for feature in features],
                 np.array([each.hash for each in features], np.uint64),
                 np.array([each.value for each in features], np.float32),
                 again=k > 0 and not permutes and keys[k] == keys[k - 1],
