@@ -145,10 +145,9 @@ class RunReport:
                 self._journal.end(events=self._workspace.searching.n_events)
         if self._metrics is not None and self._options.extra_metrics is not None:
             problems = self.diagnostics
+            by_code = {code.name.lower(): count for code, count in sorted(problems.counts.items())}
             with self._name_file_in_errors("extra_metrics"):
-                self._metrics.write(
-                    self._options.extra_metrics, diagnostics=_by_code(problems), log=problems.log
-                )
+                self._metrics.write(self._options.extra_metrics, diagnostics=by_code, log=problems.log)
 
     def _append(self, entry: Entry) -> None:
         """Write a decision to the journal."""
@@ -175,10 +174,6 @@ class RunReport:
 def _stored_path(path: str) -> str:
     """Return a path as a model file stores it: bytes that are not UTF-8 are escaped."""
     return path.encode("utf-8", "backslashreplace").decode()
-
-
-def _by_code(diagnostics: Diagnostics) -> dict[str, int]:
-    return {code.name.lower(): count for code, count in sorted(diagnostics.counts.items())}
 
 
 def _problem_counts(diagnostics: Diagnostics) -> str:

@@ -267,7 +267,8 @@ def default_text(option: Option) -> str:
 def _option_lines(registry: Registry, option: Option, width: int) -> Iterator[str]:
     """Yield the lines about one option: its names and its meaning."""
     names = _names(option)
-    texts = textwrap.wrap(_meaning(registry, option), width - _COLUMN)
+    meaning, default = registry.meaning(option), default_text(option)
+    texts = textwrap.wrap(f"{meaning} [{default}]" if default else meaning, width - _COLUMN)
     if len(names) > _COLUMN - 2:
         yield names
     else:
@@ -280,8 +281,3 @@ def _names(option: Option) -> str:
     mark = " " if option.vw else "+"
     short = f"-{option.short}, " if option.short else "    "
     return f"{mark} {short}{option.flag} {option.metavar}".rstrip()
-
-
-def _meaning(registry: Registry, option: Option) -> str:
-    meaning, default = registry.meaning(option), default_text(option)
-    return f"{meaning} [{default}]" if default else meaning

@@ -41,17 +41,13 @@ class ExactOptions:
         """Return the dialect of VW in exact mode, else None."""
         if not self.vw_exact:
             return None
-        from onlineauto.exact.dialect import VW
+        from onlineauto.exact.dialect import VW as DIALECT
 
-        return VW
+        return DIALECT
 
     def control(self) -> Control | None:
         """Return the control plane of VW in exact mode, else None."""
-        if not self.vw_exact:
-            return None
-        from onlineauto.exact.control import VW
-
-        return VW
+        return VW if self.vw_exact else None
 
 
 _NOT_EXACT: Final = {
@@ -68,16 +64,14 @@ _AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
 _SEARCHED_FOR: Final = ("greedy", "first", "softmax", "squarecb")
 """Explorers that ``--vw_exact`` reproduces with ``--automl``."""
 _OF_NATIVE: Final = (
-    *(
-        "champion_test",
-        "cost_range",
-        "min_prob",
-        "feature_cost",
-        "on_drift",
-        "search",
-        "predict_with",
-        "members",
-    ),
+    "champion_test",
+    "cost_range",
+    "min_prob",
+    "feature_cost",
+    "on_drift",
+    "search",
+    "predict_with",
+    "members",
 )
 """Options of native mode's search, refused in exact mode."""
 

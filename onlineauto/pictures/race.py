@@ -104,7 +104,9 @@ def _draw_lanes(axes: Axes, story: Story, style: Look, *, lanes: int) -> None:
             edgecolor=style.paper,
             linewidth=0.8,
         )
-        _mark_leases(axes, stretch, style)
+        if stretch.lane:  # a notch at each extension of a lease
+            low, high = stretch.lane + 0.55 * _HALF, stretch.lane + _HALF
+            axes.vlines(stretch.leases, low, high, color=style.ink, linewidth=1)
         text = difference(stretch) if stretch.lane else _champion_text(stretch)
         if lanes <= 24 and len(text) * _LETTER < (stretch.end - stretch.begin) / total:
             ink = style.paper if stretch.lane == 0 else style.ink
@@ -129,13 +131,6 @@ def _colour(stretch: Stretch, style: Look) -> str:
     if stretch.lane == 0:
         return style.champion
     return {"promoted": style.rising, "worse": style.worse}.get(stretch.outcome, style.waiting)
-
-
-def _mark_leases(axes: Axes, stretch: Stretch, style: Look) -> None:
-    """Draw a notch at each extension of a lease."""
-    if stretch.lane:
-        low, high = stretch.lane + 0.55 * _HALF, stretch.lane + _HALF
-        axes.vlines(stretch.leases, low, high, color=style.ink, linewidth=1)
 
 
 def _mark_events(axes: Axes, story: Story, style: Look) -> None:

@@ -137,7 +137,10 @@ class _Teller:
         if isinstance(entry, End):
             return
         decision = decision_of(entry)
-        self._note_interval(entry)
+        bounds = getattr(entry, "bounds", None)
+        if bounds is not None and bounds.updates > 0:
+            interval = Interval(entry.events, bounds.updates, bounds.champion_lower, bounds.champion_upper)
+            self._story.intervals.append(interval)
         if isinstance(decision, Widen):
             story.namespaces = sorted({*story.namespaces, *decision.names})
             if now > 0:
@@ -176,12 +179,6 @@ class _Teller:
                 "have continued a saved model; a picture needs the journal from the first event on"
             )
         return self._live[live]
-
-    def _note_interval(self, entry: Entry) -> None:
-        bounds = getattr(entry, "bounds", None)
-        if bounds is not None and bounds.updates > 0:
-            interval = Interval(entry.events, bounds.updates, bounds.champion_lower, bounds.champion_upper)
-            self._story.intervals.append(interval)
 
     def _begin_lease(self, live: int, config: Config, now: int, *, outcome: str = "waiting") -> None:
         """Begin a period of a config at index `live`."""

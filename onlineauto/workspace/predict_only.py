@@ -20,7 +20,7 @@ from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.model_state import apply_penalties
 from onlineauto.options import options_of
-from onlineauto.workspace.inspection.vw_command import OF_LEARNING
+from onlineauto.workspace.inspection.readable_model import OF_LEARNING
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.engine.report.progress import ProgressTable
-from onlineauto.workspace.inspection.readable_model import readable_model
-from onlineauto.workspace.inspection.vw_command import vw_command
+from onlineauto.workspace.inspection.readable_model import readable_model, vw_command
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.predict_only import spun_off
 from tests.learners.model_view import lanes_of
