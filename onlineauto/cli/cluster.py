@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cli.terminal import progress_line
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 
@@ -21,11 +21,8 @@ _INTERRUPTED: Final = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
+class ClusterOptions(VerbOptions):
     """Options of the verb ``cluster``; they take precedence over the file."""
-
-    title: ClassVar[str] = "Options"
-    vw: ClassVar[bool] = False
 
     file: tuple[str, ...] = option(
         (),
@@ -57,7 +54,6 @@ class ClusterOptions:
         "", "Append decisions and events to this file, which onlineauto simulate reads.", metavar="FILE"
     )
     quiet: bool = option(False, "Display no progress; in a pipe there is never any.")
-    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 _GOES_ON: Final = (

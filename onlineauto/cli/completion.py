@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli.verb import SEPARATE, VERBS, Verb, verb_of
+from onlineauto.cli.verb import SEPARATE, VERBS, Verb, VerbOptions, verb_of
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 from onlineauto.workspace.options import REGISTRY
@@ -21,20 +21,16 @@ _MOST: Final = 70
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionOptions:
+class CompletionOptions(VerbOptions):
     """Options of the verb ``completion``."""
-
-    title: ClassVar[str] = "Options"
 
     shell: str | None = option(
         None,
         "The shell. The flag may be left out.",
-        vw=False,
         choices=("bash", "zsh", "fish"),
         metavar="SHELL",
         positional=True,
     )
-    help: bool = option(False, "Print this help and stop.", short="h")
 
 
 def run(configuration: Configuration) -> int:

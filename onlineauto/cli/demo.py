@@ -7,13 +7,13 @@ import shutil
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from onlineauto.automl.config import words_text
 from onlineauto.cli.terminal import show_compiling
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
@@ -37,15 +37,11 @@ _LAST: Final = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DemoOptions:
+class DemoOptions(VerbOptions):
     """Options of the verb ``demo``."""
-
-    title: ClassVar[str] = "Options"
-    vw: ClassVar[bool] = False
 
     into: str = option("onlineauto-demo", "Folder of the log, the model and the picture.", metavar="FOLDER")
     seed: int = option(1, "Seed of the made-up log.", metavar="N")
-    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

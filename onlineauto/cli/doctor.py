@@ -10,16 +10,16 @@ import sys
 import time
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.terminal import show_compiling
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import OnlineautoError, install_hint
 from onlineauto.jit.bitcode import bitcode
 from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.levels import processor_lines, runnable_levels
 from onlineauto.jit.library import library_file
-from onlineauto.options import Registry, option
+from onlineauto.options import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,15 +47,6 @@ class _Finding:
     name: str  # The subject of the check, and its result.
     text: str
     problem: str = ""  # The problem and its remedy; "" if there is none.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorOptions:
-    """Options of the verb ``doctor``."""
-
-    title: ClassVar[str] = "Options"
-
-    help: bool = option(False, "Print this help and stop.", short="h")
 
 
 def run(_: Configuration) -> int:
@@ -182,7 +173,7 @@ def _learn() -> Callable[[], bytes]:
 
 
 VERB: Final = Verb(
-    Registry((DoctorOptions,)),
+    Registry((VerbOptions,)),
     run,
     "Usage: onlineauto doctor",
     "Check this installation. Exit code 0: all is well; 1: it is not.",

@@ -17,7 +17,7 @@ from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import count_of
 from onlineauto.cli.hints import no_events_error
 from onlineauto.cli.terminal import progress_line, table_lines
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import MISSING, Evaluation
@@ -40,11 +40,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluateOptions:
+class EvaluateOptions(VerbOptions):
     """Options of the verb ``evaluate``."""
 
     title: ClassVar[str] = "Evaluation"
-    vw: ClassVar[bool] = False
 
     policy: tuple[str, ...] = option(
         (),
@@ -87,7 +86,6 @@ class EvaluateOptions:
     dark: bool = option(False, "Draw the picture on a dark background.", needs=("picture",))
     report: str | None = option(None, "Write the estimates as JSON.", metavar="FILE")
     quiet: bool = option(False, "Do not report problems of the input.", vw=True)
-    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 _POINTS = 200

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import OptionError, install_hint
 from onlineauto.options import Registry, option
 from onlineauto.workspace.options import REGISTRY as LEARNING
@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOptions:
+class ImportOptions(VerbOptions):
     """Options of the verb ``import-personalizer``."""
-
-    title: ClassVar[str] = "Options"
-    vw: ClassVar[bool] = False
 
     folders: tuple[str, ...] = option(
         (),
@@ -34,7 +31,6 @@ class ImportOptions:
         "exported policy, with --automl 4.",
         metavar="OPTIONS",
     )
-    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

@@ -7,11 +7,11 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import InputError, OptionError
 from onlineauto.options import Registry, option
 
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopOptions:
+class LoopOptions(VerbOptions):
     """Options of the verb ``loop``."""
-
-    title: ClassVar[str] = "Options"
-    vw: ClassVar[bool] = False
 
     folder: tuple[str, ...] = option(
         (), "The folder of a service; several with --erase.", metavar="FOLDER", positional=True
@@ -73,7 +70,6 @@ class LoopOptions:
         metavar="SCOPES",
         listed=True,
     )
-    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 _MOST_SKIPPED: Final = 20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import InputError, OptionError
 from onlineauto.options import Registry, option
 from onlineauto.pictures import check_picture, crossings, race, rewards
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlotOptions:
+class PlotOptions(VerbOptions):
     """Options of the verb ``plot``."""
-
-    title: ClassVar[str] = "Options"
-    vw: ClassVar[bool] = False
 
     file: tuple[str, ...] = option(
         (),
@@ -41,7 +38,6 @@ class PlotOptions:
     name: str = option("", "Name of the study; may be left out if the store has one.", metavar="NAME")
     heading: str = option("", "Title of the picture.", metavar="TEXT")
     dark: bool = option(False, "Draw on a dark background.")
-    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

@@ -7,10 +7,10 @@ import sys
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.terminal import progress_line, table_lines
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 from onlineauto.workspace.model_file import check_target
@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulateOptions:
+class SimulateOptions(VerbOptions):
     """Options of the verb ``simulate``."""
-
-    title: ClassVar[str] = "Options"
-    vw: ClassVar[bool] = False
 
     file: tuple[str, ...] = option(
         (),
@@ -82,7 +79,6 @@ class SimulateOptions:
         listed=True,
     )
     quiet: bool = option(False, "Display no progress; in a pipe there is never any.")
-    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 _ESTIMATED_FROM: Final = 0.02

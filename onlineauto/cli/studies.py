@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import OptionError, install_hint
 from onlineauto.options import Registry, option
 
@@ -15,11 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudiesOptions:
+class StudiesOptions(VerbOptions):
     """Options of the verb ``studies``."""
-
-    title: ClassVar[str] = "Options"
-    vw: ClassVar[bool] = False
 
     url: tuple[str, ...] = option(
         (),
@@ -40,7 +37,6 @@ class StudiesOptions:
         "File of tokens, written by onlineauto loop FOLDER --new_token read. Without it, no token is needed.",
         metavar="FILE",
     )
-    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

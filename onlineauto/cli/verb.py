@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 import sys
 import textwrap
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from onlineauto.cli import without_garbage_collection
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import FORMATS
-from onlineauto.options import options_of, title_of
+from onlineauto.options import option, options_of, title_of
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
@@ -91,6 +92,16 @@ _USUAL: Final = (
     *("quadratic", "automl", "journal", *FORMATS, "passes", "quiet", "version"),
 )
 """Options in the overview."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerbOptions:
+    """The option of all verbs with options of their own."""
+
+    title: ClassVar[str] = "Options"
+    vw: ClassVar[bool] = False
+
+    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 class Verb(NamedTuple):

@@ -8,13 +8,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from onlineauto.api.classifier import AutoMLClassifier
 from onlineauto.cli.terminal import show_compiling
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.engine.ensemble.registry import MEMBERS
 from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.stream.source import open_lines
@@ -49,11 +49,8 @@ _SLOTS = b"ccb shared |a x\nccb action |b y\nccb action |b z\nccb slot 0:-1:0.5 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WarmupOptions:
+class WarmupOptions(VerbOptions):
     """Options of the verb ``warmup``."""
-
-    title: ClassVar[str] = "Options"
-    vw: ClassVar[bool] = False
 
     cpu: str | None = option(
         None,
@@ -67,7 +64,6 @@ class WarmupOptions:
         "folder to a process that is to use them.",
         metavar="FOLDER",
     )
-    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

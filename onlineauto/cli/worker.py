@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cli.study_progress import only_name, resource_text, return_jobs_on_exit
-from onlineauto.cli.verb import Verb
+from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 from onlineauto.tune.store.patience import retry_call
@@ -22,11 +22,8 @@ _PATIENCE: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
+class WorkerOptions(VerbOptions):
     """Options of the verb ``worker``."""
-
-    title: ClassVar[str] = "Options"
-    vw: ClassVar[bool] = False
 
     study: str = option("", "The store: sqlite:///FILE or postgresql://USER@HOST/DATABASE.", metavar="URL")
     name: str = option("", "Name of the study; may be left out if the store has one.", metavar="NAME")
@@ -53,7 +50,6 @@ class WorkerOptions:
         "processes", "What workers are: processes, or actors of a Ray cluster.", choices=EXECUTORS
     )
     quiet: bool = option(False, "Print nothing but errors.")
-    help: bool = option(False, "Print this help and stop.", short="h", vw=True)
 
 
 def run(configuration: Configuration) -> int:

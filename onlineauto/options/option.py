@@ -162,8 +162,8 @@ def title_of(group: Group) -> str:
 
 
 def _declarations(group: Group) -> Iterator[Option]:
-    hints = get_type_hints(group)
-    for declared in fields(group):
+    hints, own = get_type_hints(group), vars(group).get("__annotations__", {})
+    for declared in sorted(fields(group), key=lambda each: each.name not in own):  # inherited options last
         metadata: Mapping[str, Any] = declared.metadata
         if _KEY not in metadata:
             raise TypeError(f"{group.__name__}.{declared.name} is not declared with option()")
