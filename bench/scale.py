@@ -27,7 +27,7 @@ from bench import kit
 from datasets.generate import stream
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
-from onlineauto.cluster.partitions.local import InlinePool
+from onlineauto.cluster.partitions.pool import InlinePool
 from onlineauto.cluster.partitions.messages import (
     Chunk,
     base_of_tree,

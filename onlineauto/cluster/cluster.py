@@ -11,15 +11,16 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cluster.history import Head, History, HistoryFile
-from onlineauto.cluster.jobs.adapting import job_of
 from onlineauto.cluster.jobs.job import check_demand
-from onlineauto.cluster.jobs.stream_job import StreamJob
+from onlineauto.cluster.jobs.stream_jobs import RunJob, StreamJob
 from onlineauto.cluster.jobs.study_job import StudyJob
 from onlineauto.cluster.named import make_policy
 from onlineauto.cluster.policies import ClusterPolicy, Situation, allocate
 from onlineauto.cluster.submitted import Submitted
 from onlineauto.errors import OptionError
+from onlineauto.tune.study import Study
 from onlineauto.tune.workers.resources import is_amount
+from onlineauto.workspace.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,6 +61,23 @@ def check_capacity(capacity: Mapping[str, float]) -> dict[str, float]:
     if not capacity:
         raise OptionError("the capacity is empty: give one, such as {'CPU': 8}")
     return {name: float(amount) for name, amount in capacity.items()}
+
+
+def job_of(job: Any, **options: Any) -> Any:
+    """Return a `StudyJob` for a study, a `RunJob` for a run, and any other job unchanged."""
+    if isinstance(job, Study):
+        return StudyJob(job, **options)
+    if isinstance(job, Run):
+        return RunJob(job, **options)
+    missing = [name for name in ("progress", "resize", "demand") if not hasattr(job, name)]
+    if missing:
+        raise OptionError(
+            f"{job!r} cannot be a job of a cluster, because it has no {', '.join(missing)}: give a "
+            "Study, a Run, or an object with progress(), resize(workers, servers) and demand"
+        )
+    if options:
+        raise OptionError(f"{', '.join(options)}: options are for a Study or a Run")
+    return job
 
 
 class Cluster:
@@ -251,7 +269,7 @@ class Cluster:
     def _open(self, stack: ExitStack) -> HistoryFile | None:
         """Connect to the backend, check the jobs, and open the history and continue it."""
         if self.backend == "ray":
-            from onlineauto.tune.workers.on_ray.connection import ray_connection
+            from onlineauto.work.on_ray import ray_connection
 
             stack.enter_context(ray_connection(self._address))
             available = capacity_of("ray")

@@ -9,7 +9,6 @@ process costs only time.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -28,15 +27,17 @@ from onlineauto.jit.cache import can_keep, kernel_lock, load_object
 from onlineauto.jit.compiling import report
 from onlineauto.jit.fingerprint import kernels_of, symbol_of
 from onlineauto.jit.packing import ArrayKind, Number, RecordKind, TupleKind
+from onlineauto.work.crew import WorkerLost
+from onlineauto.work.process import Process, running_processes
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from types import FunctionType
 
     from onlineauto.jit.packing import Kind, Packed
 
     Program = tuple[FunctionType, Packed]
+    Listed = tuple[str, str, list[Any]]
 
 _LOG = logging.getLogger("onlineauto")
 MOST = 4
@@ -44,6 +45,7 @@ MOST = 4
 LEAST = 24
 """Number of kernels to compile from which another process is worth its start, one CPU second."""
 _PACKAGE = __name__.partition(".")[0]
+_WORKER = f"{_PACKAGE}.jit.worker:compile_listed"
 
 
 class Prepares(Protocol):
@@ -60,10 +62,6 @@ class _OfThread(threading.local):
 
 
 _of_thread = _OfThread()
-_running: list[subprocess.Popen[bytes]] = []
-"""The processes that compile for this one now."""
-_of_parent: list[subprocess.Popen[bytes]] = []
-"""Those of the parent of a fork, which must not be waited for."""
 _plans: deque[weakref.ref[Prepares]] = deque(maxlen=1)
 
 
@@ -103,15 +101,15 @@ def begin() -> None:
     n = min(processes(), len(missing)) - 1
     if n > 0 and sum(sizes.values()) >= LEAST:
         listing = [
-            (symbol, _name(function), [_words_of(each) for each in packed.kinds])
+            (symbol, _name(function), [_words_of(kind) for kind in packed.kinds])
             for symbol, (function, packed) in ((each, jobs[each]) for each in missing)
         ]
-        threading.Thread(target=_run, args=(n, json.dumps(listing) + "\n"), daemon=True).start()
+        threading.Thread(target=_run, args=(n, listing), daemon=True).start()
 
 
 def compiling_processes() -> int:
     """Return the number of processes that compile for this one, this one included."""
-    return 1 + len(_running)
+    return 1 + len(running_processes(_WORKER))
 
 
 def processes() -> int:
@@ -136,7 +134,7 @@ def processes() -> int:
 
 
 def _words_of(kind: Kind) -> Any:
-    """Return a kind as JSON has it, for `kind_of`."""
+    """Return a kind as plain values, for `kind_of`."""
     if isinstance(kind, Number):
         return kind.code
     if isinstance(kind, ArrayKind):
@@ -146,7 +144,7 @@ def _words_of(kind: Kind) -> Any:
 
 
 def kind_of(words: Any) -> Kind:
-    """Return a kind that was written as JSON."""
+    """Return the kind of plain values."""
     if isinstance(words, str):
         return Number(words)
     if len(words) == 4:
@@ -158,7 +156,7 @@ def kind_of(words: Any) -> Kind:
     return RecordKind(resolve_name(record), tuple(map(kind_of, items)), sealed)
 
 
-def _run(n: int, listing: str) -> None:
+def _run(n: int, listing: list[Listed]) -> None:
     """Run the processes to their end, unless those of another process compile into the same cache."""
     with kernel_lock("ahead", wait=False) as free:
         if not free:
@@ -170,42 +168,17 @@ def _run(n: int, listing: str) -> None:
             each.join()
 
 
-def _attend(listing: str) -> None:
-    """Run one process, and report its progress; it ends when its input does, at the end of this process."""
-    import subprocess
-
-    command = [sys.executable, "-P", "-m", f"{_PACKAGE}.jit.worker"]
-    paths = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
-    with (
-        suppress(OSError, ValueError),  # it cannot be started, or was killed within a line
-        subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, env=paths) as process,
-    ):
-        assert process.stdin is not None
-        assert process.stdout is not None
-        _running.append(process)
+def _attend(listing: list[Listed]) -> None:
+    """Run one process, and report its progress."""
+    with suppress(OSError):  # it cannot be started
+        process = Process(_WORKER, listing, output="none")
         try:
-            process.stdin.write(listing.encode())
-            process.stdin.flush()
-            for line in process.stdout:
-                report(*json.loads(line))
+            while True:
+                report(*process.receive())
+        except WorkerLost as end:
+            _LOG.debug("a compiling process is %s", end)
         finally:
-            _running.remove(process)
-            _LOG.debug("a compiling process ends with %s", process.poll())
-
-
-def _leave_to_parent() -> None:
-    """Let go of the compiling processes, in a child of a fork: they must end with the parent."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    for each in _running:
-        assert each.stdin is not None
-        os.dup2(null, each.stdin.fileno())
-    os.close(null)
-    _of_parent.extend(_running)
-    _running.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parent)
+            process.kill()
 
 
 def _exists(symbol: str) -> bool:

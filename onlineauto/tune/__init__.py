@@ -24,9 +24,8 @@ from onlineauto.tune.study_view import StudyState
 from onlineauto.tune.trial import Job, Trial
 from onlineauto.tune.tuner import RunConfig, TuneConfig, Tuner
 from onlineauto.tune.workers.callbacks import Callback
-from onlineauto.tune.workers.headcount import Headcount
-from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
-from onlineauto.tune.workers.resources import Workers
+from onlineauto.tune.workers.ray_workers import RayWorkers
+from onlineauto.tune.workers.resources import Headcount, Workers
 from onlineauto.tune.workers.stoppers import Plateau, Stopper, Target, Timeout
 from onlineauto.tune.workers.trainable import Trainable
 

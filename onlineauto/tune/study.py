@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Parameter, Space
     from onlineauto.tune.store import Store
     from onlineauto.tune.trial import Job, Trial
-    from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
+    from onlineauto.tune.workers.ray_workers import RayWorkers
     from onlineauto.tune.workers.resources import Workers
     from onlineauto.tune.workers.trainable import AnyTrainable
 

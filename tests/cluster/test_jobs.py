@@ -14,8 +14,8 @@ import pytest
 from datasets.generate import text
 from onlineauto import Run, Workspace
 from onlineauto.cluster import Cluster, PartitionedRun, RunJob, StreamJob, StudyJob
-from onlineauto.cluster.jobs import run_job
-from onlineauto.cluster.jobs.budget import expected_budget, used_resource
+from onlineauto.cluster.jobs import stream_jobs
+from onlineauto.cluster.jobs.study_job import expected_budget, used_resource
 from onlineauto.cluster.partitions.coordinator import Schedule
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import SCHEDULERS, Callback, Categorical, Float, Study
@@ -296,7 +296,7 @@ def test_a_run_waits_without_a_worker() -> None:
 def test_a_run_that_crashed_goes_on_and_comes_to_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_job, "_STEP", 100)
+    monkeypatch.setattr(stream_jobs, "_STEP", 100)
     events = [f"{i % 2} |a x{i % 3} y{i % 7}" for i in range(900)]
     options: dict[str, Any] = {"save_every": 200, "kind": "stream"}
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
-import signal
-import subprocess
 import sys
 import threading
-from io import BytesIO
 from pathlib import Path
 from pkgutil import resolve_name
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +25,7 @@ from tests.jit.scripts import compiled, finish, start
 from tests.waiting import until
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
 
 pytestmark = pytest.mark.lane("ci")
@@ -105,8 +101,7 @@ class Missing:
             patch.setattr(each, "_codes", {})
         patch.setenv("ONLINEAUTO_COMPILE_PROCESSES", "4")
 
-    def _run(self, n: int, listing: str) -> None:
-        programs = json.loads(listing)
+    def _run(self, n: int, programs: list[Any]) -> None:
         self.started.append((n, [name.partition(":")[2] for _, name, _ in programs]))
         for symbol, name, kinds in programs:
             kernel = resolve_name(name).py_func
@@ -195,6 +190,7 @@ from onlineauto.estimators.adaptive_window_kernels import clear, rises
 from onlineauto.engine.search.drift import make_window
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.jit import ahead, cache_directory, compiling_processes, prepare, watch_compiling
+from onlineauto.work.process import running_processes
 
 print("imported", flush=True)
 window, text = make_window(), np.zeros(4, np.uint8)
@@ -212,7 +208,7 @@ def until(holds):
         time.sleep(0.01)
 
 def workers():
-    return [each.pid for each in ahead._running]
+    return running_processes(ahead._WORKER)
 
 def files():
     return sorted(path.name.split("_kernels_")[1].split("_")[0] for path in cache_directory().glob("*.o"))
@@ -288,30 +284,16 @@ def test_a_process_does_not_compile_sources_that_have_changed(
 ) -> None:
     window, _ = pack((make_window(),))
     kinds = [ahead._words_of(each) for each in window.kinds]
-    listing = json.dumps([("another_symbol", "onlineauto.estimators.adaptive_window_kernels:clear", kinds)])
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=BytesIO(listing.encode())))
-    monkeypatch.setattr(worker, "_end_with_input", lambda: None)
     monkeypatch.setattr(worker, "compile_program", lambda *_: pytest.fail("compiled"))
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        worker.main()
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    assert capsys.readouterr().out == ""
+    clear_name = "onlineauto.estimators.adaptive_window_kernels:clear"
+    worker.compile_listed(Silent(), [("another_symbol", clear_name, kinds)])  # type: ignore[arg-type]
 
 
-def test_a_process_ends_well_while_its_input_is_open(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-P", "-m", "onlineauto.jit.worker"],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"ONLINEAUTO_CACHE_DIR": str(tmp_path)},
-    ) as process:
-        assert process.stdin is not None
-        assert process.stderr is not None
-        process.stdin.write(b"[]\n")
-        process.stdin.flush()
-        assert (process.wait(), process.stderr.read()) == (0, b"")
+class Silent:
+    """A parent that no message may reach."""
+
+    def send(self, message: object) -> None:
+        pytest.fail(f"sent {message}")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no os.fork")

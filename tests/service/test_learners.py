@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.cluster.partitions.coordinator import Schedule
-from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
+from onlineauto.cluster.partitions.local import ProcessPool
+from onlineauto.cluster.partitions.pool import InlinePool
 from onlineauto.cluster.partitions.rounds import Rounds
 from onlineauto.errors import InputError, WorkersError
 from onlineauto.service.learning.learner import LogLearner

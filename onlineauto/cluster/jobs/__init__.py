@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from onlineauto.cluster.jobs.job import ClusterJob, Demand
-from onlineauto.cluster.jobs.run_job import RunJob
-from onlineauto.cluster.jobs.stream_job import StreamJob
+from onlineauto.cluster.jobs.stream_jobs import RunJob, StreamJob
 from onlineauto.cluster.jobs.study_job import StudyJob
 
 __all__ = ["ClusterJob", "Demand", "RunJob", "StreamJob", "StudyJob"]

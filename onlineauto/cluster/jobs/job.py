@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from onlineauto.cluster.policies.situation import Demand as Demand  # noqa: PLC0414 - jobs import it from here
 from onlineauto.errors import OnlineautoError, OptionError
-
-if TYPE_CHECKING:
-    from threading import Thread
 
 _LARGEST: Final = 1e100
 """Upper bound of amounts and units of work, so that no product of them overflows."""
@@ -121,9 +118,3 @@ def _text(answer: Any) -> str:
     except Exception:  # repr() of a foreign type may raise any error
         return f"an object of type {type(answer).__name__}"
     return text if len(text) <= 200 else text[:200] + "..."
-
-
-def check_stopped(thread: Thread | None) -> None:
-    """Check that the thread of a stopped job has ended, before the job continues."""
-    if thread is not None and thread.is_alive():
-        raise OnlineautoError("the job was stopped, but its last step has not ended yet: try again later")

@@ -2,21 +2,66 @@
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Any
+import random
+from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cluster.jobs.budget import expected_budget, used_resource
-from onlineauto.cluster.jobs.job import Demand, check_demand, check_stopped
+from onlineauto.cluster.jobs.job import Demand, check_demand
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.tune.workers.headcount import Headcount
-from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
-from onlineauto.tune.workers.resources import Workers
+from onlineauto.tune.searchers import SEARCHERS
+from onlineauto.tune.workers.ray_workers import RayWorkers
+from onlineauto.tune.workers.resources import Headcount, Workers
+from onlineauto.work.thread import Background
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.study import Study
     from onlineauto.tune.workers.trainable import AnyTrainable
+
+_MOST: Final = 10_000
+"""Maximum number of simulated jobs."""
+
+
+def expected_budget(settings: StudySettings, *, rounds: int | None = None) -> int:
+    """Return the total units of resource that the scheduler of a study will allocate.
+
+    The scheduler is simulated with random losses, which takes milliseconds. The answer is exact for
+    Hyperband, whose allocations do not depend on losses. It is too high for schedulers that end trials early.
+
+    >>> from onlineauto.tune import Float, Study
+    >>> expected_budget(Study({"x": Float(0, 1)}, "fifo", max_resource=9, max_trials=5).settings)
+    45
+    """
+    scheduler = settings.scheduler[2]()
+    # A searcher that learns would be slow, and the number of configs depends only on the space.
+    searcher = settings.searcher[2]() if settings.searcher[0] == "grid" else SEARCHERS["random"]()
+    searcher.begin(settings.setting.space, seed=0)
+    searcher.limit = settings.max_trials
+    scheduler.begin(settings.setting)
+    draw, reached, units = random.Random(0), dict[int, int](), 0
+    for _ in range(_MOST):
+        if scheduler.is_done or (rounds is not None and (scheduler.rounds or 0) >= rounds):
+            break
+        job = scheduler.suggest(searcher)
+        if job is None:
+            break
+        number, resource = job.trial, job.resource
+        before = reached.get(number, 0 if job.resume_from is None else job.resume_from.resource)
+        units += max(resource - before, 0)
+        reached[number] = resource
+        scheduler.on_result(number, resource, draw.random())
+    return units
+
+
+def used_resource(study: Study) -> int:
+    """Return the units of resource of all trials of a study so far, without those of copied checkpoints."""
+    units = 0
+    for trial in study.trials:
+        came_from = trial.resume_from
+        copied = came_from.resource if came_from is not None and came_from.trial != trial.number else 0
+        units += max(trial.step - copied, 0)
+    return units
 
 
 class StudyJob:
@@ -62,8 +107,7 @@ class StudyJob:
         self.executor = executor
         self._trainable, self._options = trainable, options
         self._headcount = Headcount(0)
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
+        self._thread = Background(self._run, "onlineauto study")
         study.refresh()
         rounds = options.get("rounds")
         if rounds is None and study.rounds is not None and study.settings.max_trials is None:
@@ -80,18 +124,13 @@ class StudyJob:
     @property
     def resources_in_use(self) -> tuple[int, int]:
         """The number of running trials, and no servers."""
-        if self._ended or (self._headcount.is_closed and not self._runs):
+        if self._ended or self._thread.error or (self._headcount.is_closed and not self._thread.is_alive):
             return 0, 0
         return max(self._headcount.busy, self._headcount.now), 0
 
-    @property
-    def _runs(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
     def progress(self) -> tuple[float, float]:
         """Return the units of resource of all trials so far, and the expected total."""
-        if self._error is not None:
-            raise self._error
+        self._thread.check()
         ended, done = self._ended or self.study.is_done, used_resource(self.study)
         if ended:
             self._check_value()
@@ -108,19 +147,16 @@ class StudyJob:
         """Set the number of parallel trials; a study has no servers."""
         del servers
         if workers and self._headcount.is_closed:  # the cluster runs again after a stop
-            check_stopped(self._thread)
-            self._thread = None
+            self._thread.renew()
             self._headcount = Headcount(workers)
         self._headcount.now = workers
-        if workers and self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="onlineauto study", daemon=True)
+        if workers:
             self._thread.start()
 
     def stop(self) -> None:
         """End the run at once and release its jobs; trials can later continue from their checkpoints."""
         self._headcount.close()
-        if self._thread is not None:
-            self._thread.join(60)
+        self._thread.join()
 
     def _run(self) -> None:
         executor = self.executor or "processes"
@@ -129,8 +165,5 @@ class StudyJob:
             workers = RayWorkers(self._headcount, needs=self.demand.worker)
         else:
             workers = Workers(self._headcount)
-        try:
-            self.study.run(self._trainable, workers=workers, executor=executor, **self._options)
-        except BaseException as error:
-            self._error = error
+        self.study.run(self._trainable, workers=workers, executor=executor, **self._options)
         self._ended = not self._headcount.is_closed

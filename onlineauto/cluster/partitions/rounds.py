@@ -13,7 +13,7 @@ from onlineauto.engine.outliers.located import locate_outliers
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from onlineauto.cluster.partitions.local import Pool
+    from onlineauto.cluster.partitions.pool import Pool
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace

@@ -12,7 +12,8 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.cluster.partitions.change import ChangeTest
 from onlineauto.cluster.partitions.coordinator import PIECE, Coordinator
 from onlineauto.cluster.partitions.cutting import events_after, take_events
-from onlineauto.cluster.partitions.local import InlinePool, local_pool
+from onlineauto.cluster.partitions.local import local_pool
+from onlineauto.cluster.partitions.pool import InlinePool
 from onlineauto.cluster.partitions.text_file import (
     TextFile,
     UnexpectedEventsError,
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from onlineauto.cluster.partitions.coordinator import Schedule
-    from onlineauto.cluster.partitions.local import Pool
     from onlineauto.cluster.partitions.messages import Chunk
+    from onlineauto.cluster.partitions.pool import Pool
     from onlineauto.cluster.partitions.worker import End
     from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block

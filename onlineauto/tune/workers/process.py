@@ -1,32 +1,28 @@
-"""A long-lived process that runs one part of a trial after another, and the pipe to it.
+"""Tasks of workers: a part of a trial, its messages as plain values, and the processes that run it.
 
-The process knows neither the study nor the store. It receives a ``TrialTask``, sends a ``TaskStep`` after
-each unit of resource, and waits for permission to continue. At the end it sends ``TaskEnded`` or
-``TaskFailed``. It exits when its pipe is closed, so no worker outlives the process that started it.
+A worker knows neither the study nor the store. It receives a `TrialTask`, sends a `TaskStep` after each unit
+of resource, and waits for permission to continue. At the end it sends `TaskEnded` or `TaskFailed`.
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import pickle
-import signal
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import wait
+from multiprocessing import spawn
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.errors import OptionError
+from onlineauto.tune.plain import as_json
 from onlineauto.tune.store.checkpoints import pack_checkpoint, unpack_checkpoint
 from onlineauto.tune.workers.trainable import train
+from onlineauto.work.process import Process, wait_for_processes
 
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
     from onlineauto.tune.workers.trainable import AnyTrainable, Config, Details, Saved, Trainable
-
-_PATIENCE: Final = 5
-"""Seconds that a process has to exit before it is killed."""
+    from onlineauto.work.process import Parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +34,10 @@ class TrialTask:
     step: int = 0
     saved: bytes | None = None  # The packed checkpoint from which to continue.
     every: int = 1  # A checkpoint is saved after each multiple of `every` steps, and after the last step.
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return plain values for `task_of`."""
+        return json.dumps(dict(self.config)), self.resource, self.step, self.saved, self.every
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ class TaskFailed:
     details: str
 
 
-class WorkerLost(OnlineautoError):  # noqa: N818 - the name says what happened
-    """A worker has ended. The message completes a sentence that begins with 'its process was'."""
-
-
+TaskEvent: TypeAlias = TaskStep | TaskEnded | TaskFailed
 SendStep: TypeAlias = Callable[[TaskStep], bool]
 """Receives a step and returns whether the trial continues."""
+Message: TypeAlias = tuple[Any, ...]
+"""Plain values: ``("step", step, value, whether it is JSON, checkpoint, details)``, ``("ended",)``, or
+``("failed", why, details)``; nothing if there is no trainable."""
 
 
 def perform(
@@ -100,100 +100,77 @@ def perform(
     return TaskEnded(), reusable
 
 
-class Process:
-    """A worker process, in the process that started it."""
-
-    def __init__(self, trainable: AnyTrainable) -> None:
-        context = _context()
-        parent_end, child_end = context.Pipe()
-        self.pipe: Connection = parent_end
-        self._process = context.Process(target=_serve, args=(child_end, _by_name(trainable)), daemon=True)
-        self._process.start()
-        child_end.close()
-
-    @property
-    def is_up(self) -> bool:
-        """True: the pipe buffers a task until the process is up."""
-        return True
-
-    def receive_ready(self) -> None:
-        """Do nothing, because a process sends no message when it is up."""
-
-    def begin(self, task: TrialTask) -> None:
-        """Send a task; raise `WorkerLost` if the process has died."""
-        self._send(task)
-
-    def answer(self, goes_on: bool) -> None:
-        """Send whether the process continues; raise `WorkerLost` if it has died."""
-        self._send(goes_on)
-
-    def receive(self) -> TaskStep | TaskEnded | TaskFailed:
-        """Return the next message; raise `WorkerLost` if the process has died."""
-        try:
-            message: TaskStep | TaskEnded | TaskFailed = self.pipe.recv()
-        except (EOFError, OSError):
-            raise WorkerLost(self._exit_reason()) from None
-        return message
-
-    def _send(self, message: TrialTask | bool) -> None:
-        try:
-            self.pipe.send(message)
-        except OSError:
-            raise WorkerLost(self._exit_reason()) from None
-
-    def _exit_reason(self) -> str:
-        """Return how the process, whose pipe is closed, has ended, for a message."""
-        self._process.join(_PATIENCE)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-        code = self._process.exitcode or 0
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-
-    def kill(self) -> None:
-        """End the process at once."""
-        self._process.kill()
-        self.close()
-
-    def close(self) -> None:
-        """Close the pipe, wait until the process has exited, and kill it after five seconds."""
-        self.pipe.close()
-        self._process.join(_PATIENCE)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-        self._process.close()
+def task_of(config: str, *arguments: Any) -> TrialTask:
+    """Return the task of plain values."""
+    return TrialTask(json.loads(config), *arguments)
 
 
-class Processes:
+def message_of(event: TaskEvent) -> Message:
+    """Return a message of a task as plain values.
+
+    >>> message_of(TaskStep(3, [0.5], None, {"seen": 2}))
+    ('step', 3, '[0.5]', True, None, '{"seen": 2}')
+    """
+    if isinstance(event, TaskEnded):
+        return ("ended",)
+    if isinstance(event, TaskFailed):
+        return ("failed", event.why, event.details)
+    try:
+        text, is_plain = json.dumps(as_json(event.value, "a value")), True
+    except OptionError:
+        text, is_plain = repr(event.value), False
+    details = None if event.details is None else json.dumps(event.details)
+    return ("step", event.step, text, is_plain, event.saved, details)
+
+
+def event_of(message: Message) -> TaskEvent:
+    """Return the message of a task from plain values.
+
+    >>> event_of(("step", 1, "<an object>", False, None, None)).value
+    <an object>
+    """
+    kind, *rest = message
+    if kind == "ended":
+        return TaskEnded()
+    if kind == "failed":
+        return TaskFailed(*rest)
+    step, text, is_plain, saved, details = rest
+    value = json.loads(text) if is_plain else _Printed(text)
+    return TaskStep(step, value, saved, None if details is None else json.loads(details))
+
+
+class _Printed(str):
+    """The printed form of a value that is not plain."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class TrialProcesses:
     """Starts processes for a trainable, and waits for them."""
 
-    is_uniform = True
-    costs_idle = False
+    is_uniform: Final = True
+    costs_idle: Final = False
 
     def __init__(self, trainable: AnyTrainable) -> None:
         self._trainable = trainable
 
-    def start(self, config: Config | None) -> Process:
+    def start(self, config: Config | None = None) -> Process:
         """Start a process, which can run every trial."""
         del config
-        return Process(self._trainable)
+        pickled = _by_name(self._trainable)
+        known = spawn.get_preparation_data("trial") if b"__main__" in pickled else {}
+        main = {name: value for name, value in known.items() if name.startswith("init_main")}
+        return Process(f"{__name__}:serve", pickled, main)
 
     def fits(self, worker: Process, config: Config) -> bool:
         """Return True."""
         del worker, config
         return True
 
-    def wait(self, workers: Sequence[Process], seconds: float | None) -> Sequence[Process]:
-        """Return processes that have sent a message or died; none after the timeout."""
-        ready = wait([each.pipe for each in workers], seconds)
-        return [each for each in workers if each.pipe in ready]
-
-
-def _context() -> Any:
-    """Return a start method whose processes do not inherit threads and connections of this process."""
-    methods = multiprocessing.get_all_start_methods()
-    return multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    wait = staticmethod(wait_for_processes)
 
 
 def _by_name(trainable: AnyTrainable) -> bytes:
@@ -207,20 +184,16 @@ def _by_name(trainable: AnyTrainable) -> bytes:
         ) from None
 
 
-def _serve(pipe: Connection, pickled: bytes) -> None:
-    """Run tasks until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process decides when to exit
+def serve(parent: Parent, pickled: bytes, main: dict[str, str]) -> None:
+    """Run tasks in a worker process; `main` says where the parent's ``__main__`` is, if it is needed."""
+    spawn.prepare(main)
     trainable: AnyTrainable = pickle.loads(pickled)  # noqa: S301 - a name that our own parent sent
     reusable: Trainable | None = None
 
     def send(step: TaskStep) -> bool:
-        pipe.send(step)
-        return bool(pipe.recv())
+        parent.send(message_of(step))
+        return parent.receive() == ["go_on", True]
 
-    try:
-        while True:
-            task = pipe.recv()
-            end, reusable = perform(trainable, task, reusable, send)
-            pipe.send(end)
-    except (EOFError, OSError):
-        return
+    for _, *arguments in parent:
+        end, reusable = perform(trainable, task_of(*arguments), reusable, send)
+        parent.send(message_of(end))

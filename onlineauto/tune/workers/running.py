@@ -1,16 +1,24 @@
-"""``run_study``: run the jobs of a study in this process, in worker processes or on Ray."""
+"""``run_study``: run the jobs of a study in this process, in worker processes or on Ray.
+
+Workers know neither the study nor the store: all writes go through the controller. Each write names its
+attempt, so messages of a worker that counts as lost are ignored.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.store.checkpoints import MemoryCheckpoints
 from onlineauto.tune.workers.controller import Controller
-from onlineauto.tune.workers.executors import run_here, run_in_processes, run_on_ray
-from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
-from onlineauto.tune.workers.trainable import takes_config_only
+from onlineauto.tune.workers.process import TaskFailed, TaskStep, TrialProcesses, event_of, perform
+from onlineauto.tune.workers.ray_workers import Checked, RayWorkers
+from onlineauto.tune.workers.resources import Free, Headcount, Workers
+from onlineauto.tune.workers.trainable import Trainable, n_arguments, takes_config_only
+from onlineauto.work.crew import Crew, W, WorkerLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,12 +29,20 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.callbacks import Callback
     from onlineauto.tune.workers.heartbeat import Heartbeat
     from onlineauto.tune.workers.jobs import Jobs, TrialJob
-    from onlineauto.tune.workers.resources import Workers
+    from onlineauto.tune.workers.resources import Account
     from onlineauto.tune.workers.stoppers import Stopper
-    from onlineauto.tune.workers.trainable import AnyTrainable
+    from onlineauto.tune.workers.trainable import AnyTrainable, Config
 
 EXECUTORS: Final = ("processes", "ray")
 """Kinds of workers: processes of this machine, or actors of a Ray cluster."""
+_SHORTEST: Final = 0.02
+"""Seconds between two requests to a study that has no job now, at first."""
+_LONGEST: Final = 1.0
+"""Maximum of these seconds, which double with each request."""
+_NOTICED: Final = 0.2
+"""Maximum number of seconds until a change of the number of workers takes effect."""
+_MOST_DEATHS: Final = 4
+"""Number of workers lost in a row before any is up after which a run gives up."""
 
 
 def run_study(
@@ -60,7 +76,7 @@ def run_study(
         callbacks=callbacks,
     )
     if executor == "ray":
-        run_on_ray(controller, trainable, workers or 1)
+        _run_on_ray(controller, trainable, workers or 1)
     elif isinstance(workers, RayWorkers):
         raise OptionError('workers = RayWorkers(…) needs executor="ray"')
     elif workers:
@@ -77,3 +93,217 @@ def checkpoints_of(store: Store, folder: str | Path | None = None) -> Checkpoint
     from onlineauto.tune.store.stored_checkpoints import StoredCheckpoints
 
     return StoredCheckpoints(store, folder) if isinstance(store, SqlStore) else MemoryCheckpoints()
+
+
+def run_here(controller: Controller, trainable: AnyTrainable) -> None:
+    """Run jobs one after the other in this process until the study is done."""
+    _check(trainable)
+    reusable: Trainable | None = None
+    pause = _SHORTEST
+    with controller:
+        while not controller.is_over:
+            job = controller.next()
+            if job is None:
+                if not controller.waits:
+                    return
+                pause = _wait_between_polls(controller, pause)
+                continue
+            pause = _SHORTEST
+            listener = _Listener(controller, job)
+            end, reusable = perform(trainable, controller.task(job), reusable, listener.report_step)
+            if listener.error is not None:
+                raise listener.error
+            controller.end(job, end)
+
+
+def run_in_processes(controller: Controller, trainable: AnyTrainable, workers: int | Workers) -> None:
+    """Run jobs in parallel processes until the study is done."""
+    _check(trainable)
+    workers = workers if isinstance(workers, Workers) else Workers(workers)
+    _Pool(controller, TrialProcesses(trainable), workers.count, Free(workers)).run()
+
+
+def _run_on_ray(controller: Controller, trainable: AnyTrainable, workers: int | Workers | RayWorkers) -> None:
+    """Run jobs in parallel actors of a Ray cluster until the study is done."""
+    _check(trainable)
+    from onlineauto.tune.workers.trial_actor import TrialActors
+    from onlineauto.work.on_ray import ray_connection
+
+    requested = RayWorkers.of(workers)
+    with ray_connection(requested.address):
+        account = Free(workers) if isinstance(workers, Workers) else Checked(requested)
+        with TrialActors(trainable, requested, lease=controller.lease) as actors:
+            _Pool(controller, actors, requested.count, account).run()
+
+
+def _check(trainable: AnyTrainable) -> None:
+    if not (isinstance(trainable, type) and issubclass(trainable, Trainable)):
+        n_arguments(trainable)
+
+
+class _Listener:
+    """Passes steps to a controller, and separates its errors from errors of the trainable."""
+
+    def __init__(self, controller: Controller, job: TrialJob) -> None:
+        self._controller = controller
+        self._job = job
+        self.error: Exception | None = None
+
+    def report_step(self, step: TaskStep) -> bool:
+        """Pass a step to the controller; return whether the trial continues."""
+        try:
+            return self._controller.step(self._job, step)
+        except Exception as error:
+            self.error = error
+            return False
+
+
+class _Staff(Protocol[W]):
+    """Starts workers for trials, and waits for them."""
+
+    @property
+    def is_uniform(self) -> bool:
+        """True if every worker can run every trial, so that workers are started before there are jobs."""
+
+    @property
+    def costs_idle(self) -> bool:
+        """True if an idle worker occupies resources that others could use."""
+
+    def start(self, config: Config | None = None) -> W:
+        """Start a worker for trials with the resource demand of this config."""
+
+    def fits(self, worker: W, config: Config) -> bool:
+        """Return whether a worker has the resources that a trial needs."""
+
+    @property
+    def wait(self) -> Callable[[Sequence[W], float | None], Sequence[W]]:
+        """Return workers that are up, have sent a message, or have ended; none after the timeout."""
+
+
+class _Pool(Generic[W]):
+    """Workers with their jobs."""
+
+    def __init__(
+        self, controller: Controller, staff: _Staff[W], count: int | Headcount, account: Account
+    ) -> None:
+        self._controller = controller
+        self._staff = staff
+        self._crew: Crew[W, TrialJob] = Crew(staff.start, staff.wait, most_deaths=_MOST_DEATHS)
+        self._count = count if isinstance(count, Headcount) else Headcount(count)
+        self._noticed = _NOTICED if isinstance(count, Headcount) else None
+        self._account = account
+        self._lacks = False  # whether the next job waits for resources of another job
+
+    def run(self) -> None:
+        """Run jobs until the run ends, and end all workers in any case."""
+        with self._controller:
+            try:
+                self._run()
+            finally:
+                jobs = [*self._crew.busy.values()]
+                self._crew.end()
+                for job in jobs:
+                    self._give_back(job)
+
+    def _run(self) -> None:
+        """Give jobs to workers and receive their messages until the run ends."""
+        pause = _SHORTEST
+        crew = self._crew
+        while not self._count.is_closed:
+            self._follow_count()
+            has_begun, found_none = self._begin_jobs()
+            if not crew.busy and (
+                self._controller.is_over or (found_none and not has_begun and not self._controller.waits)
+            ):
+                return
+            if not crew.busy and not crew.starting:
+                pause = (
+                    _SHORTEST
+                    if has_begun
+                    else _wait_between_polls(self._controller, min(pause, self._noticed or pause))
+                )
+                continue
+            asks_again = self._has_room and not self._controller.is_over
+            messages = crew.wait(pause if asks_again else self._noticed)
+            pause = _SHORTEST if messages else min(2 * pause, self._noticed or _LONGEST)
+            for worker, job, message in messages:
+                self._receive(worker, job, message)
+
+    @property
+    def _has_vacancy(self) -> bool:
+        return len(self._crew) < self._count.now
+
+    @property
+    def _has_room(self) -> bool:
+        return bool(self._crew.idle) or (not self._staff.is_uniform and self._has_vacancy)
+
+    def _follow_count(self) -> None:
+        """Start missing workers, and end surplus workers that have no job."""
+        while self._staff.is_uniform and self._has_vacancy:
+            self._crew.start()
+        if self._staff.costs_idle:  # otherwise an idle worker saves its start when the number grows again
+            self._crew.shrink(self._count.now)
+
+    def _begin_jobs(self) -> tuple[bool, bool]:
+        """Give jobs to idle workers; return whether a job has begun, and whether the study had no more."""
+        has_begun = False
+        while self._has_room and self._count.take():
+            job = self._next()
+            if job is None:
+                self._count.give_back()
+                return has_begun, not self._lacks
+            has_begun = True
+            task = self._controller.task(job)
+            self._crew.begin(self._worker_for(job.config), job, "begin", *task.arguments())
+        return has_begun, False
+
+    def _worker_for(self, config: Config) -> W:
+        """Return a worker that fits a trial; if none is idle, start one, if necessary in place of another."""
+        for worker in reversed(self._crew.idle):
+            if self._staff.fits(worker, config):
+                return worker
+        if not self._has_vacancy:
+            self._crew.idle.pop(0).close()
+        return self._crew.start(config)
+
+    def _next(self) -> TrialJob | None:
+        """Return the next job if its resources are free. Otherwise postpone it; no later job overtakes it."""
+        job = None if self._lacks else self._controller.next()
+        if job is None:
+            return None
+        try:
+            if self._account.take(job.trial, job.config):
+                return job
+        except Exception as error:  # a function of the config may raise anything
+            self._controller.end(job, TaskFailed(f"{type(error).__name__}: {error}", traceback.format_exc()))
+            return self._next()
+        # Wait for a busy worker to end; without any, ask the study again.
+        self._lacks = bool(self._crew.busy)
+        self._controller.postpone(job)
+        return None
+
+    def _receive(self, worker: W, job: TrialJob, message: Any) -> None:
+        """Receive a message of a worker, or its end."""
+        if isinstance(message, WorkerLost):
+            self._controller.on_worker_death(job, f"{message}")
+            self._give_back(job)
+            return
+        event = event_of(message)
+        if isinstance(event, TaskStep):
+            worker.send("go_on", self._controller.step(job, event))
+            return
+        self._crew.release(worker)
+        self._controller.end(job, event)
+        self._give_back(job)
+
+    def _give_back(self, job: TrialJob) -> None:
+        self._count.give_back()
+        self._account.give_back(job.trial)
+        self._lacks = False
+
+
+def _wait_between_polls(controller: Controller, pause: float) -> float:
+    """Wait `pause` seconds, unless the run has ended; return the length of the next pause."""
+    if not controller.is_over:
+        time.sleep(pause)
+    return min(2 * pause, _LONGEST)

@@ -104,7 +104,7 @@ def test_a_worker_that_gets_a_full_base_forgets_what_it_had() -> None:
 def test_workers_that_die_nine_times_end_a_run_with_one_line_and_leave_no_folder(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(local, "_WORKER", "onlineauto.no_such_module")
+    monkeypatch.setattr(local, "_WORKER", "onlineauto.no_such_module:serve")
     source = tmp_path / "events"
     source.write_bytes(text("planted", events=66_000, seed=1))
     model = tmp_path / "model.oam"
@@ -125,7 +125,7 @@ def test_a_run_whose_pool_has_failed_goes_on_with_new_processes(
     whole.step()
     with run_of(workers=2) as run:
         with monkeypatch.context() as patch:
-            patch.setattr(local, "_WORKER", "onlineauto.no_such_module")
+            patch.setattr(local, "_WORKER", "onlineauto.no_such_module:serve")
             with pytest.raises(WorkersError, match="died 9 times"):
                 run.step()
         assert run.pool.size == 0
@@ -137,14 +137,14 @@ def test_a_run_whose_pool_has_failed_goes_on_with_new_processes(
 
 def test_a_worker_whose_disk_is_full_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file cannot be written where a directory is."""
-    write = local.ProcessPool._write
+    send = local.ProcessPool._send
 
     def obstruct(self: local.ProcessPool, name: str, tree: Any) -> str:
         if name == "chunk0":
             Path(self._folder, "end0").mkdir()
-        return write(self, name, tree)
+        return send(self, name, tree)
 
-    monkeypatch.setattr(local.ProcessPool, "_write", obstruct)
+    monkeypatch.setattr(local.ProcessPool, "_send", obstruct)
     with run_of(workers=2) as run, pytest.raises(WorkersError, match=r"a worker cannot .*end0"):
         run.step()
     assert [*folder.iterdir()] == []

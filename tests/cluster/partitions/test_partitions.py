@@ -23,7 +23,7 @@ from onlineauto import OptionError, Workspace
 from onlineauto.cluster.partitions import coordinator
 from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
 from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
-from onlineauto.cluster.partitions.local import InlinePool, ProcessPool
+from onlineauto.cluster.partitions.local import ProcessPool
 from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import (
     chunk_of_tree,
@@ -33,6 +33,7 @@ from onlineauto.cluster.partitions.messages import (
     pack,
     unpack,
 )
+from onlineauto.cluster.partitions.pool import InlinePool
 from onlineauto.cluster.partitions.rounds import Rounds
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.worker import Worker

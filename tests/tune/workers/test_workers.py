@@ -15,7 +15,7 @@ from onlineauto.tune.store.sql_store import SqlStore
 from onlineauto.tune.store.stored_checkpoints import StoredCheckpoints
 from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.controller import Controller
-from onlineauto.tune.workers.executors import run_here, run_in_processes
+from onlineauto.tune.workers.running import run_here, run_in_processes
 from onlineauto.tune.workers.stoppers import Plateau, Stopper, Target, Timeout
 from tests.tune.store.jobs import jobs, new_store
 from tests.tune.workers import trainables

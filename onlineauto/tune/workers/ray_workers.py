@@ -13,16 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from onlineauto.tune.workers.headcount import Headcount
+    from onlineauto.tune.workers.resources import Headcount
     from onlineauto.tune.workers.trainable import Config
+    from onlineauto.work.on_ray import Bundles
 
     Needs: TypeAlias = Mapping[str, float] | Sequence[Mapping[str, float]]
 
 STRATEGIES: Final = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 """Ray's strategies to place the bundles of a trial on nodes."""
-
-Bundles = tuple[tuple[tuple[str, float], ...], ...]
-"""The resources of an actor: for each bundle, pairs of name and amount, sorted by name."""
 
 
 @dataclass(frozen=True, slots=True)
