@@ -18,7 +18,7 @@ from typing import Any
 
 from bench import kit
 from onlineauto.tune import Callback, Float, Study
-from onlineauto.tune.workers.jobs import TrialJob
+from onlineauto.tune.trial import Job
 
 BAR = 20.0
 """The most milliseconds of wall time that a trial may take."""
@@ -30,7 +30,7 @@ class Clock(Callback):
     def __init__(self) -> None:
         self.ends: list[tuple[float, float]] = []
 
-    def on_result(self, job: TrialJob, value: float) -> None:
+    def on_result(self, job: Job, value: float) -> None:
         del job, value
         self.ends.append((time.perf_counter(), time.process_time()))
 

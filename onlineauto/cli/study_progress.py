@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from onlineauto.tune.study import Study
-    from onlineauto.tune.trial import Trial
-    from onlineauto.tune.workers.jobs import TrialJob
+    from onlineauto.tune.trial import Job, Trial
 
 _PAUSE: Final = 0.2
 """Minimum number of seconds between two updates."""
@@ -129,7 +128,7 @@ class _Progress(Callback):
         self._draw = draw
         self._begun, self._drawn = time.monotonic(), 0.0
         # The job, step and value of each running trial.
-        self.running: dict[int, tuple[TrialJob, int, float | None]] = {}
+        self.running: dict[int, tuple[Job, int, float | None]] = {}
 
     @property
     def seconds(self) -> float:
@@ -139,24 +138,24 @@ class _Progress(Callback):
     def on_begin(self, study: Study) -> None:
         self.study = study
 
-    def on_start(self, job: TrialJob) -> None:
+    def on_start(self, job: Job) -> None:
         self.running[job.trial] = job, 0 if job.resume_from is None else job.resume_from[1], None
         self._draw_soon()
 
-    def on_report(self, job: TrialJob, step: int, value: float) -> None:
+    def on_report(self, job: Job, step: int, value: float) -> None:
         self.running[job.trial] = job, step, value
         self._draw_soon()
 
-    def on_result(self, job: TrialJob, value: float) -> None:  # noqa: ARG002
+    def on_result(self, job: Job, value: float) -> None:  # noqa: ARG002
         self._record_end(job)
 
-    def on_error(self, job: TrialJob, why: str) -> None:  # noqa: ARG002
+    def on_error(self, job: Job, why: str) -> None:  # noqa: ARG002
         self._record_end(job)
 
-    def on_lost(self, job: TrialJob, why: str) -> None:  # noqa: ARG002
+    def on_lost(self, job: Job, why: str) -> None:  # noqa: ARG002
         self._record_end(job)
 
-    def _record_end(self, job: TrialJob) -> None:
+    def _record_end(self, job: Job) -> None:
         self.running.pop(job.trial, None)
         self._draw_soon()
 

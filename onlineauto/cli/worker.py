@@ -15,7 +15,7 @@ from onlineauto.tune.workers.running import EXECUTORS
 
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
-    from onlineauto.tune.workers.jobs import TrialJob
+    from onlineauto.tune.trial import Job
 
 _PATIENCE: Final = 60
 """Seconds for which a starting worker waits for a server, which may be restarting."""
@@ -83,7 +83,7 @@ def _printer() -> Any:
     from onlineauto.tune.workers.callbacks import Callback
 
     class Printer(Callback):
-        def on_result(self, job: TrialJob, value: float) -> None:
+        def on_result(self, job: Job, value: float) -> None:
             print(f"trial {job.trial} at {resource_text(job.resource)}: {value:.6g}", file=sys.stderr)
 
     return Printer()

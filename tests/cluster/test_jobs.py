@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from onlineauto.tune.workers.jobs import TrialJob
+    from onlineauto.tune.trial import Job
 
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "fifo", "dehb", "asha", "race"])
@@ -73,11 +73,11 @@ class Most(Callback):
     def __init__(self) -> None:
         self.running = self.most = 0
 
-    def on_start(self, job: TrialJob) -> None:
+    def on_start(self, job: Job) -> None:
         self.running += 1
         self.most = max(self.most, self.running)
 
-    def on_result(self, job: TrialJob, value: float) -> None:
+    def on_result(self, job: Job, value: float) -> None:
         self.running -= 1
 
 

@@ -16,7 +16,6 @@ from onlineauto.tune.progress import TRIES
 from onlineauto.tune.searchers.outcome import first_number
 from onlineauto.tune.store.patience import retry_call
 from onlineauto.tune.store.protocol import LeaseLost
-from onlineauto.tune.workers.heartbeat import Heartbeat
 from onlineauto.tune.workers.jobs import Reason, claim_of, name_of
 from onlineauto.tune.workers.process import TaskFailed, TrialTask
 
@@ -25,8 +24,10 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store.checkpoints import Checkpoints
     from onlineauto.tune.store.protocol import Claim, Store
+    from onlineauto.tune.trial import Job
     from onlineauto.tune.workers.callbacks import Callback
-    from onlineauto.tune.workers.jobs import Jobs, TrialJob
+    from onlineauto.tune.workers.heartbeat import Heartbeat
+    from onlineauto.tune.workers.jobs import Jobs
     from onlineauto.tune.workers.process import TaskEnded, TaskStep
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import Details
@@ -41,7 +42,7 @@ _T = TypeVar("_T")
 
 
 class Controller:
-    """The jobs of this process. As a context manager, it renews their leases."""
+    """The jobs of this process, whose leases a `Heartbeat` renews. As a context manager, it releases them."""
 
     def __init__(
         self,
@@ -49,9 +50,8 @@ class Controller:
         store: Store,
         checkpoints: Checkpoints,
         *,
-        lease: float = 60,
-        heartbeat: Heartbeat | None = None,
-        known: Callable[[TrialJob], Any] | None = None,
+        heartbeat: Heartbeat,
+        known: Callable[[Job], Any] | None = None,
         jobs: int | None = None,
         waits: bool = True,
         every: int = 1,
@@ -72,24 +72,26 @@ class Controller:
         self._tries = tries
         self._reached: dict[int, int] = {}  # by trial: the last step that was received
         self._killed: dict[int, tuple[int, int]] = {}  # by trial: number of losses, and the last step
-        self._jobs: dict[Claim, TrialJob] = {}
+        self._jobs: dict[Claim, Job] = {}
         self._disposable: list[int] = []
         self._values: dict[Claim, Any] = {}
-        self.lease = lease if heartbeat is None else heartbeat.lease
         self._known = known
-        self._own = Heartbeat(store, lease)
-        self._heartbeat = heartbeat or self._own
+        self._heartbeat = heartbeat
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Stop the heartbeat and release all jobs, so that other processes can claim them at once."""
-        self._own.stop()
+        """Release all jobs, so that other processes can claim them at once."""
         for job in [*self._jobs.values()]:
             self._release(job)
         if error == (None, None, None):
             self._dispose(0)
+
+    @property
+    def lease(self) -> float:
+        """Seconds without a heartbeat after which another process may claim a job."""
+        return self._heartbeat.lease
 
     @property
     def is_over(self) -> bool:
@@ -100,7 +102,7 @@ class Controller:
     def _ends(self) -> bool:
         return self._left <= 0 or any(stopper.ends_run() for stopper in self._stoppers)
 
-    def next(self) -> TrialJob | None:
+    def next(self) -> Job | None:
         """Claim a job and return it; None if there is no job now."""
         job = None
         while not self._ends:
@@ -119,25 +121,25 @@ class Controller:
                 callback.on_start(job)
         return job
 
-    def _promote(self, job: TrialJob, value: Any) -> None:
+    def _promote(self, job: Job, value: Any) -> None:
         """Tell the study the known value of a job without running the job."""
         try:
             self._retry_store(lambda: self._tell(job, value))
         except LeaseLost as error:
             self._lose(job, str(error))
 
-    def postpone(self, job: TrialJob) -> None:
+    def postpone(self, job: Job) -> None:
         """Return a job that lacks resources to the queue; its trial becomes PENDING again."""
         self._left += 1
         self._retry_store(lambda: self._release(job, early=True))
         for callback in self._callbacks:
             callback.on_lost(job, "it waits for resources")
 
-    def task(self, job: TrialJob) -> TrialTask:
+    def task(self, job: Job) -> TrialTask:
         """Return the task of a job, which begins at the last valid checkpoint."""
         return self._retry_store(lambda: self._task(job))
 
-    def step(self, job: TrialJob, step: TaskStep) -> bool:
+    def step(self, job: Job, step: TaskStep) -> bool:
         """Receive a step; return whether the worker continues."""
         try:
             return self._retry_store(lambda: self._step(job, step))
@@ -145,14 +147,14 @@ class Controller:
             self._lose(job, str(error))
             return False
 
-    def end(self, job: TrialJob, end: TaskEnded | TaskFailed) -> None:
+    def end(self, job: Job, end: TaskEnded | TaskFailed) -> None:
         """Receive the end of a worker's task."""
         try:
             self._retry_store(lambda: self._end(job, end))
         except LeaseLost as error:
             self._lose(job, str(error))
 
-    def on_worker_death(self, job: TrialJob, cause: str) -> None:
+    def on_worker_death(self, job: Job, cause: str) -> None:
         """Receive that the worker's process has died: release the job, or fail it after repeated losses."""
         if claim_of(job) not in self._jobs:
             return
@@ -167,7 +169,7 @@ class Controller:
             self._give_back(job)
             self._lose(job, f"its process was {cause}")
 
-    def _task(self, job: TrialJob) -> TrialTask:
+    def _task(self, job: Job) -> TrialTask:
         before = job.resource - 1  # the last step is repeated if its value was not told
         reported = min(before, job.step)  # a step without a reported value is repeated, too
         newest = self._checkpoints.newest(job.trial, most=reported, job=name_of(job))
@@ -178,7 +180,7 @@ class Controller:
             return TrialTask(job.config, job.resource, every=self._every)
         return TrialTask(job.config, job.resource, newest.step, newest.saved, self._every)
 
-    def _end(self, job: TrialJob, end: TaskEnded | TaskFailed) -> None:
+    def _end(self, job: Job, end: TaskEnded | TaskFailed) -> None:
         claim = claim_of(job)
         if claim not in self._jobs:
             return  # its last step has ended the job, or its lease is lost
@@ -189,7 +191,7 @@ class Controller:
         else:
             self._fail(job, "it ended without a value")
 
-    def _step(self, job: TrialJob, step: TaskStep) -> bool:
+    def _step(self, job: Job, step: TaskStep) -> bool:
         claim = claim_of(job)
         if claim not in self._jobs:
             return False
@@ -218,7 +220,7 @@ class Controller:
             return False
         return True
 
-    def _keep(self, job: TrialJob, step: int, saved: bytes) -> None:
+    def _keep(self, job: Job, step: int, saved: bytes) -> None:
         """Save a checkpoint; if the disk fails, the trial continues with the previous checkpoint."""
         try:
             needed = self._study.needed(job.trial)
@@ -229,7 +231,7 @@ class Controller:
         for callback in self._callbacks:
             callback.on_checkpoint(job, step)
 
-    def _tell(self, job: TrialJob, result: Any, details: Details = None) -> None:
+    def _tell(self, job: Job, result: Any, details: Details = None) -> None:
         try:
             self._study.tell(job, result, details)
         except OptionError as error:  # there is not a value for each objective, or a detail cannot be stored
@@ -240,7 +242,7 @@ class Controller:
         for callback in self._callbacks:
             callback.on_result(job, first_number(result))
 
-    def _fail(self, job: TrialJob, reason: str) -> None:
+    def _fail(self, job: Job, reason: str) -> None:
         self._study.fail(job, reason)
         self._forget(job)
         _LOG.warning("trial %d failed: %s", job.trial, reason)
@@ -256,13 +258,13 @@ class Controller:
             self._checkpoints.remove(self._disposable)
             self._disposable.clear()
 
-    def _lose(self, job: TrialJob, reason: str) -> None:
+    def _lose(self, job: Job, reason: str) -> None:
         self._forget(job)
         _LOG.warning("trial %d is dropped: %s", job.trial, reason)
         for callback in self._callbacks:
             callback.on_lost(job, reason)
 
-    def _release(self, job: TrialJob, *, early: bool = False) -> None:
+    def _release(self, job: Job, *, early: bool = False) -> None:
         """Give back a job whose process is alive, which does not count as a loss."""
         release = getattr(self._study, "release", None)
         if release is None:
@@ -276,7 +278,7 @@ class Controller:
         except UnreachableError as error:
             _LOG.warning("trial %d can be claimed again when its lease expires: %s", job.trial, error)
 
-    def _give_back(self, job: TrialJob) -> None:
+    def _give_back(self, job: Job) -> None:
         """End the lease of a job whose process has died."""
         claim = claim_of(job)
         self._forget(job)
@@ -285,7 +287,7 @@ class Controller:
         except UnreachableError as error:
             _LOG.warning("trial %d can be claimed again when its lease expires: %s", job.trial, error)
 
-    def _forget(self, job: TrialJob) -> None:
+    def _forget(self, job: Job) -> None:
         claim = claim_of(job)
         self._jobs.pop(claim, None)
         self._values.pop(claim, None)

@@ -10,6 +10,8 @@ from onlineauto.tune.store.protocol import Claim
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from onlineauto.tune.trial import Job
+
 _LONGEST = 4000
 """Maximum number of characters of a traceback that a study stores; earlier characters are dropped."""
 
@@ -26,38 +28,6 @@ class Reason(str):
         return reason
 
 
-class TrialJob(Protocol):
-    """A part of a trial: train it up to a resource."""
-
-    @property
-    def trial(self) -> int:
-        """The number of the trial."""
-
-    @property
-    def attempt(self) -> int:
-        """The number of the attempt, which increases after each loss."""
-
-    @property
-    def owner(self) -> str:
-        """The name under which it was claimed."""
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """The hyperparameters."""
-
-    @property
-    def resource(self) -> int:
-        """Number of steps of the trial at the end of the job."""
-
-    @property
-    def step(self) -> int:
-        """The last step that need not be repeated, because its value was reported."""
-
-    @property
-    def resume_from(self) -> tuple[int, int] | None:
-        """Trial and steps of the checkpoint to begin with; None to begin from scratch."""
-
-
 class Jobs(Protocol):
     """Hands out jobs and receives their values."""
 
@@ -65,7 +35,7 @@ class Jobs(Protocol):
     def is_done(self) -> bool:
         """True if there will never be another job."""
 
-    def ask(self) -> TrialJob | None:
+    def ask(self) -> Job | None:
         """Claim the next job; None if there is no job now, or will never be one."""
 
     def report(self, job: Any, step: int, value: float, details: Mapping[str, Any] | None = ...) -> str:
@@ -84,7 +54,7 @@ class Jobs(Protocol):
         """Receive the reason why a job failed."""
 
 
-def claim_of(job: TrialJob) -> Claim:
+def claim_of(job: Job) -> Claim:
     """Return the right to write about a job."""
     try:
         return Claim(job.trial, job.attempt, job.owner)
@@ -92,7 +62,7 @@ def claim_of(job: TrialJob) -> Claim:
         raise OptionError(f"job = {job!r}: give a job that Study.ask returned; None is not a job") from None
 
 
-def name_of(job: TrialJob) -> str:
+def name_of(job: Job) -> str:
     """Return the name of a job, which all its attempts share.
 
     The name contains the beginning: a trial may have two jobs to one resource from different checkpoints.

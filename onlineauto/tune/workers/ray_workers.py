@@ -10,7 +10,7 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.workers.resources import Workers, check_count, is_amount
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import TypeAlias
 
     from onlineauto.tune.workers.resources import Headcount
@@ -79,22 +79,10 @@ class RayWorkers:
         first, *more = [_check_needs(each) for each in (needs if several else [needs])] or [{}]
         return tuple(tuple(sorted(each.items())) for each in [{"CPU": 1, **first}, *more])
 
-
-class Checked:
-    """An account that only checks demands, because Ray itself tracks the free resources."""
-
-    def __init__(self, workers: RayWorkers) -> None:
-        self._workers = workers
-
-    def take(self, trial: int, config: Config) -> bool:
-        """Return True; raise the error of a demand that is not valid."""
-        del trial
-        self._workers.bundles(config)
-        return True
-
-    def give_back(self, trial: int) -> None:
-        """Do nothing."""
-        del trial
+    def are_free(self, config: Config, running: Iterable[Config]) -> bool:
+        """Return True if the demand of a trial is valid: Ray itself tracks the free resources."""
+        del running
+        return bool(self.bundles(config))
 
 
 def _of_ray(needs: Mapping[str, float]) -> dict[str, float]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from onlineauto.tune.workers.trainable import Config
 
@@ -133,6 +133,14 @@ class Workers:
                 )
         return needs
 
+    def are_free(self, config: Config, running: Iterable[Config]) -> bool:
+        """Return whether the resources of a trial are free beside running trials; raise as `needed` does."""
+        needs = self.needed(config)
+        used: Counter[str] = Counter()
+        for other in running if needs else ():
+            used.update(self.needed(other))
+        return all(used[name] + amount <= self.has[name] + _SLACK for name, amount in needs.items())
+
 
 def check_count(count: Any) -> None:
     """Raise `OptionError` if `count` is not a valid number of workers."""
@@ -142,39 +150,6 @@ def check_count(count: Any) -> None:
         raise OptionError(
             f"workers = {count!r}: give a number of processes, 0 for this process, or Workers(…)"
         )
-
-
-class Account(Protocol):
-    """Tracks which resources are free."""
-
-    def take(self, trial: int, config: Config) -> bool:
-        """Take the resources of a trial if they are free; return if they are. An error fails the trial."""
-
-    def give_back(self, trial: int) -> None:
-        """Release the resources of a trial."""
-
-
-class Free:
-    """Tracks the free resources of a `Workers` object."""
-
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
-        self._taken: dict[int, Mapping[str, float]] = {}
-
-    def take(self, trial: int, config: Config) -> bool:
-        """Take the resources of a trial if they are free; return whether they are."""
-        needs = self._workers.needed(config)
-        used: Counter[str] = Counter()
-        for each in self._taken.values():
-            used.update(each)
-        if any(used[name] + amount > self._workers.has[name] + _SLACK for name, amount in needs.items()):
-            return False
-        self._taken[trial] = needs
-        return True
-
-    def give_back(self, trial: int) -> None:
-        """Release the resources of a trial."""
-        self._taken.pop(trial, None)
 
 
 def is_amount(amount: Any) -> bool:

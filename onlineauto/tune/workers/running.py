@@ -15,8 +15,8 @@ from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.store.checkpoints import MemoryCheckpoints
 from onlineauto.tune.workers.controller import Controller
 from onlineauto.tune.workers.process import TaskFailed, TaskStep, TrialProcesses, event_of, perform
-from onlineauto.tune.workers.ray_workers import Checked, RayWorkers
-from onlineauto.tune.workers.resources import Free, Headcount, Workers
+from onlineauto.tune.workers.ray_workers import RayWorkers
+from onlineauto.tune.workers.resources import Headcount, Workers
 from onlineauto.tune.workers.trainable import Trainable, n_arguments, takes_config_only
 from onlineauto.work.crew import Crew, W, WorkerLost
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store import Store
     from onlineauto.tune.store.checkpoints import Checkpoints
+    from onlineauto.tune.trial import Job
     from onlineauto.tune.workers.callbacks import Callback
     from onlineauto.tune.workers.heartbeat import Heartbeat
-    from onlineauto.tune.workers.jobs import Jobs, TrialJob
-    from onlineauto.tune.workers.resources import Account
+    from onlineauto.tune.workers.jobs import Jobs
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import AnyTrainable, Config
 
@@ -53,7 +53,7 @@ def run_study(
     workers: int | Workers | RayWorkers = 0,
     executor: str = "processes",
     heartbeat: Heartbeat,
-    known: Callable[[TrialJob], Any],
+    known: Callable[[Job], Any],
     jobs: int | None = None,
     every: int = 1,
     folder: str | Path | None = None,
@@ -120,7 +120,7 @@ def run_in_processes(controller: Controller, trainable: AnyTrainable, workers: i
     """Run jobs in parallel processes until the study is done."""
     _check(trainable)
     workers = workers if isinstance(workers, Workers) else Workers(workers)
-    _Pool(controller, TrialProcesses(trainable), workers.count, Free(workers)).run()
+    _Pool(controller, TrialProcesses(trainable), workers).run()
 
 
 def _run_on_ray(controller: Controller, trainable: AnyTrainable, workers: int | Workers | RayWorkers) -> None:
@@ -131,9 +131,9 @@ def _run_on_ray(controller: Controller, trainable: AnyTrainable, workers: int | 
 
     requested = RayWorkers.of(workers)
     with ray_connection(requested.address):
-        account = Free(workers) if isinstance(workers, Workers) else Checked(requested)
+        shared = workers if isinstance(workers, Workers) else requested
         with TrialActors(trainable, requested, lease=controller.lease) as actors:
-            _Pool(controller, actors, requested.count, account).run()
+            _Pool(controller, actors, shared).run()
 
 
 def _check(trainable: AnyTrainable) -> None:
@@ -144,7 +144,7 @@ def _check(trainable: AnyTrainable) -> None:
 class _Listener:
     """Passes steps to a controller, and separates its errors from errors of the trainable."""
 
-    def __init__(self, controller: Controller, job: TrialJob) -> None:
+    def __init__(self, controller: Controller, job: Job) -> None:
         self._controller = controller
         self._job = job
         self.error: Exception | None = None
@@ -183,15 +183,14 @@ class _Staff(Protocol[W]):
 class _Pool(Generic[W]):
     """Workers with their jobs."""
 
-    def __init__(
-        self, controller: Controller, staff: _Staff[W], count: int | Headcount, account: Account
-    ) -> None:
+    def __init__(self, controller: Controller, staff: _Staff[W], workers: Workers | RayWorkers) -> None:
         self._controller = controller
         self._staff = staff
-        self._crew: Crew[W, TrialJob] = Crew(staff.start, staff.wait, most_deaths=_MOST_DEATHS)
+        self._crew: Crew[W, Job] = Crew(staff.start, staff.wait, most_deaths=_MOST_DEATHS)
+        count = workers.count
         self._count = count if isinstance(count, Headcount) else Headcount(count)
         self._noticed = _NOTICED if isinstance(count, Headcount) else None
-        self._account = account
+        self._are_free = workers.are_free
         self._lacks = False  # whether the next job waits for resources of another job
 
     def run(self) -> None:
@@ -200,10 +199,9 @@ class _Pool(Generic[W]):
             try:
                 self._run()
             finally:
-                jobs = [*self._crew.busy.values()]
+                for _ in self._crew.busy:
+                    self._count.give_back()
                 self._crew.end()
-                for job in jobs:
-                    self._give_back(job)
 
     def _run(self) -> None:
         """Give jobs to workers and receive their messages until the run ends."""
@@ -266,13 +264,13 @@ class _Pool(Generic[W]):
             self._crew.idle.pop(0).close()
         return self._crew.start(config)
 
-    def _next(self) -> TrialJob | None:
+    def _next(self) -> Job | None:
         """Return the next job if its resources are free. Otherwise postpone it; no later job overtakes it."""
         job = None if self._lacks else self._controller.next()
         if job is None:
             return None
         try:
-            if self._account.take(job.trial, job.config):
+            if self._are_free(job.config, [running.config for running in self._crew.busy.values()]):
                 return job
         except Exception as error:  # a function of the config may raise anything
             self._controller.end(job, TaskFailed(f"{type(error).__name__}: {error}", traceback.format_exc()))
@@ -282,11 +280,11 @@ class _Pool(Generic[W]):
         self._controller.postpone(job)
         return None
 
-    def _receive(self, worker: W, job: TrialJob, message: Any) -> None:
+    def _receive(self, worker: W, job: Job, message: Any) -> None:
         """Receive a message of a worker, or its end."""
         if isinstance(message, WorkerLost):
             self._controller.on_worker_death(job, f"{message}")
-            self._give_back(job)
+            self._note_end()
             return
         event = event_of(message)
         if isinstance(event, TaskStep):
@@ -294,11 +292,10 @@ class _Pool(Generic[W]):
             return
         self._crew.release(worker)
         self._controller.end(job, event)
-        self._give_back(job)
+        self._note_end()
 
-    def _give_back(self, job: TrialJob) -> None:
+    def _note_end(self) -> None:
         self._count.give_back()
-        self._account.give_back(job.trial)
         self._lacks = False
 
 

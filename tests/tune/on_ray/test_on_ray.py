@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from onlineauto.tune.trial import Job as StudysJob
-    from onlineauto.tune.workers.jobs import TrialJob
+    from onlineauto.tune.trial import Job
     from onlineauto.tune.workers.trainable import AnyTrainable, Config
     from tests.tune.on_ray.conftest import Nodes
 
@@ -99,14 +98,14 @@ def test_a_trial_whose_node_died_goes_on_behind_its_last_checkpoint(
     killed: list[str] = []
 
     class Killer(Callback):
-        def on_report(self, job: TrialJob, step: int, value: float) -> None:
+        def on_report(self, job: Job, step: int, value: float) -> None:
             if step == 5 and not killed:
                 rate = job.config["rate"]
                 killed.append(next(node for it, node, *_ in noted(notes) if it == rate))
                 nodes.kill(killed[0])
                 victims.append(job.trial)
 
-        def on_checkpoint(self, job: TrialJob, step: int) -> None:
+        def on_checkpoint(self, job: Job, step: int) -> None:
             if job.attempt == 0:
                 kept[job.trial] = step
 
@@ -207,7 +206,7 @@ def test_a_driver_that_slept_through_its_lease_writes_nothing(
 ) -> None:
     fall_asleep(driver_of_a_study, storage)
     study = Study.load("study", storage=storage)
-    taken: list[StudysJob] = []
+    taken: list[Job] = []
 
     def take() -> bool:
         job = study.ask()
@@ -252,7 +251,7 @@ def test_a_trial_that_does_nothing_takes_twenty_milliseconds(nodes: Nodes, stora
     ends: list[float] = []
 
     class Clock(Callback):
-        def on_result(self, job: TrialJob, value: float) -> None:
+        def on_result(self, job: Job, value: float) -> None:
             ends.append(time.monotonic())
 
     study = Study({"rate": Float(0, 1)}, "fifo", "random", max_resource=1, max_trials=200, storage=storage)

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.tune.store.protocol import Claim
+from onlineauto.tune.trial import Job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from onlineauto.tune.store.protocol import Record, Store
-
-
-@dataclass(frozen=True)
-class Climb:
-    """A job."""
-
-    trial: int
-    attempt: int
-    owner: str
-    config: Mapping[str, Any]
-    resource: int
-    resume_from: tuple[int, int] | None
-    step: int
 
 
 class Ladder:
@@ -72,7 +59,7 @@ class Ladder:
         failed = [record for record in self.store.load() if record["kind"] == "failed"]
         return len(last) + len(failed) == len(self._configs)
 
-    def ask(self) -> Climb | None:
+    def ask(self) -> Job | None:
         decided: list[Record] = []
 
         def decide(records: Sequence[Record]) -> Record | None:
@@ -84,15 +71,7 @@ class Ladder:
         if not decided:
             return None
         asked = decided[0]
-        return Climb(
-            asked["trial"],
-            asked["attempt"],
-            self.owner,
-            asked["config"],
-            asked["resource"],
-            asked["resume_from"],
-            self._reported(asked["trial"]),
-        )
+        return Job.of(asked, len(self.records), self._reported(asked["trial"]))
 
     def _reported(self, trial: int) -> int:
         mine = [each for each in self.records if each.get("trial") == trial]
@@ -105,7 +84,7 @@ class Ladder:
     def disposable(self) -> list[int]:
         return []
 
-    def report(self, job: Climb, step: int, value: float, details: object = None) -> str:
+    def report(self, job: Job, step: int, value: float, details: object = None) -> str:
         record = {
             "kind": "reported",
             "trial": job.trial,
@@ -116,10 +95,10 @@ class Ladder:
         self.store.commit(self._claim(job), record)
         return "STOP" if self._stop_above is not None and value > self._stop_above else "CONTINUE"
 
-    def tell(self, job: Climb, value: float, details: object = None) -> None:
+    def tell(self, job: Job, value: float, details: object = None) -> None:
         self.store.commit(self._claim(job), {**self._key(job), "kind": "told", "value": value})
 
-    def fail(self, job: Climb, why: str) -> None:
+    def fail(self, job: Job, why: str) -> None:
         self.store.fail(self._claim(job), {**self._key(job), "kind": "failed", "why": why})
 
     def _next(self, records: Sequence[Record]) -> Record | None:
@@ -147,8 +126,8 @@ class Ladder:
                 return {**job, "resource": resource, "resume_from": [trial, last["resource"]]}
         return None
 
-    def _claim(self, job: Climb) -> Claim:
+    def _claim(self, job: Job) -> Claim:
         return Claim(job.trial, job.attempt, self.owner)
 
-    def _key(self, job: Climb) -> dict[str, Any]:
+    def _key(self, job: Job) -> dict[str, Any]:
         return {"trial": job.trial, "attempt": job.attempt, "resource": job.resource}

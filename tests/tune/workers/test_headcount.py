@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE, until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onlineauto.tune.workers.jobs import TrialJob
+    from onlineauto.tune.trial import Job
 
 
 class Watch(Callback):
@@ -28,14 +28,14 @@ class Watch(Callback):
         self.running = 0
         self.most: list[int] = []
 
-    def on_start(self, job: TrialJob) -> None:
+    def on_start(self, job: Job) -> None:
         self.running += 1
         self.most.append(self.running)
 
-    def on_result(self, job: TrialJob, value: float) -> None:
+    def on_result(self, job: Job, value: float) -> None:
         self.running -= 1
 
-    def on_lost(self, job: TrialJob, why: str) -> None:
+    def on_lost(self, job: Job, why: str) -> None:
         self.running -= 1
 
 

@@ -15,7 +15,7 @@ from tests.tune.workers import trainables
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onlineauto.tune.workers.jobs import TrialJob
+    from onlineauto.tune.trial import Job
     from onlineauto.tune.workers.trainable import AnyTrainable
 
 
@@ -136,14 +136,14 @@ def test_a_trial_waits_for_what_it_needs() -> None:
     most = []
 
     class Watch(Callback):
-        def on_start(self, job: TrialJob) -> None:
+        def on_start(self, job: Job) -> None:
             held.add(job.trial)
 
-        def on_report(self, job: TrialJob, step: int, value: float) -> None:
+        def on_report(self, job: Job, step: int, value: float) -> None:
             running.add(job.trial)
             most.append(len(running))
 
-        def on_result(self, job: TrialJob, value: float) -> None:
+        def on_result(self, job: Job, value: float) -> None:
             running.discard(job.trial)
 
     held: set[int] = set()

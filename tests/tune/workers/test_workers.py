@@ -15,6 +15,7 @@ from onlineauto.tune.store.sql_store import SqlStore
 from onlineauto.tune.store.stored_checkpoints import StoredCheckpoints
 from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.controller import Controller
+from onlineauto.tune.workers.heartbeat import Heartbeat
 from onlineauto.tune.workers.running import run_here, run_in_processes
 from onlineauto.tune.workers.stoppers import Plateau, Stopper, Target, Timeout
 from tests.tune.store.jobs import jobs, new_store
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.tune.store.protocol import Record
-    from onlineauto.tune.workers.jobs import TrialJob
+    from onlineauto.tune.trial import Job
     from onlineauto.tune.workers.trainable import AnyTrainable, Config, Report
     from tests.tune.postgres import Server
 
@@ -39,22 +40,22 @@ class Heard(Callback):
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
 
-    def on_start(self, job: TrialJob) -> None:
+    def on_start(self, job: Job) -> None:
         self.events.append(("start", job.trial))
 
-    def on_report(self, job: TrialJob, step: int, value: float) -> None:
+    def on_report(self, job: Job, step: int, value: float) -> None:
         self.events.append(("report", job.trial, step, value))
 
-    def on_checkpoint(self, job: TrialJob, step: int) -> None:
+    def on_checkpoint(self, job: Job, step: int) -> None:
         self.events.append(("checkpoint", job.trial, step))
 
-    def on_result(self, job: TrialJob, value: float) -> None:
+    def on_result(self, job: Job, value: float) -> None:
         self.events.append(("result", job.trial, value))
 
-    def on_error(self, job: TrialJob, why: str) -> None:
+    def on_error(self, job: Job, why: str) -> None:
         self.events.append(("error", job.trial, why))
 
-    def on_lost(self, job: TrialJob, why: str) -> None:
+    def on_lost(self, job: Job, why: str) -> None:
         self.events.append(("lost", job.trial, why))
 
 
@@ -67,7 +68,8 @@ def run(study: Ladder, what: AnyTrainable, *, workers: int = 0, **options: Any) 
     """Run a study to its end and return its records."""
     store = study.store
     assert isinstance(store, SqlStore)
-    controller = Controller(study, store, StoredCheckpoints(store), lease=study.lease, **options)
+    heartbeat = Heartbeat(store, study.lease)
+    controller = Controller(study, store, StoredCheckpoints(store), heartbeat=heartbeat, **options)
     if workers:
         run_in_processes(controller, what, workers)
     else:
@@ -188,7 +190,7 @@ def test_callbacks_hear_everything(store: SqlStore) -> None:
 
 def test_an_error_of_a_callback_ends_the_run_and_no_trial(store: SqlStore) -> None:
     class Broken(Callback):
-        def on_report(self, job: TrialJob, step: int, value: float) -> None:
+        def on_report(self, job: Job, step: int, value: float) -> None:
             raise ZeroDivisionError
 
     study = Ladder(store, "me", configs=[{"rate": 1.0}])
@@ -214,7 +216,7 @@ def test_a_lost_lease_is_dropped_and_the_worker_goes_on(store: SqlStore) -> None
     heard = Heard()
 
     class Thief(Callback):
-        def on_report(self, job: TrialJob, step: int, value: float) -> None:
+        def on_report(self, job: Job, step: int, value: float) -> None:
             if job.trial == 0 and job.attempt == 0:
                 store.heartbeat([Claim(0, 0, "me")], 0)
                 time.sleep(0.01)

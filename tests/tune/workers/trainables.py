@@ -13,7 +13,7 @@ from onlineauto.tune.workers.trainable import Trainable
 
 if TYPE_CHECKING:
     from onlineauto.tune import Study, Trial
-    from onlineauto.tune.workers.jobs import TrialJob
+    from onlineauto.tune.trial import Job
     from onlineauto.tune.workers.trainable import Config, Report
 
 
@@ -128,7 +128,7 @@ class Donors(Callback):
     def __init__(self) -> None:
         self.of: dict[int, tuple[int, int]] = {}
 
-    def on_start(self, job: TrialJob) -> None:
+    def on_start(self, job: Job) -> None:
         if job.resume_from is not None and job.resume_from[0] != job.trial:
             self.of[job.trial] = job.resume_from
 

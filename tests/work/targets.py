@@ -1,0 +1,30 @@
+"""What worker processes of tests run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onlineauto.work.process import Parent
+
+
+def echo(parent: Parent, *arguments: Any) -> None:
+    """Send the arguments, and then each message."""
+    parent.send(arguments)
+    for message in parent:
+        parent.send(message)
+
+
+def busy(parent: Parent, path: str) -> None:
+    """Compute for ever; write a file when the parent dies."""
+    parent.on_death = lambda: Path(path).write_text("orphan")
+    parent.send("begun")
+    while True:
+        pass
+
+
+def failing(parent: Parent) -> None:
+    """Fail at once."""
+    del parent
+    raise SystemExit(3)
