@@ -7,11 +7,13 @@ the worker exits as soon as the process that started it has ended, in whatever w
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from pkgutil import resolve_name
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -130,6 +132,28 @@ def wait_for_processes(processes: Sequence[Process], seconds: float | None) -> l
 def running_processes(target: str) -> list[int]:
     """Return the numbers of the processes with a target that this one has started and that have not ended."""
     return [process.pid for process in [*_running] if process.target == target]
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether a process of this machine has ended, even if its parent has not received that yet."""
+    try:
+        os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
+    except ProcessLookupError:
+        return True
+    except OSError:  # the process belongs to another user, or its state is unknown
+        return False
+    return state in ("Z", "X")  # a zombie can last long in a container
+
+
+def process_namespace() -> str:
+    """Return a hash of the running kernel and of the namespace of its process numbers; empty if unknown."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+        known = f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+    return hashlib.sha256(known.encode()).hexdigest()[:12]
 
 
 class Parent:

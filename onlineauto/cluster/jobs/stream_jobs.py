@@ -139,9 +139,8 @@ class _LearningJob(ABC):
     def _step(self, workers: int) -> bool:
         """Learn a step and count its events; return False at the end of the stream."""
 
-    @abstractmethod
-    def _end_workers(self) -> None:
-        """End the workers; the next step starts others."""
+    def _end_workers(self) -> None:  # noqa: B027 - without workers there is nothing to do
+        """End the workers, if they are not the thread itself; the next step starts others."""
 
     @abstractmethod
     def _fail(self, error: BaseException) -> None:
@@ -201,9 +200,6 @@ class RunJob(_LearningJob):
         events = self.run.step(_STEP)
         self._learnt += events
         return events > 0
-
-    def _end_workers(self) -> None:
-        """Do nothing: the thread itself is the worker."""
 
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, InputError):  # the events before the error are learned

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.cluster.partitions.messages import pack, unpack
 from onlineauto.cluster.partitions.pool import CrewPool, InlinePool, Server
 from onlineauto.errors import OptionError
-from onlineauto.work.process import Process, wait_for_processes
+from onlineauto.work.process import Process, has_ended, process_namespace, wait_for_processes
 
 if TYPE_CHECKING:
     from onlineauto.cluster.partitions.pool import Pool
@@ -87,7 +87,7 @@ def new_folder() -> str:
 
     It is in shared memory, unless little of that is free: containers often have 64 MB.
     """
-    prefix = f"onlineauto-{_pid_space()}-"
+    prefix = f"onlineauto-{process_namespace()}-"
     parents = [Path(tempfile.gettempdir())]
     if os.access(_SHARED_MEMORY, os.W_OK):
         parents.append(_SHARED_MEMORY)
@@ -95,27 +95,10 @@ def new_folder() -> str:
         for path in parent.glob(f"{prefix}*-*"):
             with suppress(OSError, ValueError):
                 pid = int(path.name.removeprefix(prefix).split("-")[0])
-                if path.lstat().st_uid == os.getuid() and not _is_alive(pid):
+                if path.lstat().st_uid == os.getuid() and has_ended(pid):
                     shutil.rmtree(path, ignore_errors=True)
     is_shared = len(parents) > 1 and shutil.disk_usage(_SHARED_MEMORY).free >= _LEAST_FREE
     return tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parents[is_shared])
-
-
-def _pid_space() -> int:
-    """Return what tells containers apart that share memory, but not numbers of processes; 0 if unknown."""
-    with suppress(OSError):
-        return os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - not a file
-    return 0
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # of another user
-        return True
-    return True
 
 
 def write_message(path: Path, tree: Any) -> None:

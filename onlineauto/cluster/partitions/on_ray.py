@@ -32,18 +32,11 @@ class WorkerActor:
 class RayPool(CrewPool[Actor, Any]):
     """Actors of a Ray cluster that learn the chunks of rounds."""
 
-    def __init__(
-        self,
-        n: int,
-        command: str,
-        *,
-        address: str | None = None,
-        needs: Mapping[str, float] | None = None,
-    ) -> None:
+    def __init__(self, n: int, command: str, *, needs: Mapping[str, float] | None = None) -> None:
         super().__init__(n, wait_for_actors)
         self._command = command
         self._ray, self._connection = imported_ray(), ExitStack()
-        self._connection.enter_context(ray_connection(address))
+        self._connection.enter_context(ray_connection(None))
         self._resources = tuple(sorted({"CPU": 0.0, **(needs or {"CPU": 1.0})}.items()))
 
     @property

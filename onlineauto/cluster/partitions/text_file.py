@@ -282,28 +282,14 @@ def _first_bytes(
 
 
 class UnreadBlock(Block):
-    """Events of a part of a file, which are parsed when one of the arrays is needed.
-
-    Parameters
-    ----------
-    part : TextPart
-        Where the events are.
-    configuration : Configuration
-        The options for reading.
-    namespaces : Namespaces
-        The names that the events may have, which are numbered.
-    seen : bool[n_namespaces]
-        Whether the coordinator has seen features of each.
-    source : TextFile, optional
-        The file, if this process has opened it.
-    """
+    """Events of a part of a file, which are parsed when one of the arrays is needed."""
 
     __slots__ = ("_configuration", "_source", "part", "seen")
 
     part: TextPart
-    seen: NDArray[np.bool_]
+    seen: NDArray[np.bool_]  # whether the coordinator has seen features of each namespace
     _configuration: Configuration
-    _source: TextFile | None
+    _source: TextFile | None  # the file, if this process has opened it
 
     def __init__(
         self,

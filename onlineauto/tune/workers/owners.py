@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import socket
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.store.protocol import Claim
+from onlineauto.work.process import has_ended, process_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,13 +17,10 @@ if TYPE_CHECKING:
     from onlineauto.tune.store.protocol import Store
     from onlineauto.tune.trial import Trial
 
-_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
-_PIDS: Final = Path("/proc/self/ns/pid")
-
 
 def new_owner() -> str:
     """Return a unique name: host, process number, hash of kernel and process namespace, random digits."""
-    return f"{socket.gethostname()}-{os.getpid()}-{_namespace()}-{secrets.token_hex(4)}"
+    return f"{socket.gethostname()}-{os.getpid()}-{process_namespace()}-{secrets.token_hex(4)}"
 
 
 def is_dead(owner: str) -> bool:
@@ -37,15 +33,9 @@ def is_dead(owner: str) -> bool:
     (False, False)
     """
     _, process, namespace, _ = ["", "", "", *owner.rsplit("-", 3)][-4:]
-    if not namespace or namespace != _namespace() or not process.isdecimal():
+    if not namespace or namespace != process_namespace() or not process.isdecimal():
         return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # the process exists and belongs to another user
-        return False
-    return _is_zombie(process)
+    return has_ended(int(process))
 
 
 def free_jobs_of_dead(store: Store, trials: Iterable[Trial]) -> None:
@@ -61,21 +51,3 @@ def free_jobs_of_dead(store: Store, trials: Iterable[Trial]) -> None:
     ]
     if claims:
         store.heartbeat(claims, -1)  # expires at once by the clock of the database
-
-
-def _is_zombie(process: str) -> bool:
-    """Return whether a process has ended and was not reaped, which can last long in a container."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][:1]
-    except OSError:
-        return False
-    return state in ("Z", "X")
-
-
-def _namespace() -> str:
-    """Return a hash of the running kernel and its process namespace; empty if they are unknown."""
-    try:
-        known = f"{_BOOT.read_text()} {_PIDS.readlink()}"
-    except OSError:
-        return ""
-    return hashlib.sha256(known.encode()).hexdigest()[:12]

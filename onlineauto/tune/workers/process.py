@@ -151,8 +151,8 @@ class _Printed(str):
 class TrialProcesses:
     """Starts processes for a trainable, and waits for them."""
 
-    is_uniform: Final = True
-    costs_idle: Final = False
+    is_uniform: Final = True  # every worker can run every trial, so workers are started before there are jobs
+    costs_idle: Final = False  # an idle worker occupies no resources that others could use
 
     def __init__(self, trainable: AnyTrainable) -> None:
         self._trainable = trainable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.store import MemoryStore
@@ -18,7 +18,7 @@ from onlineauto.tune.workers.process import TaskFailed, TaskStep, TrialProcesses
 from onlineauto.tune.workers.ray_workers import RayWorkers
 from onlineauto.tune.workers.resources import Headcount, Workers
 from onlineauto.tune.workers.trainable import Trainable, n_arguments, takes_config_only
-from onlineauto.work.crew import Crew, W, WorkerLost
+from onlineauto.work.crew import Crew, WorkerLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Jobs
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import AnyTrainable, Config
+    from onlineauto.tune.workers.trial_actor import TrialActors
 
 EXECUTORS: Final = ("processes", "ray")
 """Kinds of workers: processes of this machine, or actors of a Ray cluster."""
@@ -158,35 +159,15 @@ class _Listener:
             return False
 
 
-class _Staff(Protocol[W]):
-    """Starts workers for trials, and waits for them."""
-
-    @property
-    def is_uniform(self) -> bool:
-        """True if every worker can run every trial, so that workers are started before there are jobs."""
-
-    @property
-    def costs_idle(self) -> bool:
-        """True if an idle worker occupies resources that others could use."""
-
-    def start(self, config: Config | None = None) -> W:
-        """Start a worker for trials with the resource demand of this config."""
-
-    def fits(self, worker: W, config: Config) -> bool:
-        """Return whether a worker has the resources that a trial needs."""
-
-    @property
-    def wait(self) -> Callable[[Sequence[W], float | None], Sequence[W]]:
-        """Return workers that are up, have sent a message, or have ended; none after the timeout."""
-
-
-class _Pool(Generic[W]):
+class _Pool:
     """Workers with their jobs."""
 
-    def __init__(self, controller: Controller, staff: _Staff[W], workers: Workers | RayWorkers) -> None:
+    def __init__(
+        self, controller: Controller, staff: TrialProcesses | TrialActors, workers: Workers | RayWorkers
+    ) -> None:
         self._controller = controller
         self._staff = staff
-        self._crew: Crew[W, Job] = Crew(staff.start, staff.wait, most_deaths=_MOST_DEATHS)
+        self._crew: Crew[Any, Job] = Crew(staff.start, staff.wait, most_deaths=_MOST_DEATHS)
         count = workers.count
         self._count = count if isinstance(count, Headcount) else Headcount(count)
         self._noticed = _NOTICED if isinstance(count, Headcount) else None
@@ -255,7 +236,7 @@ class _Pool(Generic[W]):
             self._crew.begin(self._worker_for(job.config), job, "begin", *task.arguments())
         return has_begun, False
 
-    def _worker_for(self, config: Config) -> W:
+    def _worker_for(self, config: Config) -> Any:
         """Return a worker that fits a trial; if none is idle, start one, if necessary in place of another."""
         for worker in reversed(self._crew.idle):
             if self._staff.fits(worker, config):
@@ -280,7 +261,7 @@ class _Pool(Generic[W]):
         self._controller.postpone(job)
         return None
 
-    def _receive(self, worker: W, job: Job, message: Any) -> None:
+    def _receive(self, worker: Any, job: Job, message: Any) -> None:
         """Receive a message of a worker, or its end."""
         if isinstance(message, WorkerLost):
             self._controller.on_worker_death(job, f"{message}")

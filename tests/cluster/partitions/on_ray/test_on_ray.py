@@ -16,7 +16,6 @@ from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Schedule
 from onlineauto.cluster.partitions.on_ray import RayPool
 from onlineauto.cluster.partitions.run import PartitionedRun
-from onlineauto.errors import OnlineautoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,20 +173,3 @@ def _actors() -> list[tuple[str, int]]:
     return [
         (each["Address"]["NodeID"], each["Pid"]) for each in actors().values() if each["State"] == "ALIVE"
     ]
-
-
-def test_actors_that_die_again_and_again_end_the_run(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onlineauto.cluster.partitions.on_ray.WorkerActor", _Dying)
-    with pytest.raises(OnlineautoError, match="actors have died 9 times in a row"):
-        learnt(1.0)
-
-
-class _Dying:
-    def __init__(self, command: str) -> None:
-        pass
-
-    def ready(self) -> None:
-        pass
-
-    def learn(self, base: bytes, chunk: bytes) -> bytes:
-        os._exit(1)
