@@ -27,7 +27,6 @@ from bench import kit
 from datasets.generate import stream
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
-from onlineauto.cluster.partitions.pool import InlinePool
 from onlineauto.cluster.partitions.messages import (
     Chunk,
     base_of_tree,
@@ -38,6 +37,7 @@ from onlineauto.cluster.partitions.messages import (
     pack,
     unpack,
 )
+from onlineauto.cluster.partitions.pool import InlinePool
 from onlineauto.cluster.partitions.run import PARTITIONS, PartitionedRun
 from onlineauto.cluster.partitions.worker import End, Worker
 from onlineauto.engine.report.progress import ProgressTable
