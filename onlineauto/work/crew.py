@@ -19,7 +19,7 @@ class WorkerLost(OnlineautoError):  # noqa: N818 - the name says what happened
     """A worker has ended. The message completes a sentence that begins with 'its process was'."""
 
 
-class Worker(Protocol):
+class CrewMember(Protocol):
     """Does one job after another."""
 
     @property
@@ -39,7 +39,7 @@ class Worker(Protocol):
         """End the worker at once."""
 
 
-W = TypeVar("W", bound=Worker)
+W = TypeVar("W", bound=CrewMember)
 Job = TypeVar("Job")
 
 
