@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onlineauto.engine.records.task import Quirks
+from onlineauto.engine.records.quirks import Quirks
 from onlineauto.explorers.quirks import ExploringQuirks
 from onlineauto.formats.quirks import ReadingQuirks
 

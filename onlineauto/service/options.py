@@ -1,4 +1,4 @@
-"""``ServeOptions``: the options of a service, with which the verb ``serve`` starts it."""
+"""``ServeOptions``: the options of a service, and ``Limits``, the bounds on its requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,27 @@ from typing import Any, ClassVar, Final
 
 from onlineauto.errors import OptionError
 from onlineauto.options import option
-from onlineauto.service.ranking.rank_request import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds on the size of requests, and on the number of waiting records."""
+
+    body_bytes: int = 1 << 16  # Size of the body of a request.
+    actions: int = 256  # Number of actions of a rank.
+    decisions: int = 256  # Number of ranks of a batch, which are answered together.
+    slots: int = 32  # Number of slots of a rank of slots. Each is logged with its context and its actions.
+    features: int = 1024  # Number of features of the context and of one action together.
+    members: int = 64  # Number of namespaces, and of features without one, of the context and of each action.
+    name_bytes: int = 128  # Length of an id, and of the name of a namespace.
+    namespaces: int = 128  # Number of distinct names of namespaces over all requests.
+    # The accepted names of namespaces; by default any name, up to `namespaces` of them.
+    only: tuple[str, ...] | None = None
+    # Number of decisions that wait for their rewards, and of ids whose rewards wait for a decision.
+    pending: int = 8_000_000
+    parts: int = 64  # Number of rewards of one decision that have keys, or arrived before the decision.
+    queue: int = 10_000  # Number of records that wait to be written.
+
 
 _LIMITS: Final = Limits()
 

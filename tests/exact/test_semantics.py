@@ -9,7 +9,7 @@ from dataclasses import fields
 import pytest
 
 from onlineauto.engine.loop.semantics import NATIVE, Semantics
-from onlineauto.engine.records.task import NO_QUIRKS
+from onlineauto.engine.records.quirks import NO_QUIRKS
 from onlineauto.exact.semantics import EXACT
 from onlineauto.workspace.workspace import Workspace
 

@@ -18,7 +18,8 @@ from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.interop import event_dsjson, from_dicts, from_frame
 from onlineauto.service.http.wire import PersonalizerRank, Rank
-from onlineauto.service.ranking.rank_request import Limits, context_of
+from onlineauto.service.options import Limits
+from onlineauto.service.ranking.rank_request import context_of
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from tests.property.door_events import Leaf, canonical, dressed, plain

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.service.http.tokens import Tokens
-    from onlineauto.service.ranking.rank_request import Limits
+    from onlineauto.service.options import Limits
     from tests.service.in_process import InProcessClient
 
 

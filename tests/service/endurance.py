@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from onlineauto.formats.decisions.dsjson import LogRecord
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.loop.front import _NOW
-from onlineauto.service.ranking.rank_request import Limits
+from onlineauto.service.options import Limits
 from tests.service.memory import resident_bytes
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto.service.log.record import read_record
+from onlineauto.service.options import Limits
 from onlineauto.service.ranking.answer import is_drawn
-from onlineauto.service.ranking.rank_request import Limits
 from tests.waiting import until
 
 if TYPE_CHECKING:

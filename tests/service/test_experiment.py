@@ -19,7 +19,7 @@ from onlineauto.service.learning.experiment import (
     bucket_of,
 )
 from onlineauto.service.learning.joined import join_log_lines
-from onlineauto.service.ranking.rank_request import Limits
+from onlineauto.service.options import Limits
 from onlineauto.workspace.workspace import Workspace
 from tests.service.test_http import learnt
 from tests.waiting import until

@@ -18,7 +18,8 @@ from onlineauto.service.log.record import read_record
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.steady_clock import SteadyClock
-from onlineauto.service.ranking.rank_request import Limits, _encode_checked, _encode_simple, context_of
+from onlineauto.service.options import Limits
+from onlineauto.service.ranking.rank_request import _encode_checked, _encode_simple, context_of
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from tests.waiting import PATIENCE, until

@@ -10,7 +10,7 @@ from onlineauto.service.http.endpoint import Endpoint
 from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.loop.loop import Every, Loop
-from onlineauto.service.ranking.rank_request import Limits
+from onlineauto.service.options import Limits
 from onlineauto.workspace.options import REGISTRY
 from tests.service.in_process import InProcessClient
 from tests.waiting import until

@@ -14,7 +14,7 @@ from onlineauto.service.http.app import application
 from onlineauto.service.http.protocol.http_protocol import HttpProtocol
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.loop.loop import Loop
-from onlineauto.service.ranking.rank_request import Limits
+from onlineauto.service.options import Limits
 from onlineauto.workspace.options import REGISTRY
 from tests.service.in_process import InProcessClient
 from tests.service.memory import resident_bytes

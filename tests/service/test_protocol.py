@@ -20,7 +20,7 @@ import pytest
 from onlineauto.service.http.protocol.connections import ConnectionLimits, Connections
 from onlineauto.service.http.protocol.http_protocol import HttpProtocol
 from onlineauto.service.http.reply import Reply
-from onlineauto.service.ranking.rank_request import Limits
+from onlineauto.service.options import Limits
 from tests.service.serving import Service
 from tests.waiting import PATIENCE, until
 

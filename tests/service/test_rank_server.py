@@ -23,7 +23,8 @@ from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.rank_server import RankServer
 from onlineauto.service.loop.slots import rank_slots, reward_slots
 from onlineauto.service.loop.upstream import HttpUpstream
-from onlineauto.service.ranking.rank_request import Limits, RankRequest
+from onlineauto.service.options import Limits
+from onlineauto.service.ranking.rank_request import RankRequest
 from onlineauto.service.ranking.slots import SlotRequest, SlotsRankRequest
 from onlineauto.service.refused import RefusedError
 from tests.service.serving import Service

@@ -8,8 +8,8 @@ import pytest
 
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.learning.joined import join_log_lines
+from onlineauto.service.options import Limits
 from onlineauto.service.ranking.answer import is_drawn
-from onlineauto.service.ranking.rank_request import Limits
 from tests.service.test_http import learnt
 from tests.waiting import until
 

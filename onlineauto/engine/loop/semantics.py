@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol
 
 from onlineauto.engine.loop.run_kernels import run_events
-from onlineauto.engine.records.task import NO_QUIRKS
+from onlineauto.engine.records.quirks import NO_QUIRKS
 from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
 from onlineauto.learners.table import lanes_side_by_side
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.loop import Context, Results
-    from onlineauto.engine.records.task import Quirks
+    from onlineauto.engine.records.quirks import Quirks
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.features.records import Stream
     from onlineauto.learners.table import TableShape

@@ -14,7 +14,7 @@ from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions, models
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.task import Quirks
+    from onlineauto.engine.records.quirks import Quirks
     from onlineauto.options import Configuration
 
 

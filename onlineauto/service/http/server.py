@@ -31,7 +31,7 @@ from onlineauto.service.loop.rank_server import RankServer
 from onlineauto.service.loop.telemetry import end_telemetry
 from onlineauto.service.loop.upstream import HttpUpstream
 from onlineauto.service.loop.warm import warm_up
-from onlineauto.service.ranking.rank_request import Limits
+from onlineauto.service.options import Limits
 
 if TYPE_CHECKING:
     from onlineauto.options import Configuration

@@ -42,7 +42,7 @@ from onlineauto.service.ranking.answer import (
     read_answer,
     seed_of,
 )
-from onlineauto.service.ranking.rank_request import Limits, RankRequest, context_of, path_at
+from onlineauto.service.ranking.rank_request import RankRequest, context_of, path_at
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from onlineauto.service.learning.learner import Published
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.log.segment_log import SegmentLog
+    from onlineauto.service.options import Limits
 
 _LOG = logging.getLogger("onlineauto.service")
 

@@ -30,7 +30,7 @@ from onlineauto.service.loop.board import board_of
 from onlineauto.service.loop.folder_identity import FolderLock, claim_folder
 from onlineauto.service.loop.front import WAITING, Front, ignore_completion
 from onlineauto.service.loop.steady_clock import SteadyClock
-from onlineauto.service.ranking.rank_request import Limits
+from onlineauto.service.options import Limits
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace

@@ -27,7 +27,7 @@ from onlineauto.service.loop.folder_identity import FolderLock, claim_folder
 from onlineauto.service.loop.front import Front, ignore_completion
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.loop.warm import warm_predictor
-from onlineauto.service.ranking.rank_request import Limits
+from onlineauto.service.options import Limits
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.workspace import Workspace
 

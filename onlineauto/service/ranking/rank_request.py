@@ -13,6 +13,8 @@ from onlineauto.service.refused import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from onlineauto.service.options import Limits
+
 Features = dict[str, msgspec.Raw]
 """Features or namespaces by name; the values are JSON that is not parsed yet."""
 
@@ -21,25 +23,6 @@ _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
 _MOST_PATH: Final = 200
 _ALLOWED: Final = "_text"
 _ENCODER: Final = msgspec.json.Encoder()
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """Bounds on the size of requests, and on the number of waiting records."""
-
-    body_bytes: int = 1 << 16  # Size of the body of a request.
-    actions: int = 256  # Number of actions of a rank.
-    decisions: int = 256  # Number of ranks of a batch, which are answered together.
-    slots: int = 32  # Number of slots of a rank of slots. Each is logged with its context and its actions.
-    features: int = 1024  # Number of features of the context and of one action together.
-    members: int = 64  # Number of namespaces, and of features without one, of the context and of each action.
-    name_bytes: int = 128  # Length of an id, and of the name of a namespace.
-    namespaces: int = 128  # Number of distinct names of namespaces over all requests.
-    # The accepted names of namespaces; by default any name, up to `namespaces` of them.
-    only: tuple[str, ...] | None = None
-    # Number of decisions that wait for their rewards, and of ids whose rewards wait for a decision.
-    pending: int = 8_000_000
-    parts: int = 64  # Number of rewards of one decision that have keys, or arrived before the decision.
-    queue: int = 10_000  # Number of records that wait to be written.
 
 
 class RankRequest(NamedTuple):

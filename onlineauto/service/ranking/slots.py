@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.service.ranking.rank_request import Features, Limits, RankRequest
+from onlineauto.service.ranking.rank_request import Features, RankRequest
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    from onlineauto.service.options import Limits
 
 SLOT: Final = "slot"
 """The namespace that has the id of a slot as its feature."""
