@@ -171,6 +171,9 @@ class EventTable:
                 absent[probability.column] = np.isnan(p)
             if no_action is not None:
                 absent[action[0]] = no_action
+                self.refuse(
+                    (self.chosen < 0) & ~no_action, ProblemCode.JSON_LABEL_INDEX, action[1], action[0]
+                )
             logged = ~np.logical_or.reduce([*absent.values()])
 
             def lacking(event: int) -> str:

@@ -97,6 +97,10 @@ class FrameColumns:
         )
         with arrow_errors():  # of dates that Python cannot have, for example
             values: Sequence[Any] = to_list()
+        if str(getattr(column, "dtype", "")) == "category":
+            for row, value in enumerate(values):
+                if isinstance(value, tuple | frozenset):  # Only hashable values are categories.
+                    raise InputError(f"row {row}: {name}: category {short_repr(value)} is no feature")
         return values
 
     def rows(self) -> Iterator[dict[str, Any]]:
