@@ -8,7 +8,7 @@ from onlineauto.tune.live import flags_of, hand_over, tune_stream
 from onlineauto.tune.live.budget import used_resource
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
-from onlineauto.workspace.start.warm_start import search_from
+from onlineauto.workspace.warm_start import search_from
 
 DATA = Path(__file__).parent.parent / "datasets" / "cb-surveys-u.txt.gz"
 BASE = "--cb_explore_adf"

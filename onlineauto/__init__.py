@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from onlineauto.evaluation.evaluation import Evaluation
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
-    from onlineauto.workspace.conversion import convert
+    from onlineauto.workspace.conversion import convert, read
     from onlineauto.workspace.predictor import Predictor
-    from onlineauto.workspace.reading import read
     from onlineauto.workspace.run import Run
     from onlineauto.workspace.workspace import Workspace
 
@@ -63,7 +62,7 @@ _LAZY = {
     "Run": "onlineauto.workspace.run",
     "Workspace": "onlineauto.workspace.workspace",
     "convert": "onlineauto.workspace.conversion",
-    "read": "onlineauto.workspace.reading",
+    "read": "onlineauto.workspace.conversion",
 }
 """Modules of the names, which are imported on first use, since they import NumPy and Numba."""
 

@@ -28,7 +28,7 @@ from onlineauto.tune.live.budget import used_resource
 from onlineauto.tune.live.tuning import SEARCHED
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
-from onlineauto.workspace.start.warm_start import search_from
+from onlineauto.workspace.warm_start import search_from
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 STREAMS = {

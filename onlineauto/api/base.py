@@ -26,9 +26,8 @@ from onlineauto.interop.vw.any_model import is_vw_model, read_model
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.save_load import check_options, load_model, save_model
-from onlineauto.workspace.start.first_champion import begin_with as first_champion
-from onlineauto.workspace.start.first_champion import config_of_names
-from onlineauto.workspace.start.warm_start import warm_start
+from onlineauto.workspace.warm_start import begin_with as first_champion
+from onlineauto.workspace.warm_start import config_of_names, warm_start
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from onlineauto.estimators.typical_size_kernels import (
     STATE,
 )
 from onlineauto.estimators.typical_size_kernels import judge as judge_size
-from onlineauto.formats.mappings.token_kernels import LARGE
+from onlineauto.formats.mappings.event_kernels import LARGE
 from onlineauto.formats.mappings.values import plain
 from onlineauto.state.stored import MOST
 

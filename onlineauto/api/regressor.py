@@ -17,7 +17,7 @@ from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.mappings.token_kernels import LARGE
+from onlineauto.formats.mappings.event_kernels import LARGE
 from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:

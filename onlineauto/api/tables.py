@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError, short_repr
+from onlineauto.formats.datasets.arrow_arrays import arrow_errors
 from onlineauto.formats.datasets.frame import FrameColumns
-from onlineauto.formats.datasets.guard import arrow_errors
 from onlineauto.formats.mappings.identities import identity
 from onlineauto.formats.mappings.values import is_sequence
 

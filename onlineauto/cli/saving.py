@@ -28,7 +28,7 @@ from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.predict_only import predicting_configs, spin_off, spun_off
 from onlineauto.workspace.run import load_run
 from onlineauto.workspace.save_load import save_model
-from onlineauto.workspace.start.warm_start import search_from
+from onlineauto.workspace.warm_start import search_from
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

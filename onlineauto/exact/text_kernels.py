@@ -42,9 +42,8 @@ from onlineauto.formats.lines.line_kernels import (
 )
 from onlineauto.formats.lines.mark_kernels import next_one
 from onlineauto.formats.numbers.float_kernels import parse_vw_float
-from onlineauto.formats.records.namespace_table_kernels import default_number, name_slot
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
-from onlineauto.formats.records.reader_state_kernels import Text, is_blank, report
+from onlineauto.formats.records.reader_state_kernels import Text, default_number, is_blank, name_slot, report
 from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ in CSR.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -74,6 +74,20 @@ class Namespaces:
         self.names.append(name)
         self.hashes.append(hash_)
         return len(self.names) - 1
+
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+class _Column(Generic[_Scalar]):
+    """A column of a block: a field of its records, without that of the sentinel if there is one."""
+
+    def __init__(self, records: str, field: str, *, has_sentinel: bool = False) -> None:
+        self._records, self._field, self._has_sentinel = records, field, has_sentinel
+
+    def __get__(self, block: Block, _: type[Block]) -> NDArray[_Scalar]:
+        column = getattr(block, self._records)[self._field]
+        return column[:-1] if self._has_sentinel else column  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -144,6 +158,23 @@ class Block:
     rules: Rules = field(default_factory=dict)
     objects: str = ""
 
+    line_number = _Column[np.int64]("lines", "number", has_sentinel=True)
+    line_start = _Column[np.int64]("lines", "start")
+    shared = _Column[np.bool_]("lines", "shared", has_sentinel=True)
+    slot = _Column[np.bool_]("lines", "slot", has_sentinel=True)
+    label = _Column[np.float32]("lines", "label", has_sentinel=True)
+    weight = _Column[np.float32]("lines", "weight", has_sentinel=True)
+    initial = _Column[np.float32]("lines", "initial", has_sentinel=True)
+    cost_start = _Column[np.int64]("lines", "cost")
+    tag_start = _Column[np.int64]("lines", "tag")
+    cost_action = _Column[np.uint32]("costs", "action")
+    cost = _Column[np.float32]("costs", "cost")
+    probability = _Column[np.float32]("costs", "probability")
+    span_namespace = _Column[np.int32]("spans", "namespace", has_sentinel=True)
+    span_start = _Column[np.int64]("spans", "start")
+    hash = _Column[np.uint32]("features", "hash")
+    value = _Column[np.float32]("features", "value")
+
     @classmethod
     def of_columns(
         cls,
@@ -155,13 +186,7 @@ class Block:
         objects: str = "",
         **columns: Any,
     ) -> Block:
-        """Return a Block with copies of columns; all columns except `slot` are required.
-
-        Raises
-        ------
-        InputError
-            An offset or a namespace is out of range.
-        """
+        """Return a Block with copies of columns, with checked offsets; all but `slot` are required."""
         lines = np.zeros(len(columns["line_start"]), LINE)
         for name, column in (("start", "line_start"), ("cost", "cost_start"), ("tag", "tag_start")):
             lines[name] = columns[column]
@@ -192,13 +217,7 @@ class Block:
         return block
 
     def __post_init__(self) -> None:
-        """Check the arrays, and copy those that kernels cannot read.
-
-        Raises
-        ------
-        InputError
-            An array has a wrong dtype, or more than one axis.
-        """
+        """Check the arrays, and copy those that kernels cannot read."""
         for name, dtype in _ARRAYS:
             array = getattr(self, name)
             known = type(array) is np.ndarray and array.dtype is dtype and array.ndim == 1
@@ -237,24 +256,11 @@ class Block:
 
     def head(self, n: int) -> Block:
         """Return the first `n` events, over the same records."""
-        return self._part(self.event_start[: n + 1])
+        return replace(self, event_start=self.event_start[: n + 1])
 
     def tail(self, n: int) -> Block:
         """Return all events except the first `n`, over the same records."""
-        return self._part(self.event_start[n:])
-
-    def _part(self, event_start: NDArray[np.int64]) -> Block:
-        return Block(
-            event_start=event_start,
-            lines=self.lines,
-            costs=self.costs,
-            spans=self.spans,
-            features=self.features,
-            tag=self.tag,
-            namespaces=self.namespaces,
-            rules=self.rules,
-            objects=self.objects,
-        )
+        return replace(self, event_start=self.event_start[n:])
 
     def place_of(self, line: int) -> str:
         """Return the position of a line for messages: ``line 5``, or ``event 4`` or ``row 4`` for objects."""
@@ -264,86 +270,6 @@ class Block:
     def tag_of(self, line: int) -> str:
         """Return the tag of a line, empty if it has none."""
         return self.tag[self.tag_start[line] : self.tag_start[line + 1]].tobytes().decode("utf-8", "replace")
-
-    @property
-    def line_number(self) -> NDArray[np.int64]:
-        """1-based line number in the file, or of the event or row: int64[n_lines]."""
-        return self.lines["number"][:-1]  # type: ignore[no-any-return]
-
-    @property
-    def line_start(self) -> NDArray[np.int64]:
-        """First span of each line: int64[n_lines + 1]."""
-        return self.lines["start"]  # type: ignore[no-any-return]
-
-    @property
-    def shared(self) -> NDArray[np.bool_]:
-        """True for each line with a ``shared`` header: bool[n_lines]."""
-        return self.lines["shared"][:-1]  # type: ignore[no-any-return]
-
-    @property
-    def slot(self) -> NDArray[np.bool_]:
-        """Marks of slots: bool[n_lines]."""
-        return self.lines["slot"][:-1]  # type: ignore[no-any-return]
-
-    @property
-    def label(self) -> NDArray[np.float32]:
-        """Simple label: float32[n_lines]."""
-        return self.lines["label"][:-1]  # type: ignore[no-any-return]
-
-    @property
-    def weight(self) -> NDArray[np.float32]:
-        """Importance weight: float32[n_lines]."""
-        return self.lines["weight"][:-1]  # type: ignore[no-any-return]
-
-    @property
-    def initial(self) -> NDArray[np.float32]:
-        """Initial prediction: float32[n_lines]."""
-        return self.lines["initial"][:-1]  # type: ignore[no-any-return]
-
-    @property
-    def cost_start(self) -> NDArray[np.int64]:
-        """First cost of each line: int64[n_lines + 1]."""
-        return self.lines["cost"]  # type: ignore[no-any-return]
-
-    @property
-    def tag_start(self) -> NDArray[np.int64]:
-        """First byte of each tag: int64[n_lines + 1]."""
-        return self.lines["tag"]  # type: ignore[no-any-return]
-
-    @property
-    def cost_action(self) -> NDArray[np.uint32]:
-        """Action as written: uint32[n_costs]."""
-        return self.costs["action"]  # type: ignore[no-any-return]
-
-    @property
-    def cost(self) -> NDArray[np.float32]:
-        """Cost: float32[n_costs]."""
-        return self.costs["cost"]  # type: ignore[no-any-return]
-
-    @property
-    def probability(self) -> NDArray[np.float32]:
-        """Logged probability: float32[n_costs]."""
-        return self.costs["probability"]  # type: ignore[no-any-return]
-
-    @property
-    def span_namespace(self) -> NDArray[np.int32]:
-        """Namespace of each span: int32[n_spans]."""
-        return self.spans["namespace"][:-1]  # type: ignore[no-any-return]
-
-    @property
-    def span_start(self) -> NDArray[np.int64]:
-        """First feature of each span: int64[n_spans + 1]."""
-        return self.spans["start"]  # type: ignore[no-any-return]
-
-    @property
-    def hash(self) -> NDArray[np.uint32]:
-        """Feature hashes: uint32[n_features]."""
-        return self.features["hash"]  # type: ignore[no-any-return]
-
-    @property
-    def value(self) -> NDArray[np.float32]:
-        """Feature values: float32[n_features]."""
-        return self.features["value"]  # type: ignore[no-any-return]
 
 
 def _kernel_array(name: str, value: object, dtype: np.dtype[Any]) -> NDArray[Any]:

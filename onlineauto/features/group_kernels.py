@@ -95,10 +95,7 @@ def _copy_span(scratch: Scratch, stream: Stream, span: int, key: int) -> None:
 def _copy_line(
     layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, begin: int, free: int
 ) -> tuple[int, int, int]:
-    """Make the groups of a line that has a namespace in several parts: copy and join its features.
-
-    If `slot` is not -1, the features of that line are added, too. Returns the same values as `open_line`.
-    """
+    """Copy and join the features of a line, and of `slot` unless -1, into groups; return as `open_line`."""
     groups, first = begin, free
     spans = stream.lines[line].start, stream.lines[line + 1].start
     more = (

@@ -64,10 +64,7 @@ def _written_key(term: Term) -> tuple[bytes, bool]:
 
 
 def _needs_sorting(names: Sequence[object]) -> bool:
-    """Return whether some neighbours are equal and others are not.
-
-    Such a product is sorted, so that equal factors are adjacent.
-    """
+    """Return whether some neighbours are equal and others are not; such a product is sorted."""
     equal = [a == b for a, b in pairwise(names)]
     return any(equal) and not all(equal)
 
@@ -124,8 +121,6 @@ def compile_products(
 ) -> list[tuple[bytes, ...]]:
     """Return the products of namespaces that match `products`, in the order of summation.
 
-    Examples
-    --------
     >>> compile_products([parse_letters("::")], [b"b", b"a"])
     [(b'a', b'a'), (b'a', b'b'), (b'b', b'b')]
     >>> compile_products([parse_letters("ba"), parse_letters("ab")], [])

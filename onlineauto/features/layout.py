@@ -67,39 +67,13 @@ class Keys(NamedTuple):
 class StreamLayout:
     """Groups and products for the blocks of one stream.
 
-    Parameters
-    ----------
-    options : FeatureOptions
-        Interactions, ``--ignore``, ``--keep``, ``--noconstant`` and the like.
-    searched : sequence of int
-        Orders of interactions that a search may choose (by `cross`), instead of those of the options.
-    singled : bool
-        Whether the search also chooses single namespaces, as products of one factor.
-    slots : bool
-        Whether events have slots, which add two namespaces (see `onlineauto.features.slots`). Every product
-        and every namespace is then also crossed with the feature that identifies the slot.
-
-    Attributes
-    ----------
-    slots : bool
-        Whether events have slots.
-    version : int
-        Changes whenever the group keys or the namespaces that can be crossed change.
-    kernel_layout : records.Layout
-        The mapping from namespaces to groups, for kernels.
-    interactions : Interactions
-        Products, and which live configs use them.
-    again : Interactions
-        Products for a second walk over the features of an event: the same products, except in exact mode.
-    repeats : dict of int to int
-        Maximum number of occurrences of one product, by order; 1 if all products are different.
-    repeats_apart : dict of int to int
-        `repeats` of the products that `compile` compiled last.
-    bytewise : bool
-        Whether the letters of options are bytes, as in Vowpal Wabbit, not characters.
+    A search may choose interactions of the orders `searched` (by `cross`), instead of those of the options,
+    and with `singled` also single namespaces, as products of one factor. Events with `slots` have two more
+    namespaces (see `onlineauto.features.slots`), and every product and every namespace is also crossed with
+    the feature that identifies the slot.
     """
 
-    bytewise: ClassVar[bool] = False
+    bytewise: ClassVar[bool] = False  # Whether letters of options are bytes, as in Vowpal Wabbit.
 
     def __init__(
         self,
@@ -137,8 +111,8 @@ class StreamLayout:
         self._number = self._make_keys(())
         self._seen = np.zeros(0, bool)
         self._all_seen = False
-        self.repeats_apart: Counter[int] = Counter()
-        self.version = 0
+        self.repeats_apart: Counter[int] = Counter()  # `repeats` of the products that `compile` compiled last
+        self.version = 0  # changes with the group keys and the namespaces that can be crossed
         self.kernel_layout = self._make_layout([], [])
         self._make_interactions()
 
@@ -186,10 +160,7 @@ class StreamLayout:
         return self._names is names and self._n_names == len(names) and self._all_seen
 
     def seen(self, names: Namespaces) -> NDArray[np.bool_] | None:
-        """Return for each namespace whether it had features so far; None if one has no group key yet.
-
-        A namespace without features can have a number: JSON adds the default namespace for every object.
-        """
+        """Return for each namespace whether it had features so far; None if one has no group key yet."""
         return self._seen if self._names is names and self._n_names == len(names) else None
 
     def view(self) -> StreamLayout:
@@ -247,8 +218,8 @@ class StreamLayout:
         self._crossed = sorted(dict.fromkeys(chain.from_iterable(interactions)))
         self._crossed.sort(key=len)
         self._held = np.empty((len(self._crossed), len(interactions)), bool)
-        for slot, each in enumerate(interactions):
-            existing = set(each)
+        for slot, products in enumerate(interactions):
+            existing = set(products)
             self._held[:, slot] = [product in existing for product in self._crossed]
         self._n_slots = len(interactions)
         self._make_interactions()
@@ -391,7 +362,8 @@ class StreamLayout:
         if not self._searched:
             products = compile_products(self._products, self._known, keep_duplicates=keep_duplicates)
             holders = np.ones((len(products), 1), bool)
-        self.repeats: Counter[int] = Counter()
+        self.repeats: Counter[int] = Counter()  # maximum number of occurrences of a product, by order
+        # In exact mode, a second walk over the features of an event has other products, `again`.
         self.interactions = self.again = self._assemble(products, holders)
 
     def _assemble(self, products: list[tuple[bytes, ...]], used_by: NDArray[np.bool_]) -> Interactions:

@@ -115,8 +115,6 @@ class FeatureOptions:
 def unescape(text: str) -> bytes:
     r"""Return the bytes of a word, in which escapes such as ``\x20`` are replaced by bytes.
 
-    Examples
-    --------
     >>> unescape(r"a\x20")
     b'a '
     """
@@ -126,11 +124,9 @@ def unescape(text: str) -> bytes:
 def letters_of(text: str, *, bytewise: bool = False) -> tuple[bytes, ...]:
     r"""Return the letters of a word, each as the bytes with which the name of a namespace begins.
 
-    A letter is a Unicode character. A byte that belongs to no character is a separate letter. If `bytewise`,
-    every byte is a letter, as in Vowpal Wabbit.
+    A letter is a Unicode character, or a byte that belongs to none. If `bytewise`, every byte is a letter, as
+    in Vowpal Wabbit.
 
-    Examples
-    --------
     >>> letters_of("ив"), letters_of(r"a\xff"), letters_of("и", bytewise=True)
     ((b'\xd0\xb8', b'\xd0\xb2'), (b'a', b'\xff'), (b'\xd0', b'\xb8'))
     """

@@ -172,14 +172,7 @@ def largest(bounds: NDArray[np.int64]) -> int:
 def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None) -> Stream:
     """Return a block prepared for kernels, with free space after its features for joined features.
 
-    Parameters
-    ----------
-    block : Block
-        Events.
-    holdout : bool[n]
-        Whether each event, or slot, is in the holdout.
-    slots : Slots, optional
-        The slots of the events; they are then processed one by one.
+    `holdout` marks events or, if there are `slots`, which are then processed one by one, slots.
     """
     n = block.n_features
     indices = _NO_FEATURES if slots is None else slots.index_features

@@ -64,10 +64,7 @@ class Slots(NamedTuple):
         )
 
     def table(self, first_index: int) -> NDArray[np.int64]:
-        """Return the slots for kernels: int64[n, 4].
-
-        `first_index` is the index of the first ``index`` feature.
-        """
+        """Return the slots for kernels, whose ``index`` features begin at `first_index`: int64[n, 4]."""
         shared, index = self.event_start[self.event], first_index + self.number
         index[self.event < self.first_indexed] = -1
         return np.column_stack([shared, self.line - self.number, self.line, index])
@@ -75,10 +72,7 @@ class Slots(NamedTuple):
     def by_action(
         self, action_start: NDArray[np.int64], action: NDArray[np.int32], score: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Return the scores of the slots of a block of one event: float32[n_slots, n_actions], 0 if none.
-
-        The scores of slot i begin at ``action_start[i]``.
-        """
+        """Return the scores of the slots of a block of one event: float32[n_slots, n_actions], 0 if none."""
         n_actions = int(self.event_start[1] - self.event_start[0]) - 1 - len(self)
         scores = np.zeros((len(self), n_actions), np.float32)
         scores[np.repeat(np.arange(len(self)), np.diff(action_start)), action] = score

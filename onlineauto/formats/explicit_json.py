@@ -122,7 +122,7 @@ class ExplicitNames:
                 return line
             if self._log:
                 words = (
-                    f"{_dumped(key)}:{(self._object if key == 'c' else _text)(each)}" for key, each in members
+                    f"{_dumped(key)}:{(self._object if key == 'c' else _text)(item)}" for key, item in members
                 )
                 return object_of(words).encode("utf-8", "surrogateescape")
             return self._object(members).encode("utf-8", "surrogateescape")
@@ -212,9 +212,9 @@ def _objects(text: bytes, *, log: bool) -> Iterator[_Members]:
         except (ValueError, RecursionError):
             continue
         if isinstance(members, _Members):
-            for each in [each for key, each in members if key == "c"] if log else [members]:
-                if isinstance(each, _Members):
-                    yield each
+            for context in [context for key, context in members if key == "c"] if log else [members]:
+                if isinstance(context, _Members):
+                    yield context
 
 
 def _note_numbers(members: _Members, namespace: str, numbers: set[str]) -> bool:
@@ -226,11 +226,11 @@ def _note_numbers(members: _Members, namespace: str, numbers: set[str]) -> bool:
     for key, value in members:
         if isinstance(value, list):
             top = key in _LINES
-            for each in [value] if isinstance(value, _Members) else value:
-                if isinstance(each, _Members):
-                    implicit |= _note_numbers(each, " " if top else key, numbers)
+            for item in [value] if isinstance(value, _Members) else value:
+                if isinstance(item, _Members):
+                    implicit |= _note_numbers(item, " " if top else key, numbers)
                 else:
-                    implicit |= isinstance(each, str) and not (top or _REPLACED.isdisjoint(each))
+                    implicit |= isinstance(item, str) and not (top or _REPLACED.isdisjoint(item))
         elif not key.startswith("_"):
             implicit |= isinstance(value, str) or (namespace == " " and bool(value))
             if isinstance(value, int | float) and "=" not in key:
@@ -278,21 +278,21 @@ def _decoded(line: bytes) -> Any:
 def _value(value: Any) -> Any:
     """Return a JSON value as mappings and lists; a list adds up equal keys, and the words of a text."""
     if isinstance(value, list) and not isinstance(value, _Members):
-        return [_value(each) for each in value]
+        return [_value(item) for item in value]
     if not isinstance(value, _Members):
         return value
-    pairs = [(key, _value(each)) for key, each in value if not _KNOWN.match(key)]
-    words = [word for key, each in value if key == "_text" and isinstance(each, str) for word in each.split()]
+    pairs = [(key, _value(item)) for key, item in value if not _KNOWN.match(key)]
+    words = [word for key, item in value if key == "_text" and isinstance(item, str) for word in item.split()]
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        return [*({key: each} for key, each in pairs), *words]
+        return [*({key: item} for key, item in pairs), *words]
     return [mapping, *words] if words else mapping
 
 
 def _text(value: Any) -> str:
     """Return a JSON value as text, as it was."""
     if isinstance(value, _Members):
-        return object_of(f"{_dumped(key)}:{_text(each)}" for key, each in value)
+        return object_of(f"{_dumped(key)}:{_text(item)}" for key, item in value)
     return f"[{','.join(map(_text, value))}]" if isinstance(value, list) else _dumped(value)
 
 

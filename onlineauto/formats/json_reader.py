@@ -11,10 +11,9 @@ import numpy as np
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.records import FEATURE
 from onlineauto.formats.json.line_kernels import read_json_lines
-from onlineauto.formats.json.mark_kernels import find_json_marks
 from onlineauto.formats.lines.diagnostics import LogCounts, SlotLogCounts
-from onlineauto.formats.lines.in_place_reader import InPlaceReader
-from onlineauto.formats.lines.line_reader import join_lines
+from onlineauto.formats.lines.line_reader import LineReader, join_lines
+from onlineauto.formats.lines.mark_kernels import find_json_marks
 from onlineauto.formats.records.json_state_kernels import EVENT, FRAME, LOG, STAGED, Stage
 from onlineauto.formats.records.reader_state_kernels import STATE
 from onlineauto.jit import Bound
@@ -31,21 +30,15 @@ _DEPTH = 256
 _OVERRUN = 64  # bytes that kernels may touch past the end: brackets are counted 64 bytes at a time
 
 
-class JsonReader(InPlaceReader):
-    r"""Iterator over the events of a JSON text, one per line, in Blocks; can be iterated once.
+class JsonReader(LineReader):
+    r"""Iterator over the events of a JSON text, one per line, in Blocks; see `LineReader`.
 
     Objects are namespaces and their members features: a number is the value, a string is part of the name,
     true is 1. ``_multi`` lists the actions. ``_label_cost``, ``_label_probability`` and ``_labelIndex`` or
     ``_label_Action`` are the logged cost, probability and action.
 
-    Parameters, errors and the other attributes are those of `LineReader`.
+    Source: VW's JSON and DSJSON (``parse_example_json.cc``). Not read: ``__aid``.
 
-    Source
-    ------
-    VW's JSON and DSJSON (``parse_example_json.cc``). Not read: ``__aid``.
-
-    Examples
-    --------
     >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
     >>> text = b'{"c": {"User": {"age": 30}, "_multi": [{"A": {"x": "y"}}, {}]}, "_label_cost": 1, '
     >>> text += b'"_label_probability": 0.5, "_labelIndex": 1, "a": [2, 1]}'
@@ -61,7 +54,11 @@ class JsonReader(InPlaceReader):
         if rules.log:
             self.diagnostics.log = self.counts
         self._stage = _make_stage()
-        self._count_on()
+        log = self._stage.log[0]
+        for name in LOG.names or ():  # the kernel's counters start from the counts of the files read before
+            log[name] = getattr(self.counts, f"dsjson_{name}", getattr(self.counts, name, log[name]))
+        log["has_first_id"] = bool(self.counts.first_event_id)
+        log["has_first_time"] = bool(self.counts.first_event_time)
         self._explicit: Any = None  # an `ExplicitNames`
         self.looks_for_names: Callable[[bytes, Rules], Rules] | None = None
 
@@ -70,7 +67,7 @@ class JsonReader(InPlaceReader):
         return super().parse(text if self._explicit is None else self._explicit.text(text))
 
     def read(self, text: str | bytes | Sequence[str | bytes]) -> bool:
-        """Read a text of one ordinary event; see `InPlaceReader.read`."""
+        """Read a text of one ordinary event; see `LineReader.read`."""
         if self._explicit is not None:
             text = join_lines(text)
             data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
@@ -157,14 +154,6 @@ class JsonReader(InPlaceReader):
         result = read_json_lines(self._buffer, p, end, self.records, self._stage)
         self._count()
         return result
-
-    def _count_on(self) -> None:
-        """Start the kernel's counters from the counts of the files read before."""
-        log = self._stage.log[0]
-        for name in LOG.names or ():
-            log[name] = getattr(self.counts, f"dsjson_{name}", getattr(self.counts, name, log[name]))
-        log["has_first_id"] = bool(self.counts.first_event_id)
-        log["has_first_time"] = bool(self.counts.first_event_time)
 
     def _count(self) -> None:
         """Copy the kernel's counters to `counts`."""

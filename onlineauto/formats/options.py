@@ -114,8 +114,8 @@ def _outer(line: bytes) -> bytes:
 TEXT: Final = LineFormat("text", "VW text", "", lambda _: True)
 """VW's text, where an empty line ends an event of several lines; elsewhere each line is an event."""
 FORMATS: Final[Mapping[str, LineFormat]] = {
-    each.name: each
-    for each in (
+    form.name: form
+    for form in (
         LineFormat(
             "json",
             "json",
@@ -153,7 +153,7 @@ def format_of_lines(head: bytes) -> LineFormat:
     """
     lines = map(bytes.strip, head.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
     line = next((line for line in lines if line.startswith(b"{") or b"|" in line), b"")  # skip damaged lines
-    return next((each for each in FORMATS.values() if each.looks_like(line)), TEXT)
+    return next((form for form in FORMATS.values() if form.looks_like(line)), TEXT)
 
 
 def check_format(configuration: Configuration) -> None:

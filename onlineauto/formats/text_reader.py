@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from onlineauto.features.hash_kernels import murmur3
-from onlineauto.formats.lines.in_place_reader import InPlaceReader
+from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.mark_kernels import find_marks
 from onlineauto.formats.quirks import NO_QUIRKS
 from onlineauto.formats.text.line_kernels import read_lines
@@ -17,20 +17,13 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.reader_state_kernels import ReaderRules
 
 
-class TextReader(InPlaceReader):
-    r"""Iterator over the events of a VW text, in Blocks; can be iterated once.
+class TextReader(LineReader):
+    r"""Iterator over the events of a VW text, in Blocks; see `LineReader`.
 
-    Parameters, attributes and errors are those of `LineReader`. Labels are ``label [weight [initial]]``, or
-    ``action:cost:probability`` and ``shared``. Labels of slots are ``ccb shared``, ``ccb action`` and
-    ``ccb slot [action:cost:probability[,action:probability...]] [action,action...]``. A malformed line is
-    skipped; in multi-line input its whole event is skipped.
+    Labels are ``label [weight [initial]]``, or ``action:cost:probability`` and ``shared``. Labels of slots
+    are ``ccb shared``, ``ccb action`` and ``ccb slot [action:cost:probability[,action:probability...]]
+    [action,action...]``. A malformed line is skipped; in multi-line input its whole event is skipped.
 
-    Source
-    ------
-    VW's input format.
-
-    Examples
-    --------
     >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
     >>> text = b"shared |user tom\n0:-1:0.5 |item politics:2\n|item sports\n\n"
     >>> for block in TextReader(text, ReaderRules(multiline=True, simple=False)):

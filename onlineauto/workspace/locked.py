@@ -43,17 +43,13 @@ class Locked:
         copy_ = type(self).__new__(type(self))
         memo[id(self)] = copy_
         with self._lock:
-            vars(copy_).update(deepcopy(self._copied_attributes(), memo))
+            vars(copy_).update(deepcopy(vars(self), memo))
         return copy_
 
     def __getstate__(self) -> dict[str, Any]:
         """Return copies of the attributes for `pickle`, which writes them after the lock is released."""
         with self._lock:
-            return deepcopy(self._copied_attributes(), {id(self): self})
-
-    def _copied_attributes(self) -> dict[str, Any]:
-        """Return the attributes that a copy must contain."""
-        return vars(self)
+            return deepcopy(vars(self), {id(self): self})
 
 
 class _Fork:
@@ -71,18 +67,18 @@ class _Fork:
         while True:
             self.listing.acquire()
             held_ids = set(map(id, self._held))
-            others = [each for each in self.everyone if id(each) not in held_ids]
+            others = [other for other in self.everyone if id(other) not in held_ids]
             if not others:
                 return  # `listing` stays acquired, so no new object can be created
             self.listing.release()  # The thread that holds a lock may have to create an object first.
-            for each in others:
-                each._lock.acquire()  # noqa: SLF001 - a class of this file
-                self._held.append(each)
+            for other in others:
+                other._lock.acquire()  # noqa: SLF001 - a class of this file
+                self._held.append(other)
 
     def release_all(self) -> None:
         """Release all locks, in the parent and in the child."""
-        for each in self._held:
-            each._lock.release()  # noqa: SLF001
+        for other in self._held:
+            other._lock.release()  # noqa: SLF001
         self._held.clear()
         self.listing.release()
         self._alone.release()

@@ -79,17 +79,17 @@ class ParsingPredictor(BlockPredictor):
         reader = self._readers.text
         blocks = reader.parse(b"".join(texts))
         reader.take_problems()
-        found: list[NDArray[np.float32]] = []
+        predictions: list[NDArray[np.float32]] = []
         if sum(map(len, blocks)) == len(texts):
             for block in blocks:
                 outcomes = self.predict(block, model)
                 start = outcomes.action_start
                 pmf = np.empty(len(outcomes.score), np.float32)
                 pmf[np.repeat(start[:-1], np.diff(start)) + outcomes.action] = outcomes.score
-                found += np.split(pmf, start[1:-1])
+                predictions += np.split(pmf, start[1:-1])
         if len(reader.namespaces) > model.layout.n_namespaces + _MOST_NAMES:
             self.read_by(self._configuration)
-        return found or None
+        return predictions or None
 
     def scored(self, event: OneEventLike, model: Predicting) -> Scored:
         """Return an event, a text or a mapping, with the scores of its actions."""

@@ -542,14 +542,14 @@ class Workspace(Locked):
 
     def predict_each(self, events: Sequence[OneEventLike]) -> list[NDArray[np.float32] | InputError]:
         """Predict each event like `predict`; an error is returned in place of the prediction of its event."""
+        results: list[NDArray[np.float32] | InputError] = []
         with self._lock:
-            return [self._predict_or_error(event) for event in events]
-
-    def _predict_or_error(self, event: OneEventLike) -> NDArray[np.float32] | InputError:
-        try:
-            return self.predict(event)
-        except InputError as error:
-            return error
+            for event in events:
+                try:
+                    results.append(self.predict(event))
+                except InputError as error:
+                    results.append(error)
+        return results
 
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
         """Return the result of `use` for an event with the scores of its actions; see `interop.explain`.

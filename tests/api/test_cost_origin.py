@@ -10,7 +10,7 @@ import pytest
 from onlineauto import AutoML, Workspace
 from onlineauto.interop import read_vw_model, write_vw_model
 from onlineauto.workspace.inspection.inspection import inspection
-from onlineauto.workspace.start.warm_start import challenge
+from onlineauto.workspace.warm_start import challenge
 
 ACTIONS = {name: {"article": name} for name in "abcd"}
 FEATURES = {"user": ["tom", "ann", "bob", "eve"]}

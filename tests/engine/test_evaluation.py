@@ -11,7 +11,7 @@ import pytest
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import LOGGED, Evaluation
 from onlineauto.interop import event_dsjson
-from onlineauto.workspace.reading import read
+from onlineauto.workspace.conversion import read
 from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_stream
 

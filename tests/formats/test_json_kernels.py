@@ -8,9 +8,8 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.formats.json.mark_kernels import find_json_marks
-from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED, read_json_number
-from onlineauto.formats.lines.mark_kernels import bitmap_size, next_one
+from onlineauto.formats.json.token_kernels import INTEGER, MALFORMED, read_json_number
+from onlineauto.formats.lines.mark_kernels import bitmap_size, find_json_marks, next_one
 from tests.naive.json_events import RejectedError, read_number
 
 UNHURRIED = settings(deadline=None)  # the first call compiles

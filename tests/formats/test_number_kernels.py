@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.formats.numbers.number_kernels import short_decimal
+from onlineauto.formats.numbers.float_kernels import short_decimal
 from tests.naive import floats as naive
 
 pytestmark = pytest.mark.lane("quick")

@@ -15,7 +15,7 @@ from onlineauto import InputError, OptionError, Workspace
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.cli.main import main
 from onlineauto.workspace.model_file import decode_tree, encode_tree
-from onlineauto.workspace.start.warm_start import challenge
+from onlineauto.workspace.warm_start import challenge
 from tests.engine.ensemble_streams import bent, numbered, odd
 from tests.naive.native_search.streams import slots
 

@@ -13,8 +13,7 @@ from onlineauto.api.decisions.events import cost_of
 from onlineauto.errors import InputError
 from onlineauto.formats.decisions.dsjson import AnyLine, labelled_line
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode, make_diagnostic
-from onlineauto.formats.sources.event_file import EventFile
-from onlineauto.formats.sources.source import ByteSource, name_of
+from onlineauto.formats.sources.source import ByteSource, EventFile, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

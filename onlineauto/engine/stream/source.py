@@ -23,8 +23,7 @@ from onlineauto.formats.datasets.files import STREAMED
 from onlineauto.formats.lines.event_source import EventRules, EventSource
 from onlineauto.formats.options import TEXT, InputOptions, format_of
 from onlineauto.formats.records.reader_state_kernels import ReaderRules
-from onlineauto.formats.sources.event_file import EventFile, FirstLines
-from onlineauto.formats.sources.source import ByteSource, Source, name_of
+from onlineauto.formats.sources.source import ByteSource, EventFile, FirstLines, Source, name_of
 
 if TYPE_CHECKING:
     from onlineauto.formats.blocks.reader import Rules as BlockRules

@@ -83,10 +83,7 @@ def pad_size(size: int) -> int:
 
 
 def section_sizes(head: Records) -> list[int]:
-    """Return the bytes of each section of a frame, without padding.
-
-    If the head has impossible counts, the list is empty.
-    """
+    """Return the bytes of each section of a frame, without padding; [] if the head has impossible counts."""
     counts = [int(head[count]) for count, _, _ in SECTIONS]
     if min(counts) < 0 or max(counts) > MOST:
         return []

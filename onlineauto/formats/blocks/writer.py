@@ -64,10 +64,7 @@ def write_blocks(
 def block_writer(
     path: str | os.PathLike[str], *, rules: Mapping[str, object], frame_bytes: int = _FRAME_BYTES
 ) -> Iterator[BlockWriter]:
-    """Yield a writer of blocks; the file is created when the context ends without an error.
-
-    The parameters are those of `write_blocks`.
-    """
+    """Yield a writer as for `write_blocks`; the file is created when the context ends without an error."""
     with replacing(path) as file:
         writer = BlockWriter(file, frame_bytes=frame_bytes)
         header = msgspec.json.encode({"rules": rules, "records": record_layout()})

@@ -1,38 +1,22 @@
-"""Convert Arrow arrays to NumPy arrays: numbers, codes of texts, and the columns of a batch by name."""
+"""Convert Arrow arrays to NumPy arrays: numbers, codes of texts, and the columns of a batch by name.
+
+Everything that Arrow reads is `checked`: valid buffers, texts as bytes, and one kind of error.
+"""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OnlineautoError
 from onlineauto.formats.mappings.identities import spelling
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Iterator, Sequence
 
-__all__ = [
-    "MOST_ELEMENTS",
-    "Texts",
-    "as_float32",
-    "as_texts",
-    "column_at",
-    "fields_of",
-    "flatten",
-    "is_list",
-    "is_number",
-    "is_text",
-    "numbers_of",
-    "path_at",
-    "plain_values",
-    "pyarrow",
-    "run_codes",
-    "texts_of",
-    "type_at",
-    "why_unsupported",
-    "without_nan",
-]
+    from numpy.typing import NDArray
 
 MOST_ELEMENTS: Final = 1 << 16
 """Maximum number of elements of a list, of actions of an event, and of choices."""
@@ -121,8 +105,8 @@ def type_at(schema: Any, name: str) -> Any:
     """Return the type of a column, or of a field named ``column.field``; None if there is none."""
     first, *rest = path_at(schema, name) or [""]
     kind: Any = schema.field(first).type if first in schema.names else None
-    for each in rest:
-        kind = kind.field(each).type
+    for field in rest:
+        kind = kind.field(field).type
     return kind
 
 
@@ -131,8 +115,8 @@ def column_at(batch: Any, name: str) -> Any:
     path = path_at(batch.schema, name)
     if not path:
         raise InputError(f"there is no column {name!r}")
-    for each in path:
-        array = batch.column(each)
+    for field in path:
+        array = batch.column(field)
         batch = fields_of(array) if pyarrow().types.is_struct(array.type) else None
     return array
 
@@ -146,7 +130,7 @@ def fields_of(structs: Any) -> Any:
 def flatten(array: Any) -> tuple[Any, NDArray[np.int64], NDArray[np.bool_]]:
     """Return the elements of lists, the first element of each list, and which lists are too long.
 
-    Null has no elements, and a list that is too long has none either.
+    Null and a list that is too long have no elements.
     """
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     too_long = lengths > MOST_ELEMENTS
@@ -159,17 +143,13 @@ def flatten(array: Any) -> tuple[Any, NDArray[np.int64], NDArray[np.bool_]]:
 
 
 def plain_values(array: Any, *, strict: bool = False) -> list[Any]:
-    """Return the values of a column for Python.
-
-    Bytes that are not UTF-8 become surrogates, which are hashed like the bytes. If `strict`, a text with such
-    bytes is None.
-    """
+    """Return a column for Python; bytes that are not UTF-8 are surrogates or, if `strict`, None."""
     return [_decoded(value, strict=strict) for value in array.to_pylist()]
 
 
 def _decoded(value: Any, *, strict: bool) -> Any:
     if isinstance(value, list):
-        return [_decoded(each, strict=strict) for each in value]
+        return [_decoded(item, strict=strict) for item in value]
     if not isinstance(value, bytes):
         return value
     try:
@@ -279,3 +259,108 @@ def run_codes(array: Any) -> NDArray[np.int64]:
     encoded = array.dictionary_encode()
     indices = encoded.indices.cast(pa.int64())
     return np.asarray(indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+
+
+class UnreadableError(InputError):
+    """A file, a row group or a batch that Arrow cannot read, or whose buffers are damaged."""
+
+
+@contextmanager
+def arrow_errors() -> Iterator[None]:
+    """Raise every error of Arrow, and of the libraries that it calls, as an `UnreadableError`."""
+    try:
+        yield
+    except OnlineautoError:
+        raise
+    except Exception as error:  # Arrow's errors have no common base class
+        text = str(error).partition("\n")[0] or type(error).__name__
+        raise UnreadableError(text.encode("utf-8", "backslashreplace").decode()) from None
+
+
+class Piece(NamedTuple):
+    """A batch that was read, or the reason why its rows cannot be used."""
+
+    rows: int
+    batch: Any | None
+    problem: str = ""
+
+
+def read_group(part: Any, group: int, columns: Sequence[str]) -> Iterator[Piece]:
+    """Yield the checked batches of a row group; the last piece has no rows if the rest cannot be read."""
+    batches, batch = part.batches(group, columns), None
+    while True:
+        try:
+            with arrow_errors():
+                batch = next(batches, None)
+            if batch is None:
+                return
+            piece = Piece(batch.num_rows, checked(batch, columns))
+        except UnreadableError as error:
+            piece = Piece(0 if batch is None else batch.num_rows, None, str(error))
+        yield piece
+        batch = None
+
+
+def checked(batch: Any, columns: Sequence[str]) -> Any:
+    """Return a batch that has some columns, with texts as bytes, after a full validation of its buffers.
+
+    Arrow itself checks neither indices of dictionaries nor offsets, and kernels would read outside of the
+    buffers. Texts that are not UTF-8 are valid bytes.
+    """
+    with arrow_errors():
+        for name in set(columns).difference(batch.schema.names):
+            if type_at(batch.schema, name) is None:
+                raise UnreadableError(f"it has no column {name!r}")
+        batch.validate()  # the sizes of the buffers, which the export below needs
+        batch = pyarrow().record_batch(_AsBytes(batch))
+        batch.validate(full=True)
+    return batch
+
+
+def checked_table(table: Any) -> Any:
+    """Return a table of Arrow, or a batch as a table, after a full validation of its buffers and texts."""
+    with arrow_errors():
+        check_names(table.schema)
+        table.validate(full=True)
+        return table if hasattr(table, "to_batches") else pyarrow().Table.from_batches([table])
+
+
+def check_names(schema: Any) -> None:
+    """Decode the names of columns and of their fields, which raises an error if they are not UTF-8."""
+    fields = list(schema)
+    while fields:
+        field = fields.pop()
+        str(field.name)
+        fields += [field.type.field(i) for i in range(field.type.num_fields)]
+
+
+class _AsBytes:
+    """The buffers of a batch under a schema in which texts are bytes; nothing is copied."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Return the schema and the buffers as capsules of Arrow's C interface."""
+        fields = [field.with_type(_as_bytes(field.type)) for field in self._batch.schema]
+        return pyarrow().schema(fields).__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
+
+
+def _as_bytes(kind: Any) -> Any:
+    """Return a type with the type of bytes in place of each type of texts."""
+    pa = pyarrow()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _as_bytes(kind.value_type), kind.ordered)
+    fields = [field.with_type(_as_bytes(field.type)) for field in map(kind.field, range(kind.num_fields))]
+    for is_kind, type_of in (
+        (pa.types.is_struct, lambda *fields: pa.struct(fields)),
+        (pa.types.is_list, pa.list_),
+        (pa.types.is_large_list, pa.large_list),
+        (pa.types.is_fixed_size_list, lambda field: pa.list_(field, kind.list_size)),
+        (pa.types.is_string, pa.binary),
+        (pa.types.is_large_string, pa.large_binary),
+        (pa.types.is_string_view, pa.binary_view),
+    ):
+        if is_kind(kind):
+            return type_of(*fields)
+    return kind

@@ -1,7 +1,7 @@
-"""Write the features of whole columns into the records of a block.
+"""Write the features of whole columns into the records of a block, in two rounds over the columns.
 
-A block is made in two rounds over its columns. The first round counts the features that each line gets in
-each namespace; `lay_out` turns the counts into spans; the second round writes the features into the spans.
+The first round counts the features that each line gets in each namespace; `lay_out` turns the counts into
+spans; the second round writes the features into the spans.
 """
 
 from __future__ import annotations
@@ -29,24 +29,10 @@ def hash_texts(
     hash_all: bool,
     hashes: NDArray[np.uint32],
 ) -> None:
-    """Write the hash of each text, preceded by a prefix.
+    """Write the hash of each text, preceded by a prefix, with the hash of the namespace as seed.
 
-    Parameters
-    ----------
-    data : uint8[:]
-        Bytes of all texts.
-    start : int64[n + 1]
-        First byte of each text.
-    name : uint8[:]
-        The prefix, followed by space for the longest text and eight more bytes.
-    before : int
-        Number of bytes of the prefix.
-    seed : uint32
-        Hash of the namespace.
-    hash_all : bool
-        Whether digits are hashed like other bytes; see `hash_name`.
-    hashes : uint32[n]
-        Filled.
+    `data` has the bytes of all texts, and `start` the first byte of each: int64[n + 1]. `name` begins with
+    the prefix of `before` bytes, followed by space for the longest text and eight more bytes.
     """
     for i in range(len(hashes)):
         begin, end = start[i], start[i + 1]
@@ -59,17 +45,9 @@ def hash_texts(
 def count_codes(
     code: NDArray[np.int32], line: NDArray[np.int64], namespace: int, counts: NDArray[np.int64]
 ) -> None:
-    """Add the features of a column of texts to the number of features of each line.
+    """Add the features of a column of texts to the counts: int64[n_lines, n_namespaces].
 
-    Parameters
-    ----------
-    code : int32[n]
-        Index of each text's hash; -1 for none.
-    line : int64[n]
-        Line that each text belongs to; -1 if it is left out.
-    namespace : int
-        Column of `counts`.
-    counts : int64[n_lines, n_namespaces]
+    `code` has the index of each text's hash, or -1, and `line` the line of each text, or -1.
     """
     for i in range(len(code)):
         if code[i] >= 0 and line[i] >= 0:
@@ -88,18 +66,10 @@ def count_numbers(
 
 @entry_kernel
 def lay_out(counts: NDArray[np.int64], numbers: NDArray[np.int32], lines: Records, spans: Records) -> int:
-    """Turn counts into spans; return the number of features.
+    """Fill `spans` with a span per count above 0, set the lines' `start`; return the number of features.
 
-    Parameters
-    ----------
-    counts : int64[n_lines, n_namespaces]
-        Number of features; replaced by the index of the first feature.
-    numbers : int32[n_namespaces]
-        Number of each namespace in the block.
-    lines : LINE[n_lines + 1]
-        Lines, whose `start` is set.
-    spans : SPAN[n_spans + 1]
-        Filled with a span for each count above 0.
+    Each count is replaced by the index of its first feature; `numbers` has the namespace's number in the
+    block.
     """
     n_lines, n_namespaces = counts.shape
     span, feature = 0, 0
@@ -128,17 +98,9 @@ def write_codes(
     at: NDArray[np.int64],
     features: Records,
 ) -> None:
-    """Write the features of a column of texts, all of value 1.
+    """Write the features of a column of texts, all of value 1; see `count_codes`.
 
-    Parameters
-    ----------
-    code, line, namespace
-        As for `count_codes`.
-    hashes : uint32[k]
-        Hash of each text.
-    at : int64[n_lines, n_namespaces]
-        Index of the next feature of each line and namespace; advanced.
-    features : FEATURE[:]
+    `at` has the index of the next feature of each line and namespace, and is advanced.
     """
     for i in range(len(code)):
         if code[i] >= 0 and line[i] >= 0:

@@ -17,6 +17,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError, short_repr
@@ -79,9 +80,8 @@ class DatasetColumns:
         for name in _NEEDS[self.rows]:
             if not getattr(self, name):
                 raise InputError(f'rows = "{self.rows}" needs {name}')
-        for each in fields(self):
-            name, value = each.name, getattr(self, each.name)
-            if value and name not in ("rows", "categories", "left_out", *_TAKES[self.rows]):
+        for name in (role.name for role in fields(self)):
+            if getattr(self, name) and name not in ("rows", "categories", "left_out", *_TAKES[self.rows]):
                 raise InputError(f'{name} cannot be used with rows = "{self.rows}"')
         groups = (*self.context.values(), *self.actions.values())
         for name in self.categories:
@@ -110,25 +110,13 @@ class DatasetColumns:
 
         The action that was taken is needed for its cost and for the list of all actions.
         """
-        single = (
-            "label",
-            "action",
-            "event",
-            "list",
-            "chosen",
-            "cost",
-            "reward",
-            "probability",
-            "weight",
-            "tag",
-        )
+        single = ("label", "action", "event", "list", "chosen", *_OUTCOMES)
         result = {getattr(self, name): name for name in single if getattr(self, name) is not None}
         if self.action is not None and self.choices and self.cost_column is None:
             del result[self.action]
         groups = [self.context] if self.rows == "lists" else [self.context, self.actions]
-        for columns in (each for group in groups for each in group.values()):
-            for column in columns:
-                result.setdefault(column, "features")
+        for column in chain.from_iterable(columns for group in groups for columns in group.values()):
+            result.setdefault(column, "features")
         return result
 
     def toml(self, *, name: str = "", evidence: Mapping[str, str] | None = None) -> str:
@@ -158,7 +146,7 @@ class DatasetColumns:
                 yield from (f"{_key(name)} = {_value(value)}" for name, value in features.items())
         if self.left_out:
             yield "\n# left out:"
-            yield from (f"#   {_on_one_line(each)}" for each in self.left_out)
+            yield from (f"#   {_on_one_line(reason)}" for reason in self.left_out)
 
 
 _OUTCOMES: Final = ("cost", "reward", "probability", "weight", "tag")
@@ -190,7 +178,7 @@ def columns_of(table: Mapping[str, Any]) -> DatasetColumns:
     >>> columns_of({"rows": "labels", "label": "y", "context": {"user": ["age"]}}).required()
     {'y': 'label', 'age': 'features'}
     """
-    known = [each.name for each in fields(DatasetColumns) if each.name != "left_out"]
+    known = [role.name for role in fields(DatasetColumns) if role.name != "left_out"]
     values: dict[str, Any] = {}
     for name, value in table.items():
         if name not in known:
@@ -198,10 +186,10 @@ def columns_of(table: Mapping[str, Any]) -> DatasetColumns:
         if name in ("context", "actions"):
             values[name] = _groups(name, value)
         elif name == "choices" and isinstance(value, Mapping) and value:
-            for choice, each in value.items():
-                if not isinstance(each, Mapping):
-                    raise InputError(f"choices.{choice} is a table of features, not {short_repr(each)}")
-            values[name] = {str(spelling(choice)): dict(each) for choice, each in value.items()}
+            for choice, features in value.items():
+                if not isinstance(features, Mapping):
+                    raise InputError(f"choices.{choice} is a table of features, not {short_repr(features)}")
+            values[name] = {str(spelling(choice)): dict(features) for choice, features in value.items()}
         elif name == "choices":
             if (
                 not isinstance(value, list | tuple)
@@ -211,9 +199,9 @@ def columns_of(table: Mapping[str, Any]) -> DatasetColumns:
                 raise InputError(
                     f"choices = {short_repr(value)}: list at least one action, and each action once"
                 )
-            values[name] = tuple(str(spelling(each)) for each in value)
+            values[name] = tuple(str(spelling(choice)) for choice in value)
         elif name == "categories":
-            if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+            if not isinstance(value, list | tuple) or not all(isinstance(column, str) for column in value):
                 raise InputError("categories is a list of columns")
             values[name] = tuple(value)
         elif isinstance(value, str):
@@ -227,14 +215,14 @@ def columns_of(table: Mapping[str, Any]) -> DatasetColumns:
 
 def _groups(name: str, value: object) -> dict[str, tuple[str, ...]]:
     """Return the columns of each namespace; in a list, each column is a separate namespace."""
-    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
-        value = {each: [each] for each in value}
+    if isinstance(value, list | tuple) and all(isinstance(column, str) for column in value):
+        value = {column: [column] for column in value}
     if not isinstance(value, Mapping):
         raise InputError(f"{name} is a table of namespace = columns, or a list of columns")
     groups = {}
     for namespace, columns in value.items():
         listed = [columns] if isinstance(columns, str) else columns
-        if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+        if not isinstance(listed, list | tuple) or not all(isinstance(column, str) for column in listed):
             raise InputError(f"{name}.{namespace} is a list of columns, not {columns!r}")
         groups[str(namespace)] = tuple(listed)
     return groups
@@ -248,7 +236,7 @@ def _key(name: str) -> str:
 def _value(value: Any) -> str:
     """Return the value of a feature as a value of TOML."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(str(name))} = {_value(each)}" for name, each in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(str(name))} = {_value(item)}" for name, item in value.items()) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
     return _quote(value) if isinstance(value, str) else repr(value).lower()
@@ -257,12 +245,12 @@ def _value(value: Any) -> str:
 def _quote(text: str) -> str:
     """Return a text as a string of TOML."""
     escaped = "".join(
-        f"\\u{ord(each):04x}" if ord(each) < 32 or ord(each) == 127 else each
-        for each in text.replace("\\", "\\\\").replace('"', '\\"')
+        f"\\u{ord(char):04x}" if ord(char) < 32 or ord(char) == 127 else char
+        for char in text.replace("\\", "\\\\").replace('"', '\\"')
     )
     return f'"{escaped}"'
 
 
 def _on_one_line(text: str) -> str:
     """Return a text without line breaks, for a comment."""
-    return "".join(each if each.isprintable() else "?" for each in text)
+    return "".join(char if char.isprintable() else "?" for char in text)

@@ -224,14 +224,15 @@ class EventTable:
             low, high = int(self.context_row[begin]), int(self.context_row[end - 1]) + 1
             line = np.full(high - low, -1, np.int64)
             line[self.context_row[events] - low] = first
-            parts += [(each.of_rows(low, high), line) for each in self.context]
+            parts += [(column.of_rows(low, high), line) for column in self.context]
         if self.element_start is not None:
             low, high = int(self.element_start[begin]), int(self.element_start[end])
             line = np.full(high - low, -1, np.int64)
             shift = first + shared - self.element_start[events]
-            line_of = np.arange(n_lines, dtype=np.int64) if not shared else _lines_after_first(event_start)
+            line_of = np.arange(n_lines, dtype=np.int64)
+            line_of = np.delete(line_of, first) if shared else line_of
             line[line_of - np.repeat(shift, n_actions) - low] = line_of
-            parts += [(each.of_rows(low, high), line) for each in self.elements]
+            parts += [(column.of_rows(low, high), line) for column in self.elements]
         spans, features = _features(parts, lines, encoder.numbers)
         lines["number"][:-1] = np.repeat(self.row[events] + 1, n_actions + shared)
         if shared:
@@ -287,13 +288,6 @@ class EventTable:
             np.arange(bounds[-1]) + np.repeat(start[retained] - bounds[:-1], sizes)
         ]
         return tags
-
-
-def _lines_after_first(event_start: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return all lines except the first line of each event."""
-    action = np.ones(int(event_start[-1]), bool)
-    action[event_start[:-1]] = False
-    return np.flatnonzero(action)
 
 
 def _features(

@@ -1,7 +1,4 @@
-"""The files of a dataset: found by path, pattern, folder or address, or taken from a `pyarrow` dataset.
-
-Each is opened as a `DatasetFile`, which reads batches of rows from its row groups.
-"""
+"""The files of a dataset, each a `DatasetFile`: of a path, pattern, folder, address or `pyarrow` dataset."""
 
 from __future__ import annotations
 
@@ -17,8 +14,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError
-from onlineauto.formats.datasets.arrow_arrays import pyarrow
-from onlineauto.formats.datasets.guard import UnreadableError, arrow_errors, check_names, checked
+from onlineauto.formats.datasets.arrow_arrays import (
+    UnreadableError,
+    arrow_errors,
+    check_names,
+    checked,
+    pyarrow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -228,7 +230,8 @@ class ReaderPart:
 
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:  # noqa: ARG002 - there is one
         """Yield the columns of the batches."""
-        used = [i for i, name in enumerate(self.schema.names) if any(_top(each, [name]) for each in columns)]
+        names = self.schema.names
+        used = [i for i, name in enumerate(names) if any(_top(column, [name]) for column in columns)]
         for batch in self._reader:
             if not batch.schema.equals(self.schema):
                 raise UnreadableError("a batch has other columns than its reader")
@@ -269,7 +272,7 @@ def _with_columns(batch: Any, values: Mapping[str, Any]) -> Any:
 def files_of_paths(paths: Iterable[str | os.PathLike[str]]) -> list[DatasetFile]:
     """Return the files of paths, patterns, folders and addresses, each sorted by name."""
     pyarrow()
-    return _once([each for path in paths for each in _files_of_path(os.fspath(path))])
+    return _once([file for path in paths for file in _files_of_path(os.fspath(path))])
 
 
 def _files_of_path(path: str) -> list[DatasetFile]:
@@ -351,10 +354,7 @@ def _in_folder(filesystem: Any, folder: str) -> list[str]:
 
 
 def _folders(folder: str, hidden: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
-    """Yield a folder and the folders in it, each once, with their files, without hidden folders.
-
-    Links to folders are followed after all other folders.
-    """
+    """Yield a folder and the folders in it, each once, with their files, none hidden; links come last."""
     links, seen = [folder], set[str]()
     for link in links:  # which grows
         for path, inner, names in os.walk(link):
@@ -369,8 +369,8 @@ def _matching_here(pattern: str) -> list[str]:
     """Return the local files that match a pattern, whose ``**`` enters each folder once."""
     head, star, tail = (f"{pattern}/*" if pattern.endswith("/**") else pattern).partition("**/")
     if not star or (not head.endswith(("/", os.sep)) and head):
-        return [each for each in glob.glob(pattern) if os.path.isfile(each)]  # noqa: PTH207, PTH113
-    folders = (inner for each in glob.glob(head or os.curdir) for inner, _ in _folders(each, (".",)))  # noqa: PTH207
+        return [path for path in glob.glob(pattern) if os.path.isfile(path)]  # noqa: PTH207, PTH113
+    folders = (inner for base in glob.glob(head or os.curdir) for inner, _ in _folders(base, (".",)))  # noqa: PTH207
     found = {name for inner in folders for name in _matching_here(os.path.join(glob.escape(inner), tail))}  # noqa: PTH118
     return [os.path.normpath(name) for name in found]
 
@@ -378,9 +378,9 @@ def _matching_here(pattern: str) -> list[str]:
 def _once(files: Iterable[DatasetFile]) -> list[DatasetFile]:
     """Return the files without those that links lead to under another name."""
     names: dict[str, str] = {}
-    real = (os.path.realpath(each.name) if os.path.lexists(each.name) else each.name for each in files)
+    real = (os.path.realpath(file.name) if os.path.lexists(file.name) else file.name for file in files)
     return [
-        each for each, path in zip(files, real, strict=True) if names.setdefault(path, each.name) == each.name
+        file for file, path in zip(files, real, strict=True) if names.setdefault(path, file.name) == file.name
     ]
 
 
@@ -460,4 +460,4 @@ def _size(fragment: Any) -> int:
 
 def digest_of(files: Sequence[DatasetFile]) -> int:
     """Return a digest of the names and sizes of files."""
-    return zlib.crc32("\n".join(f"{each.name}\t{each.size}" for each in files).encode("utf-8", "replace"))
+    return zlib.crc32("\n".join(f"{file.name}\t{file.size}" for file in files).encode("utf-8", "replace"))

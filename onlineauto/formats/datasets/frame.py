@@ -13,8 +13,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError, PackageError, install_hint, kind_of, short_repr
-from onlineauto.formats.datasets.arrow_arrays import is_list, is_text, pyarrow, why_unsupported
-from onlineauto.formats.datasets.guard import arrow_errors, checked, checked_table
+from onlineauto.formats.datasets.arrow_arrays import (
+    arrow_errors,
+    checked,
+    checked_table,
+    is_list,
+    is_text,
+    pyarrow,
+    why_unsupported,
+)
 from onlineauto.formats.mappings.identities import spelling
 from onlineauto.formats.mappings.values import plain
 
@@ -52,7 +59,8 @@ class FrameColumns:
                 names, columns = frame.columns, frame.get_columns()
             else:
                 # Tables of pyarrow are not exported, which reads buffers that are not checked yet.
-                table = checked_table(frame if _is_arrow(frame) else pyarrow().table(frame))
+                is_arrow = isinstance(frame, pyarrow().Table | pyarrow().RecordBatch)
+                table = checked_table(frame if is_arrow else pyarrow().table(frame))
                 names, columns = table.column_names, table.columns
         for name, times in Counter(names).items():
             if times > 1:
@@ -138,12 +146,8 @@ class FrameColumns:
         """Return arrays of this frame as one batch with checked buffers."""
         pa = pyarrow()
         with arrow_errors():
-            names, found = list(arrays), list(arrays.values())
-            return checked(pa.RecordBatch.from_arrays(found, names=names), names)
-
-
-def _is_arrow(frame: Any) -> bool:
-    return isinstance(frame, pyarrow().Table | pyarrow().RecordBatch)
+            names = list(arrays)
+            return checked(pa.RecordBatch.from_arrays(list(arrays.values()), names=names), names)
 
 
 def _array(column: Any) -> Any | None:

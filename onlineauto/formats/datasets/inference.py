@@ -28,7 +28,6 @@ from onlineauto.formats.datasets.columns import DatasetColumns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from numpy.typing import NDArray
 
 _NAMES: Final = {
     "probability": ("probability", "propensity", "prob", "p", "pscore", "action_prob", "propensity_score"),
@@ -64,13 +63,11 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
             raise _ambiguity(schema, "which one is the label")
         chosen: dict[str, Any] = {name: roles[name] for name in ("label", "weight") if name in roles}
         chosen |= {"tag": roles["event"]} if "event" in roles else {}
-        context, left_out = features_of(schema, set(chosen.values()))
-        chosen["categories"] = _ids(schema, context)
-        return DatasetColumns(rows="labels", context=context, left_out=left_out, **chosen)
+        return _with_features(schema, "labels", chosen, {})
     chosen = {name: roles[name] for name in ("cost", "reward", "probability", "weight") if name in roles}
-    lists = [name for name in schema.names if _is_list_of_structs(schema.field(name).type)]
-    if lists:
-        roles["list"] = lists[0]
+    for name in schema.names:
+        if is_list(kind := schema.field(name).type) and pyarrow().types.is_struct(kind.value_type):
+            roles.setdefault("list", name)
     if "list" in roles:
         chosen |= {name: roles[name] for name in ("list", "chosen") if name in roles}
         return _with_lists(schema, chosen, roles.get("event"))
@@ -80,31 +77,34 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
         roles |= _likely_action(schema, first, roles)
     if "action" in roles and not repeats:
         chosen |= {"action": roles["action"]} | ({"tag": roles["event"]} if "event" in roles else {})
-        context, left_out = features_of(schema, {*chosen.values(), *flag})
-        chosen["categories"] = _ids(schema, context)
-        return DatasetColumns(rows="events", context=context, left_out=(*flag.values(), *left_out), **chosen)
+        return _with_features(schema, "events", chosen, flag)
     if "event" in roles and (repeats or first is None):
         chosen["event"] = roles["event"]
         columns, left_out = features_of(schema, {*chosen.values(), *flag})
-        left_out = (*flag.values(), *left_out)
         context, actions = _split(first, roles["event"], columns)
-        chosen["categories"] = _ids(schema, columns)
-        return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **chosen)
+        chosen |= {"categories": _ids(schema, columns), "left_out": (*flag.values(), *left_out)}
+        return DatasetColumns(rows="actions", context=context, actions=actions, **chosen)
     raise _ambiguity(schema, "which column or columns describe the actions")
+
+
+def _with_features(
+    schema: Any, rows: str, chosen: Mapping[str, Any], unused: Mapping[str, str]
+) -> DatasetColumns:
+    """Return columns whose other columns are features of the context; `unused` has reasons by column."""
+    context, left_out = features_of(schema, {*chosen.values(), *unused})
+    left_out = (*unused.values(), *left_out)
+    ids = _ids(schema, context)
+    return DatasetColumns(rows=rows, context=context, categories=ids, left_out=left_out, **chosen)
 
 
 def _first_name(schema: Any, names: Iterable[str], role: str) -> str | None:
     by_lower = {name.lower(): name for name in reversed(schema.names)}
-    matches: list[str] = [by_lower[each] for each in names if each in by_lower]
+    matches: list[str] = [by_lower[name] for name in names if name in by_lower]
     for name in matches:
         kind = type_at(schema, name)
         if is_number(kind) if role in _NUMERIC or role == "chosen" else is_number(kind) or is_text(kind):
             return name
     return None
-
-
-def _is_list_of_structs(kind: Any) -> bool:
-    return is_list(kind) and bool(pyarrow().types.is_struct(kind.value_type))
 
 
 def _ambiguity(schema: Any, role: str) -> InputError:
@@ -125,14 +125,13 @@ def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> Datase
         taken["tag"] = event
     context, left_out = features_of(schema, {*taken.values(), *unused})
     left_out += tuple(f"{name}: {_OUTCOME}" for name in unused)
-    structs = schema.field(taken["list"]).type.value_type
-    structs = pyarrow().schema(list(structs))
+    structs = pyarrow().schema(list(schema.field(taken["list"]).type.value_type))
     names = (*_NAMES["cost"], *_NAMES["reward"], *_NAMES["chosen"], *_NAMES["label"])
     outcomes_inside = [name for name in structs.names if name.lower() in names]
     actions, more = features_of(structs, set(outcomes_inside))
     more += tuple(f"{name}: {_OUTCOME}" for name in outcomes_inside)
     taken["categories"] = tuple(dict.fromkeys(_ids(schema, context) + _ids(structs, actions)))
-    more = tuple(f"{taken['list']}: {each}" for each in more)
+    more = tuple(f"{taken['list']}: {reason}" for reason in more)
     return DatasetColumns(rows="lists", context=context, actions=actions, left_out=left_out + more, **taken)
 
 
@@ -171,10 +170,6 @@ def _n_values(array: Any) -> int:
     return len(array.drop_null().unique())
 
 
-def _without_nan(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
-    return numbers[~np.isnan(numbers)]
-
-
 def _mean_inverse(array: Any) -> float:
     p = numbers_of(array)
     return float(np.mean(1 / p[p > 0])) if (p > 0).any() else 0.0
@@ -190,8 +185,8 @@ def evidence_of(columns: DatasetColumns, first: Any) -> dict[str, str]:
         array = array.value_lengths() if role == "list" else array
         n, what = _n_values(array), "lengths" if role == "list" else "values"
         found[role] = f"{n:,} distinct {what[: -1 if n == 1 else None]} in {first.num_rows:,} rows"
-        if is_number(array.type) and len(numbers := _without_nan(numbers_of(array))):
-            found[role] += f", from {numbers.min():g} to {numbers.max():g}"
+        if is_number(array.type) and not np.isnan(numbers := numbers_of(array)).all():
+            found[role] += f", from {np.nanmin(numbers):g} to {np.nanmax(numbers):g}"
         if n == first.num_rows and role == "tag" and columns.rows == "events":
             found[role] += ": one row is one decision"
         if role == "action" and columns.probability is not None:

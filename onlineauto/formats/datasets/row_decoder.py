@@ -57,7 +57,7 @@ class RowDecoder:
         encoder, names, choices = self.encoder, self.encoder.names, self._choices_given
         action = self._columns.action or ""
         if not isinstance(choices, Mapping):
-            hashes = names.features([f"{action}={each}" for each in choices], names.namespace(action))
+            hashes = names.features([f"{action}={choice}" for choice in choices], names.namespace(action))
             return [Repeated(encoder.namespace("actions", action), hashes)]
         rows = ((f"choices.{choice}", features) for choice, features in choices.items())
         by_namespace = encoder.encode_mappings(rows, "actions", action)
@@ -214,7 +214,7 @@ class RowDecoder:
     def _refuse_infinite(
         self, table: EventTable, features: Sequence[ColumnFeatures], start: NDArray[np.int64] | None
     ) -> None:
-        """Leave out the events that have an infinite feature, or a list with too many elements.
+        """Leave out events with an infinite feature or a list with too many elements.
 
         `start` has the first row of each event, unless each row is an event.
         """
@@ -222,7 +222,8 @@ class RowDecoder:
             elements, rows = column.infinite()
             too_long = np.flatnonzero(() if column.too_long is None else column.too_long)
             if start is not None:
-                rows, too_long = (np.searchsorted(start, each, side="right") - 1 for each in (rows, too_long))
+                rows = np.searchsorted(start, rows, side="right") - 1
+                too_long = np.searchsorted(start, too_long, side="right") - 1
             element_of = dict(zip(rows.tolist(), elements.tolist(), strict=True))
             bad = np.zeros(len(table), bool)
             bad[rows] = True

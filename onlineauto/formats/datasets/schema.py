@@ -36,7 +36,7 @@ def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
     if columns.list is None:
         return ""
     structs = pyarrow().schema(list(type_at(schema, columns.list).value_type))
-    for name in (each for group in columns.actions.values() for each in group):
+    for name in (field for group in columns.actions.values() for field in group):
         kind = type_at(structs, name)
         if kind is None:
             there = _list_names(structs.names)
@@ -96,7 +96,7 @@ def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:
     }
     if columns.list is not None:
         structs = pyarrow().schema(list(type_at(schema, columns.list).value_type))
-        names = [each for group in columns.actions.values() for each in group]
+        names = [field for group in columns.actions.values() for field in group]
         result |= {f"{columns.list}: {name}": _family(type_at(structs, name)) for name in names}
     return {name: family for name, family in result.items() if family}
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.json.name_kernels import is_name, name_of
 from onlineauto.formats.json.stage_kernels import (
     MULTI,
     NAMESPACE,
@@ -27,6 +26,8 @@ from onlineauto.formats.json.stage_kernels import (
     put_outcome,
 )
 from onlineauto.formats.json.token_kernels import (
+    is_name,
+    name_of,
     next_entry,
     open_list,
     other_than,
@@ -55,7 +56,7 @@ _ACTIONS, _INCLUDED = name_of(b"_a"), name_of(b"_", b"inc")
 def open_slots(text: JsonText, p: int, stage: Stage) -> int:
     """Open the array of slots at `p` and return the position after its bracket.
 
-    VW accepts the array only in the context itself and after the actions. It closes the context's own
+    VW accepts the array only in the context itself and after the actions, and it closes the context's
     namespace.
     """
     event = text.event
@@ -249,10 +250,7 @@ def rank_outcomes(stage: Stage) -> None:
 
 @kernel
 def settle_single_slot(stage: Stage, labelled: bool) -> None:
-    """Turn the label of an event without slots into the label of a single slot, like VW.
-
-    The slot has no label unless it is `labelled`.
-    """
+    """Turn the label of an event without slots, if any, into the label of a single slot, like VW."""
     event = stage.event[0]
     if event.n_slots > 0 or not event.found:
         return

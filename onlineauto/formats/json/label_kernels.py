@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.formats.json.ccb_kernels import forget_label, settle_single_slot
-from onlineauto.formats.json.name_kernels import is_name, name_of
-from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED
 from onlineauto.formats.json.stage_kernels import LABEL, add_staged_cost, open_frame
 from onlineauto.formats.json.text_label_kernels import read_vw_label
 from onlineauto.formats.json.token_kernels import (
+    INTEGER,
+    MALFORMED,
+    is_name,
+    name_of,
     read_entry,
     read_number_or_null,
 )
@@ -40,10 +42,7 @@ _LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (
 
 @kernel
 def _claim(text: JsonText) -> None:
-    """Assign the label to the action that contains it, in native mode.
-
-    A label for another action is refused.
-    """
+    """Assign the label to the action that contains it, in native mode; refuse a label for another action."""
     event = text.event
     if text.rules.quirks.early_labels or text.rules.slots or event.line == 0:
         return
@@ -248,10 +247,7 @@ def settle_label(event: Records, lines: Records, costs: Records) -> None:
 
 @kernel
 def settle_context(text: JsonText, stage: Stage) -> None:
-    """Assign the label to its line at the end of the context, like VW.
-
-    If the label has an index, the line with that index gets the label and remains the current line.
-    """
+    """Assign the label to its line, by its index if it has one, at the end of the context, like VW."""
     event = text.event
     if event.index + 1 >= event.lines:
         fail(text, ProblemCode.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1])

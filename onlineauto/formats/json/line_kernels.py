@@ -83,10 +83,7 @@ def _close(text: JsonText, stage: Stage, frame: Records) -> None:
 
 @inline_kernel
 def _read_named(text: JsonText, p: int, frame: Records, stage: Stage, reader: Reader) -> int:
-    """Read the member at `p` of an object and return the position after it.
-
-    If its value is an object or an array, this is the position after the opening bracket.
-    """
+    """Read the member at `p` of an object; return the position after it, or after its opening bracket."""
     end, event = text.end, text.event
     if p >= end or load1(text.data, p) != _QUOTE:
         fail(text, ProblemCode.JSON_MEMBER, p, end)
@@ -150,10 +147,7 @@ def _read_tree(text: JsonText, p: int, stage: Stage, reader: Reader) -> None:
 
 @kernel
 def _weight(text: JsonText) -> np.float32:
-    """Return the logged share of events, 1 - ``pdrop`` (1 for simple labels), by which weights are divided.
-
-    A ``pdrop`` that is not in [0, 1) makes the event malformed.
-    """
+    """Return 1 - ``pdrop``, the logged share of events, by which weights are divided; 1 for simple labels."""
     event = text.event
     start, end = event.drop_start, event.drop_end
     if not _ZERO <= event.drop < _ONE:
@@ -231,18 +225,9 @@ def _has_room(data: NDArray[np.uint8], bounds: LineBounds, state: Records, names
 def read_json_lines(
     data: NDArray[np.uint8], p: int, end: int, reader: Reader, stage: Stage
 ) -> tuple[int, int]:
-    """Read lines into records, from `p`, the beginning of a line, to `end`.
+    """Read the lines in ``p <= i < end`` into records, which are emptied first if `p` is 0.
 
-    Parameters
-    ----------
-    data : uint8[:]
-        The text. From ``stage.event[0].scratch`` on, a scratch of twice its size and 64 bytes follows.
-    p, end : int
-        The bytes ``p <= i < end`` are read. If `p` is 0, the records are emptied first.
-    reader : Reader
-        The rules, the records to write to, and the marks of ``data[:end]``; its breaks are newlines only.
-    stage : Stage
-        The stage on which an event is assembled.
+    From `scratch` of the event on `stage`, the text is followed by a scratch of twice its size and 64 bytes.
     """
     rules, state, event, log = reader.rules[0], reader.state[0], stage.event[0], stage.log[0]
     if p == 0:

@@ -8,13 +8,14 @@ import numpy as np
 
 from onlineauto.formats.json.ccb_kernels import open_outcomes
 from onlineauto.formats.json.label_kernels import read_label_index, read_label_property
-from onlineauto.formats.json.name_kernels import is_name, name_of
-from onlineauto.formats.json.number_kernels import MALFORMED
 from onlineauto.formats.json.stage_kernels import NAMESPACE, open_default, open_frame
 from onlineauto.formats.json.token_kernels import (
+    MALFORMED,
     NULL,
     TRUE,
     String,
+    is_name,
+    name_of,
     other_than,
     read_json_string,
     read_list,

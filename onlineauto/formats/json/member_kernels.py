@@ -22,8 +22,6 @@ from onlineauto.formats.json.label_kernels import (
     take_label,
 )
 from onlineauto.formats.json.log_kernels import is_label_index, is_label_property, read_original_cost
-from onlineauto.formats.json.name_kernels import is_name, name_of
-from onlineauto.formats.json.number_kernels import MALFORMED, read_json_number
 from onlineauto.formats.json.stage_kernels import (
     ARRAY,
     MULTI,
@@ -34,9 +32,13 @@ from onlineauto.formats.json.stage_kernels import (
     open_namespace,
 )
 from onlineauto.formats.json.token_kernels import (
+    MALFORMED,
     TRUE,
     String,
+    is_name,
+    name_of,
     other_than,
+    read_json_number,
     read_json_string,
     read_word,
     skip_value,
@@ -77,10 +79,7 @@ _TAG, _SAME, _INCLUDED = name_of(b"_", b"tag"), name_of(b"__", b"aid"), name_of(
 
 @inline_kernel
 def _copy(data: NDArray[np.uint8], start: int, end: int, to: int) -> int:
-    """Copy ``data[start:end]`` to `to` and return the position after the copy.
-
-    Eight bytes are copied at a time, so up to seven bytes after the copy are overwritten.
-    """
+    """Copy ``data[start:end]`` to `to`, eight bytes at a time; return the position after the copy."""
     after = to + end - start
     while start < end:
         store8(data, to, load8(data, start))
@@ -192,10 +191,7 @@ def _read_string_member(text: JsonText, key: String, p: int, stage: Stage, reade
 
 @kernel
 def _is_list_of_slots(data: NDArray[np.uint8], key: String, with_pmf: bool) -> bool:
-    """Return whether a member lists the logged or the allowed actions of a slot.
-
-    ``_p`` is such a list only if `with_pmf` is true: elsewhere in the context of a log it is not.
-    """
+    """Return whether a member lists actions of a slot; ``_p`` does so only if `with_pmf`."""
     start, end = key.start, key.end
     actions = is_name(data, start, end, _ACTIONS) or is_name(data, start, end, _INCLUDED)
     return actions or (with_pmf and is_name(data, start, end, _PMF))
@@ -258,10 +254,7 @@ def skip_unread(text: JsonText, key: String, p: int) -> int:
 
 @inline_kernel
 def read_member(text: JsonText, key: String, p: int, frame: Records, stage: Stage, reader: Reader) -> int:
-    """Read the value at `p` of a namespace's member and return the position after it.
-
-    If it is an object or an array, this is the position after the opening bracket.
-    """
+    """Read a namespace's member at `p`; return the position after it, or after its opening bracket."""
     data = text.data
     byte = load1(data, p) if p < text.end else np.uint8(0)
     if key.end > key.start and load1(data, key.start) == _UNDERSCORE:
@@ -308,10 +301,7 @@ def _read_string_element(text: JsonText, p: int, frame: Records, stage: Stage) -
 
 @inline_kernel
 def read_element(text: JsonText, p: int, frame: Records, stage: Stage) -> int:
-    """Read the element at `p` of an array and return the position after it.
-
-    If it is an object or an array, this is the position after the opening bracket.
-    """
+    """Read the element at `p` of an array; return the position after it, or after its opening bracket."""
     event = text.event
     if frame.kind >= MULTI:
         return open_part(text, p, frame.kind, stage)

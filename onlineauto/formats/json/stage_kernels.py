@@ -11,8 +11,8 @@ from onlineauto.formats.lines.feature_kernels import close_span
 from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost
 from onlineauto.formats.lines.line_kernels import open_line
 from onlineauto.formats.records.json_state_kernels import fail
-from onlineauto.formats.records.namespace_table_kernels import default_number, name_slot
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.records.reader_state_kernels import default_number, name_slot
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 

@@ -164,10 +164,7 @@ def _read_others(text: Text, p: int, end: int) -> tuple[float, bool]:
 
 @kernel
 def _read_outcome(text: Text, start: int, end: int, costs: Records) -> bool:
-    """Read ``action:cost:probability[,action:probability...]`` and return whether it is valid.
-
-    An outcome whose numbers are not finite is valid, but is not used.
-    """
+    """Read ``action:cost:probability[,action:probability...]``; return if it is valid, finite or not."""
     data, rules, state = text.data, text.rules, text.state
     stop = next_part(data, start, end, COMMA)
     first = next_part(data, start, stop, COLON)
@@ -220,10 +217,7 @@ def _read_list(text: Text, p: int, end: int, costs: Records) -> bool:
 
 @kernel
 def read_slot_label(text: Text, p: int, end: int, line: Records, costs: Records) -> bool:
-    """Read ``ccb shared``, ``ccb action`` or ``ccb slot [outcome] [list]``.
-
-    Returns whether the label is one of them and valid; a problem is reported.
-    """
+    """Read ``ccb shared``, ``ccb action`` or ``ccb slot [outcome] [list]``; return if it is valid."""
     data = text.data
     start, p = next_word(text, p, end)
     kind, after = next_word(text, p, end)

@@ -27,7 +27,6 @@ __all__ = [
 OBJECTS = ("event", "row")
 """Names of the source if events are Python objects: events of an iterable, or rows of a frame."""
 
-_SKIPPED = "{unit} skipped"
 _ZERO = "0 used instead"
 _REST = "rest of the line dropped"
 _STOPPED = "reading stopped"
@@ -35,47 +34,41 @@ _KEPT = "used as it is"
 _UNUSED = "label not used"
 _NOT_LEARNT = "event not learnt"
 
-_TEXTS: dict[ProblemCode, tuple[str, str]] = {
-    ProblemCode.CONTROL_BYTE: ("not text (control byte {text})", _SKIPPED),
-    ProblemCode.NO_BAR: ("no '|' in {text}", _SKIPPED),
-    ProblemCode.LABEL_NOT_A_NUMBER: ("label {text} is not a number", _SKIPPED),
+_TEXTS: dict[ProblemCode, str | tuple[str, str]] = {
+    ProblemCode.CONTROL_BYTE: "not text (control byte {text})",
+    ProblemCode.NO_BAR: "no '|' in {text}",
+    ProblemCode.LABEL_NOT_A_NUMBER: "label {text} is not a number",
     ProblemCode.LABEL_NOT_FINITE: ("label {text} is infinite, NaN or too large", _UNUSED),
-    ProblemCode.WEIGHT_NOT_A_NUMBER: ("importance weight {text} is not a number", _SKIPPED),
+    ProblemCode.WEIGHT_NOT_A_NUMBER: "importance weight {text} is not a number",
     ProblemCode.WEIGHT_NOT_FINITE: ("importance weight {text} is infinite, NaN or too large", _UNUSED),
-    ProblemCode.WEIGHT_NEGATIVE: ("importance weight {text} is negative", _SKIPPED),
-    ProblemCode.INITIAL_NOT_A_NUMBER: ("initial prediction {text} is not a number", _SKIPPED),
-    ProblemCode.INITIAL_NOT_FINITE: ("initial prediction {text} is infinite, NaN or too large", _SKIPPED),
-    ProblemCode.TOO_MANY_NUMBERS: ("{text} after label, weight and initial prediction", _SKIPPED),
-    ProblemCode.ACTION_NOT_A_NUMBER: ("action of label {text} is not a number", _SKIPPED),
-    ProblemCode.NO_ACTION_NAME: ("no action before ':' in label {text}", _SKIPPED),
-    ProblemCode.NO_COST: ("label {text} has no cost and no probability", _SKIPPED),
-    ProblemCode.COST_NOT_A_NUMBER: ("cost {text} is not a number", _SKIPPED),
+    ProblemCode.WEIGHT_NEGATIVE: "importance weight {text} is negative",
+    ProblemCode.INITIAL_NOT_A_NUMBER: "initial prediction {text} is not a number",
+    ProblemCode.INITIAL_NOT_FINITE: "initial prediction {text} is infinite, NaN or too large",
+    ProblemCode.TOO_MANY_NUMBERS: "{text} after label, weight and initial prediction",
+    ProblemCode.ACTION_NOT_A_NUMBER: "action of label {text} is not a number",
+    ProblemCode.NO_ACTION_NAME: "no action before ':' in label {text}",
+    ProblemCode.NO_COST: "label {text} has no cost and no probability",
+    ProblemCode.COST_NOT_A_NUMBER: "cost {text} is not a number",
     ProblemCode.COST_NOT_FINITE: ("cost {text} is infinite, NaN or too large", _UNUSED),
-    ProblemCode.NO_PROBABILITY: ("label {text} has no probability, see --missing_probability", _SKIPPED),
-    ProblemCode.PROBABILITY_NOT_A_NUMBER: ("probability {text} is not a number", _SKIPPED),
+    ProblemCode.NO_PROBABILITY: "label {text} has no probability, see --missing_probability",
+    ProblemCode.PROBABILITY_NOT_A_NUMBER: "probability {text} is not a number",
     ProblemCode.PROBABILITY_NOT_FINITE: ("probability {text} is infinite, NaN or too large", _UNUSED),
-    ProblemCode.PROBABILITY_NEGATIVE: ("probability {text} is negative", _SKIPPED),
-    ProblemCode.PROBABILITY_ZERO: (
-        "probability {text} is 0: the logged action cannot have been chosen",
-        _SKIPPED,
-    ),
-    ProblemCode.PROBABILITY_ABOVE_ONE: ("probability {text} is above 1", _SKIPPED),
-    ProblemCode.TOO_MANY_PARTS: ("label {text} has more parts than action:cost:probability", _SKIPPED),
-    ProblemCode.SECOND_COST: ("second label {text} on a line that is one action", _SKIPPED),
-    ProblemCode.SECOND_LABEL: ("label {text} on a second line of the event", _SKIPPED),
-    ProblemCode.LATE_SHARED: ("'shared' not on the first line of the event", _SKIPPED),
-    ProblemCode.SHARED_WITH_MORE: ("label {text} on a shared line", _SKIPPED),
-    ProblemCode.NO_ACTIONS: ("event has a shared line and no action", _SKIPPED),
-    ProblemCode.NO_NAMESPACE_NAME: ("':' after '|', where a name or a blank belongs", _SKIPPED),
-    ProblemCode.NO_NAMESPACE_WEIGHT: ("no weight after the ':' of a namespace", _SKIPPED),
-    ProblemCode.NAMESPACE_WEIGHT_NOT_A_NUMBER: ("weight {text} of a namespace is not a number", _SKIPPED),
-    ProblemCode.NAMESPACE_WEIGHT_NOT_FINITE: (
-        "weight {text} of a namespace is infinite, NaN or too large",
-        _SKIPPED,
-    ),
-    ProblemCode.NO_VALUE: ("no value after the ':' of feature {text}", _SKIPPED),
-    ProblemCode.VALUE_NOT_FINITE: ("value {text} of a feature is infinite, NaN or too large", _SKIPPED),
-    ProblemCode.BAR_IN_VALUE: ("'|' right after the string {text}, without a blank between", _SKIPPED),
+    ProblemCode.PROBABILITY_NEGATIVE: "probability {text} is negative",
+    ProblemCode.PROBABILITY_ZERO: "probability {text} is 0: the logged action cannot have been chosen",
+    ProblemCode.PROBABILITY_ABOVE_ONE: "probability {text} is above 1",
+    ProblemCode.TOO_MANY_PARTS: "label {text} has more parts than action:cost:probability",
+    ProblemCode.SECOND_COST: "second label {text} on a line that is one action",
+    ProblemCode.SECOND_LABEL: "label {text} on a second line of the event",
+    ProblemCode.LATE_SHARED: "'shared' not on the first line of the event",
+    ProblemCode.SHARED_WITH_MORE: "label {text} on a shared line",
+    ProblemCode.NO_ACTIONS: "event has a shared line and no action",
+    ProblemCode.NO_NAMESPACE_NAME: "':' after '|', where a name or a blank belongs",
+    ProblemCode.NO_NAMESPACE_WEIGHT: "no weight after the ':' of a namespace",
+    ProblemCode.NAMESPACE_WEIGHT_NOT_A_NUMBER: "weight {text} of a namespace is not a number",
+    ProblemCode.NAMESPACE_WEIGHT_NOT_FINITE: "weight {text} of a namespace is infinite, NaN or too large",
+    ProblemCode.NO_VALUE: "no value after the ':' of feature {text}",
+    ProblemCode.VALUE_NOT_FINITE: "value {text} of a feature is infinite, NaN or too large",
+    ProblemCode.BAR_IN_VALUE: "'|' right after the string {text}, without a blank between",
     ProblemCode.VALUE_PARTLY_A_NUMBER: ("value {text} begins like a number and is none", "used as a string"),
     ProblemCode.TAG_LIKE_LABEL: ("{text} touches '|', which makes a label a tag", "used as the tag"),
     ProblemCode.TAKEN_AS_UNIFORM: ("label {text} has no probability", "taken as logged uniformly"),
@@ -106,47 +99,33 @@ _TEXTS: dict[ProblemCode, tuple[str, str]] = {
         "{text} is a command to save the model, which the text cannot give",
         "line skipped",
     ),
-    ProblemCode.JSON_VALUE: ("{text} where a JSON value belongs", _SKIPPED),
-    ProblemCode.JSON_STRING: ("string {text} has no end, a control byte or an unknown escape", _SKIPPED),
-    ProblemCode.JSON_MEMBER: ("{text} where '}}', or ',' and a name in quotes belong", _SKIPPED),
-    ProblemCode.JSON_ELEMENT: ("{text} where ',' or ']' belongs", _SKIPPED),
-    ProblemCode.JSON_COLON: ("{text} where the ':' after a name belongs", _SKIPPED),
-    ProblemCode.JSON_END: ("{text} after the end of the JSON object", _SKIPPED),
-    ProblemCode.JSON_NO_OBJECT: ("line is no JSON object: {text}", _SKIPPED),
-    ProblemCode.JSON_TOO_DEEP: ("too many nested objects and arrays: 256 are allowed", _SKIPPED),
-    ProblemCode.JSON_UNEXPECTED: ("{text} is of a type that does not belong there", _SKIPPED),
-    ProblemCode.JSON_KEY: ("key {text} does not belong there, or not to this kind of learning", _SKIPPED),
-    ProblemCode.JSON_LABEL_INDEX: ("{text} labels an action that the event does not have", _SKIPPED),
-    ProblemCode.JSON_NO_LABEL_INDEX: (
-        "label {text} does not say of which action: neither '_labelIndex' nor '_label_Action'",
-        _SKIPPED,
-    ),
-    ProblemCode.JSON_NO_MULTI: ("the event has no actions: '_multi' is missing or empty", _SKIPPED),
-    ProblemCode.JSON_SINGLE_LINE: ("'_multi' in an event that is to be a single line", _SKIPPED),
-    ProblemCode.JSON_DROP_ONE: ("pdrop {text} is not a probability below 1", _SKIPPED),
-    ProblemCode.JSON_LABEL: ("label {text} is malformed", _SKIPPED),
-    ProblemCode.JSON_TWO_CONTEXTS: ("second context {text}", _SKIPPED),
-    ProblemCode.SLOT_LABEL: (
-        "label {text} is not that of a 'ccb shared', 'ccb action' or 'ccb slot'",
-        _SKIPPED,
-    ),
-    ProblemCode.SLOT_OUTCOME: (
-        "outcome {text} of a slot is not action:cost:probability[,action:probability]",
-        _SKIPPED,
-    ),
-    ProblemCode.SLOT_SUM: ("probabilities of outcome {text} do not sum up to 1", _SKIPPED),
-    ProblemCode.SLOT_ORDER: (
-        "an event is a 'ccb shared' line, actions and slots, in this order, and not this",
-        _SKIPPED,
-    ),
-    ProblemCode.TOO_MANY_SLOTS: ("event has more slots than actions", _SKIPPED),
-    ProblemCode.SLOT_ACTION: ("slot has an action that it cannot have", _SKIPPED),
-    ProblemCode.JSON_OUTCOMES: (
-        "outcomes are more than the slots, or there are two lists of them",
-        _SKIPPED,
-    ),
-    ProblemCode.SLOT_LISTS: ("'_a' and '_p' of a slot are missing, or not equally many", _SKIPPED),
-    ProblemCode.SLOT_LABELLED: ("{text} labels a slot that has a label", _SKIPPED),
+    ProblemCode.JSON_VALUE: "{text} where a JSON value belongs",
+    ProblemCode.JSON_STRING: "string {text} has no end, a control byte or an unknown escape",
+    ProblemCode.JSON_MEMBER: "{text} where '}}', or ',' and a name in quotes belong",
+    ProblemCode.JSON_ELEMENT: "{text} where ',' or ']' belongs",
+    ProblemCode.JSON_COLON: "{text} where the ':' after a name belongs",
+    ProblemCode.JSON_END: "{text} after the end of the JSON object",
+    ProblemCode.JSON_NO_OBJECT: "line is no JSON object: {text}",
+    ProblemCode.JSON_TOO_DEEP: "too many nested objects and arrays: 256 are allowed",
+    ProblemCode.JSON_UNEXPECTED: "{text} is of a type that does not belong there",
+    ProblemCode.JSON_KEY: "key {text} does not belong there, or not to this kind of learning",
+    ProblemCode.JSON_LABEL_INDEX: "{text} labels an action that the event does not have",
+    ProblemCode.JSON_NO_LABEL_INDEX: "label {text} does not say of which action: neither '_labelIndex' nor "
+    "'_label_Action'",
+    ProblemCode.JSON_NO_MULTI: "the event has no actions: '_multi' is missing or empty",
+    ProblemCode.JSON_SINGLE_LINE: "'_multi' in an event that is to be a single line",
+    ProblemCode.JSON_DROP_ONE: "pdrop {text} is not a probability below 1",
+    ProblemCode.JSON_LABEL: "label {text} is malformed",
+    ProblemCode.JSON_TWO_CONTEXTS: "second context {text}",
+    ProblemCode.SLOT_LABEL: "label {text} is not that of a 'ccb shared', 'ccb action' or 'ccb slot'",
+    ProblemCode.SLOT_OUTCOME: "outcome {text} of a slot is not action:cost:probability[,action:probability]",
+    ProblemCode.SLOT_SUM: "probabilities of outcome {text} do not sum up to 1",
+    ProblemCode.SLOT_ORDER: "an event is a 'ccb shared' line, actions and slots, in this order, and not this",
+    ProblemCode.TOO_MANY_SLOTS: "event has more slots than actions",
+    ProblemCode.SLOT_ACTION: "slot has an action that it cannot have",
+    ProblemCode.JSON_OUTCOMES: "outcomes are more than the slots, or there are two lists of them",
+    ProblemCode.SLOT_LISTS: "'_a' and '_p' of a slot are missing, or not equally many",
+    ProblemCode.SLOT_LABELLED: "{text} labels a slot that has a label",
     ProblemCode.LABEL_FAR_OUT: (
         "label or cost {text} is thousands of times beyond those before",
         _NOT_LEARNT,
@@ -156,10 +135,7 @@ _TEXTS: dict[ProblemCode, tuple[str, str]] = {
         "probability {text} is thousands of times below those before",
         _NOT_LEARNT,
     ),
-    ProblemCode.VALUE_FAR_OUT: (
-        "value {text} of a feature is far beyond those before",
-        _NOT_LEARNT,
-    ),
+    ProblemCode.VALUE_FAR_OUT: ("value {text} of a feature is far beyond those before", _NOT_LEARNT),
     ProblemCode.BEGAN_AGAIN: (
         "numbers of the first events are thousands of times beyond those since",
         "learning and averages began again with this event",
@@ -185,14 +161,12 @@ _TEXTS: dict[ProblemCode, tuple[str, str]] = {
     ProblemCode.ROW_GROUP: ("row group cannot be read: {text}", "its other rows skipped"),
     ProblemCode.COLUMN_LEFT_OUT: ("column {text} cannot be a feature", "column left out"),
     ProblemCode.EVENT_MISSING: ("the column {text} of events is null", "its rows skipped"),
-    ProblemCode.EVENT_AGAIN: ("event of column {text} occurs again after another event", _SKIPPED),
-    ProblemCode.LIST_TOO_LONG: ("a list of {text} has more than 65,536 elements", _SKIPPED),
+    ProblemCode.EVENT_AGAIN: "event of column {text} occurs again after another event",
+    ProblemCode.LIST_TOO_LONG: "a list of {text} has more than 65,536 elements",
     ProblemCode.MESSAGE: ("message cannot be used: {text}", "message skipped"),
-    ProblemCode.OFFSETS_LOST: (
-        "the topic no longer has {text}",
-        "they are skipped",
-    ),
+    ProblemCode.OFFSETS_LOST: ("the topic no longer has {text}", "they are skipped"),
 }
+"""Message of each problem, and the reaction of the reader, which by default skips the line or event."""
 
 _VALUES = (ProblemCode.JSON_VALUE, ProblemCode.JSON_UNEXPECTED)
 _NUMBER = re.compile(rb"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -246,29 +220,14 @@ class SlotLogCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """A problem of the input.
+    """A problem of the input."""
 
-    Attributes
-    ----------
-    file : str
-        Name of the file, ``<stdin>`` or ``<bytes>``; ``event`` or ``row`` if events are Python's objects.
-    line, column : int
-        Position: 1-based line, 1-based byte in the line. For Python objects, the 1-based number of the event
-        or row.
-    code : Code
-        Kind of the problem.
-    message : str
-        Description of the problem.
-    done : str
-        Reaction of the reader.
-    """
-
-    file: str
-    line: int
-    column: int
+    file: str  # Name of the file, ``<stdin>`` or ``<bytes>``; one of `OBJECTS` for Python objects.
+    line: int  # 1-based line, or number of the event or row of Python objects.
+    column: int  # 1-based byte in the line.
     code: ProblemCode
     message: str
-    done: str
+    done: str  # Reaction of the reader.
 
     def __str__(self) -> str:
         """Return ``FILE:LINE:COLUMN: what was wrong; what was done``, or ``event N: …`` or ``row N: …``."""
@@ -281,23 +240,6 @@ class Diagnostic:
 class Diagnostics:
     r"""The problems of a stream: all are counted, the first hundred are stored.
 
-    Attributes
-    ----------
-    listener : callable, optional
-        Called with each stored problem.
-    counts : Counter of Code
-        Number of problems of each kind.
-    kept : list of Diagnostic
-        The first hundred problems.
-    of_file : str
-        Name of the file being read and a colon, if there are several.
-    reading : str
-        Name of the file being read, or one of `OBJECTS`.
-    log : LogCounts or SlotLogCounts, optional
-        Counts of the decision-service log, if the input is one.
-
-    Examples
-    --------
     >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
     >>> from onlineauto.formats.text_reader import TextReader
     >>> reader = TextReader(b"1 |a x\nx |a y\n", ReaderRules())
@@ -307,11 +249,11 @@ class Diagnostics:
     <bytes>:2:1: label 'x' is not a number; line skipped
     """
 
-    listener: Callable[[Diagnostic], None] | None = None
+    listener: Callable[[Diagnostic], None] | None = None  # Called with each stored problem.
     counts: Counter[ProblemCode] = field(default_factory=Counter)
-    kept: list[Diagnostic] = field(default_factory=list)
-    of_file: str = ""
-    reading: str = "<blocks>"
+    kept: list[Diagnostic] = field(default_factory=list)  # The first hundred problems.
+    of_file: str = ""  # Name of the file being read and a colon, if there are several.
+    reading: str = "<blocks>"  # Name of the file being read, or one of `OBJECTS`.
     log: LogCounts | SlotLogCounts | None = None
 
     @property
@@ -346,7 +288,7 @@ class Diagnostics:
 
     def summary(self) -> str:
         """Return a summary: the number of problems of each kind, and the first problem of each."""
-        firsts = {each.code: each for each in reversed(self.kept)}
+        firsts = {problem.code: problem for problem in reversed(self.kept)}
         kinds = [(n, firsts[code]) for code, n in self.counts.most_common(_KINDS) if code in firsts]
         head = f"{self.total} problem{'s' * (self.total != 1)} in the input:"
         return "\n".join([head, *(f"  {n}, of which the first: {first}" for n, first in kinds)])
@@ -359,13 +301,19 @@ class Diagnostics:
                 self.listener(diagnostic)
 
 
+def _text_of(code: ProblemCode) -> tuple[str, str]:
+    """Return the message and the reaction of a problem, with fields for the text and the unit."""
+    text = _TEXTS[code]
+    return (text, "{unit} skipped") if isinstance(text, str) else text
+
+
 def summary_of(code: ProblemCode) -> str:
     """Return a description of all problems of a kind.
 
     >>> summary_of(ProblemCode.LABEL_NOT_A_NUMBER)
     'label is not a number'
     """
-    text = _TEXTS[code][0].replace(" {text}", "").format(text="...")
+    text = _text_of(code)[0].replace(" {text}", "").format(text="...")
     return text.rstrip(": ").removesuffix(" in")
 
 
@@ -390,20 +338,9 @@ def make_diagnostic(
 ) -> Diagnostic:
     """Return the `Diagnostic` for a problem that a kernel recorded.
 
-    Parameters
-    ----------
-    code : ProblemCode
-        Kind of the problem.
-    file, line, column
-        Its position.
-    text : bytes
-        The offending text.
-    unit : {"line", "event"}
-        The unit of input that is skipped.
-    fatal : bool
-        Whether reading ends at this problem.
+    `text` is the offending text; `unit` is "line" or "event". Reading ends at a `fatal` problem.
     """
-    message, done = _TEXTS[code]
+    message, done = _text_of(code)
     quoted = _quote(text)
     if code == ProblemCode.NO_LABEL:  # a description of Python values, not a text of the input
         quoted = quoted[1:-1]

@@ -12,21 +12,11 @@ if TYPE_CHECKING:
 
 
 class EventReader(Protocol):
-    """A reader of events in blocks; can be iterated once.
+    """A reader of events in blocks; can be iterated once."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the source in messages.
-    namespaces : Namespaces
-        Names seen so far, shared by all blocks.
-    diagnostics : Diagnostics
-        Problems found so far.
-    """
-
-    name: str
-    namespaces: Namespaces
-    diagnostics: Diagnostics
+    name: str  # Name of the source in messages.
+    namespaces: Namespaces  # Names seen so far, shared by all blocks.
+    diagnostics: Diagnostics  # Problems found so far.
 
     def __iter__(self) -> Iterator[Block]:
         """Yield the blocks."""
@@ -56,47 +46,25 @@ class EventSource(Protocol):
 
     A position is a mapping of names to numbers and texts, which a checkpoint stores. Its key ``"events"`` is
     the number of events before the position.
-
-    Attributes
-    ----------
-    name : str
-        Name of the source in messages.
-    events_before : int
-        Number of events before the position at which the next reader begins.
     """
 
-    name: str
-    events_before: int
+    name: str  # Name of the source in messages.
+    events_before: int  # Number of events before the position at which the next reader begins.
 
     @property
     def can_be_read_again(self) -> bool:
         """True if a second pass yields the same events."""
 
     def seek(self, position: Mapping[str, Any] | None) -> None:
-        """Set the position at which the next reader begins; None is the beginning.
-
-        Raises
-        ------
-        InputError
-            The position is not one of this source, or the source has changed since it was reported.
-        """
+        """Set the position at which the next reader begins, or raise `InputError`; None is the beginning."""
 
     def open(self, rules: EventRules, found: Diagnostics | None = None) -> EventReader:
-        """Return a reader of the events from the position on.
-
-        Raises
-        ------
-        InputError
-            The source cannot be opened.
-        """
+        """Return a reader of the events from the position on; raise `InputError` if that is not possible."""
 
     def position(self, events: int) -> dict[str, Any]:
-        """Return the position after `events` events of this pass, which must be among the last ones read.
+        """Return the position after `events` events of this pass.
 
-        Raises
-        ------
-        ValueError
-            The event was not read yet, or is not in one of the last blocks.
+        Raise `ValueError` if the event was not read yet, or is not in one of the last blocks.
         """
 
 

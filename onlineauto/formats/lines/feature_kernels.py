@@ -9,10 +9,9 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name, hash_word
 from onlineauto.formats.lines.mark_kernels import after_word, is_at, next_one
-from onlineauto.formats.numbers.number_kernels import DECIMAL, NOT_FINITE, PARTLY, read_number, short_decimal
-from onlineauto.formats.records.namespace_table_kernels import default_number, name_slot
+from onlineauto.formats.numbers.float_kernels import DECIMAL, NOT_FINITE, PARTLY, read_number, short_decimal
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
-from onlineauto.formats.records.reader_state_kernels import is_blank, report
+from onlineauto.formats.records.reader_state_kernels import default_number, is_blank, name_slot, report
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.lines.mark_kernels import after_word, next_one
-from onlineauto.formats.numbers.number_kernels import DECIMAL, NOT_FINITE, read_number, short_decimal
+from onlineauto.formats.numbers.float_kernels import DECIMAL, NOT_FINITE, read_number, short_decimal
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import F32, inline_kernel, kernel
@@ -93,10 +93,7 @@ def label_number(
 
 @inline_kernel
 def is_unused(code: ProblemCode) -> bool:
-    """Return whether a problem only makes the label unusable.
-
-    The event is then read without a label, since a prediction does not need one.
-    """
+    """Return whether a problem only makes the label unusable, which a prediction does not need."""
     of_label = code in (ProblemCode.LABEL_NOT_FINITE, ProblemCode.WEIGHT_NOT_FINITE)
     return of_label or code in (ProblemCode.COST_NOT_FINITE, ProblemCode.PROBABILITY_NOT_FINITE)
 

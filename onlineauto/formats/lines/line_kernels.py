@@ -54,10 +54,7 @@ def _has_mark(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 @inline_kernel
 def _trim(data: NDArray[np.uint8], start: int, end: int, bare: bool) -> tuple[int, int]:
-    """Return the bounds of a line without its byte order mark and carriage returns.
-
-    If `bare`, only one carriage return is removed, like VW does.
-    """
+    """Return the bounds of a line without its byte order mark and carriage returns, or only one if `bare`."""
     if start < end and load1(data, start) == _MARK[0] and _has_mark(data, start, end):
         start += len(_MARK)
     while end > start and load1(data, end - 1) == _RETURN:
@@ -69,10 +66,7 @@ def _trim(data: NDArray[np.uint8], start: int, end: int, bare: bool) -> tuple[in
 
 @kernel
 def _is_separator(data: NDArray[np.uint8], newline: int, bare: bool) -> bool:
-    """Return whether the line that ends at `newline` separates events.
-
-    The line is examined from its end, because lines may be long.
-    """
+    """Return whether the line that ends at `newline` separates events; examined from its end."""
     p = newline
     while p > 0 and (data[p - 1] == _RETURN or (not bare and is_blank(data[p - 1]))):
         p -= 1
@@ -160,10 +154,7 @@ def close_event(
     costs: Records,
     events: NDArray[np.int64],
 ) -> None:
-    """Combine the lines since the last event into an event, if there are any and they are valid.
-
-    A malformed event is reported and dropped; the problem may be `fatal`.
-    """
+    """Combine the lines since the last event into an event; report and drop a malformed event."""
     n, first = state.lines - state.first_line, state.first_line
     code, bad = ProblemCode.FINE, first
     if rules.slots and n > 0:

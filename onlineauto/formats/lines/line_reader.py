@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,14 +13,18 @@ from onlineauto.formats.lines.diagnostics import MOST_TEXT, Diagnostic, Diagnost
 from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, measure
 from onlineauto.formats.records.record_reader import RecordReader
 from onlineauto.formats.sources.source import SingleCaller, as_byte_source
+from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from onlineauto.features.block import Block
-    from onlineauto.formats.records.reader_state_kernels import ReaderRules
+    from onlineauto.formats.records.reader_state_kernels import Reader, ReaderRules
     from onlineauto.formats.sources.source import ByteSource, Source
 
 
@@ -36,46 +40,37 @@ class NotOneEventError(InputError):
         self.problems = problems
 
 
+_MOST = 1 << 16
+"""Maximum size of a text for which records are allocated in advance for any content."""
+
+
+class _Kernels(NamedTuple):
+    """The kernels that read single events, bound to the records of a reader."""
+
+    buffer: NDArray[np.uint8]
+    reader: Reader
+    most_bytes: int
+    view: memoryview[int]
+    sizes: memoryview[int]
+    line_number: NDArray[Any]
+    fatal: NDArray[Any]
+    mark: Bound
+    read: Bound
+    measure: Bound
+
+
 class LineReader(RecordReader, ABC):
     """Iterator over the events of a source, in Blocks; can be iterated once.
 
     Memory does not grow with the text, except for names of namespaces and for events larger than
-    `block_bytes`. Events from a pipe are yielded as soon as they are complete.
+    `block_bytes`, the number of bytes to read at a time. Events from a pipe are yielded as soon as they are
+    complete. The iteration raises an `InputError` or, for a malformed line if these are fatal, a `ParseError`
+    after all earlier events.
 
-    A format implements `_complete`, `_size_for`, `_make_room` and `_read`.
-
-    Parameters
-    ----------
-    source : path, bytes, binary file, None or ByteSource
-        ``"-"`` and None are standard input; gzip and zstd are detected.
-    rules : Rules
-        The rules of reading.
-    block_bytes : int
-        Number of bytes to read at a time.
-    diagnostics : Diagnostics, optional
-        Receives the problems; by default a new one.
-    name : str, optional
-        Name of the source in messages.
-
-    Attributes
-    ----------
-    namespaces : Namespaces
-        Names seen so far, shared by all blocks.
-    diagnostics : Diagnostics
-        Problems found so far.
-    name : str
-        Name of the source in messages.
-    read_by : mapping
-        The options by which the events are read, by name, stored in the blocks.
-
-    Raises
-    ------
-    InputError
-        The source cannot be opened; or, raised by the iteration after all earlier events, the source cannot
-        be read further or is being read already.
-    ParseError
-        A line is malformed and malformed lines are fatal. Raised by the iteration after all earlier events.
+    A format implements `_complete`, `_size_for`, `_make_room`, `_read` and `_bind`.
     """
+
+    _kernels: _Kernels | None = None
 
     def __init__(
         self,
@@ -114,6 +109,14 @@ class LineReader(RecordReader, ABC):
     def _read(self, p: int, end: int) -> tuple[int, int]:
         """Call the kernel that reads from `p` on; return its reason to stop and the next position."""
 
+    @abstractmethod
+    def _bind(self, most_bytes: int) -> tuple[Bound, Bound]:
+        """Allocate records for any text of `most_bytes` bytes; return kernels that mark and read a text."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes of a copy: all except the addresses of arrays."""
+        return vars(self) | {"_kernels": None}
+
     def __iter__(self) -> Iterator[Block]:
         """Yield blocks of one or more complete events."""
         return self.blocks()
@@ -128,10 +131,7 @@ class LineReader(RecordReader, ABC):
         self._state["line_number"] = lines
 
     def parse(self, text: bytes) -> list[Block]:
-        """Return the Blocks of a separate text, without touching the source.
-
-        Known namespaces keep their numbers. `diagnostics` is replaced by a new object.
-        """
+        """Return the Blocks of a separate text, without touching the source; `diagnostics` is replaced."""
         self.diagnostics = Diagnostics()
         self._state["line_number"], self._state["fatal"] = 0, False
         if len(text) > self._text_bytes:
@@ -139,12 +139,47 @@ class LineReader(RecordReader, ABC):
         self._buffer[: len(text)] = np.frombuffer(text, np.uint8)
         return list(self._parse(len(text)))
 
-    def read(self, text: str | bytes) -> bool:  # noqa: ARG002 - formats that can do it need it
-        """Read a text of one ordinary event into the records and measure it; return False for other texts.
-
-        A format without this method leaves all texts to `parse_one`.
-        """
+    def read(self, text: str | bytes | Sequence[str | bytes]) -> bool:
+        """Read a text of one ordinary event into the records and measure it; return False for other texts."""
+        if isinstance(text, list | tuple):
+            text = join_lines(text)
+        data: Any = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        end = len(data)
+        kernels = self._kernels
+        if end > min(_MOST, self._text_bytes):
+            return False
+        fits = kernels is not None and kernels.buffer is self._buffer and kernels.reader is self.records
+        if kernels is None or not fits or end > kernels.most_bytes:
+            self._kernels = kernels = self._bind_kernels(min(2 * end, _MOST))
+        kernels.view[:end] = data
+        kernels.line_number[0], kernels.fatal[0] = 0, False
+        kernels.mark(end)
+        reason, _ = kernels.read(end)
+        kernels.measure()
+        if kernels.sizes[NAMES] != len(self.namespaces):
+            self._collect_names()
+        if reason == DONE and kernels.sizes[FINE]:
+            return True
+        state = self.records.state[0]
+        state["problem_count"], state["problems"] = 0, 0  # `parse_one` reads the text again and reports them
         return False
+
+    def _bind_kernels(self, most_bytes: int) -> _Kernels:
+        """Return the kernels, bound to records that are large enough for any text of `most_bytes` bytes."""
+        mark, read = self._bind(most_bytes)
+        reader, buffer, sizes = self.records, self._buffer, self.sizes
+        return _Kernels(
+            buffer,
+            reader,
+            most_bytes,
+            memoryview(buffer),  # type: ignore[arg-type]
+            memoryview(sizes),  # type: ignore[arg-type]
+            reader.state["line_number"],
+            reader.state["fatal"],
+            mark,
+            read,
+            measure=Bound(measure, reader, sizes, brief=True),
+        )
 
     def parse_one(self, text: str | bytes | Sequence[str | bytes]) -> Block:
         """Return the Block of a separate text, or of the lines of one, that is exactly one event.

@@ -72,11 +72,7 @@ def next_one(bits: NDArray[np.uint8], p: int) -> int:
 
 @inline_kernel
 def next_one_near(bits: NDArray[np.uint8], p: int) -> int:
-    """Return the first position from `p` on whose bit is 1, fast if it is usually a few bytes away.
-
-    Testing one bit at a time lets the CPU predict the branches and continue before the result is known.
-    Counting zeros would stall it.
-    """
+    """Return the first position from `p` on whose bit is 1, testing single bits, which CPUs predict well."""
     word = load8(bits, p >> 3) >> np.uint64(p & 7)
     for _ in range(_NEAR):
         if word & _ONE:
@@ -99,3 +95,44 @@ def after_word(data: NDArray[np.uint8], marks: NDArray[np.uint8], p: int, end: i
     while is_at(data, p, end, _COLON):
         p = next_one(marks, p + 1)
     return p
+
+
+_QUOTE, _BACKSLASH = 34, 92
+
+
+@inline_kernel
+def _mark_json(
+    data: NDArray[np.uint8],
+    i: int,
+    marks: NDArray[np.uint8],
+    breaks: NDArray[np.uint8],
+    odd: NDArray[np.uint8],
+    index: int,
+) -> None:
+    """Mark the 64 bytes from `i` on in the eight bytes from index `index` of each bitmap."""
+    control = below(data, i, _SPACE)
+    store8(marks, index, equal(data, i, _QUOTE) | equal(data, i, _BACKSLASH) | control)
+    store8(breaks, index, equal(data, i, _NEWLINE))
+    store8(odd, index, equal(data, i, _SPACE) | equal(data, i, _BAR) | equal(data, i, _COLON) | control)
+
+
+@entry_kernel
+def find_json_marks(
+    data: NDArray[np.uint8],
+    end: int,
+    marks: NDArray[np.uint8],
+    breaks: NDArray[np.uint8],
+    odd: NDArray[np.uint8],
+) -> None:
+    """Fill the bitmaps of ``data[:end]``; the position `end` is marked in each.
+
+    `marks` receives the bytes that end or interrupt a JSON string: quotes, backslashes and control bytes.
+    `breaks` receives newlines, and `odd` the bytes that VW replaces in a string, or at which it splits one.
+    """
+    aligned_end = end // LANES * LANES
+    for i in range(0, aligned_end, LANES):
+        _mark_json(data, i, marks, breaks, odd, i // 8)
+    last = _last()
+    for i in range(LANES):
+        last[i] = data[aligned_end + i] if aligned_end + i < end else _NEWLINE
+    _mark_json(last, 0, marks, breaks, odd, aligned_end // 8)

@@ -23,22 +23,8 @@ _HEAD = 5
 class EncodedEvent:
     """A context and actions as Python values, and their encoding that a kernel reads.
 
-    Parameters
-    ----------
-    context : dict
-        The features of the context.
-    actions : list of mappings
-        The features of each action.
+    `data` is None if the type of a value is not a built-in type of Python.
 
-    Attributes
-    ----------
-    context, actions : dict, list
-        As above.
-    data : bytes or None
-        The encoded values; None if a value's type is not a built-in type of Python.
-
-    Examples
-    --------
     >>> event = EncodedEvent({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
     >>> event.with_outcome(1, cost=-1.0, probability=0.5).mapping()["chosen"]
     1

@@ -1,36 +1,26 @@
-"""Read an event that `marshal` has encoded into records, if all of its values are ordinary.
+"""Read an event that Python's `marshal` has encoded into records, if all of its values are ordinary.
 
-Any other event is left to `onlineauto.formats.mappings.named_event`, which reads every valid event and
+``marshal.dumps(value, 2)`` accepts only built-in types, so that no date or array becomes a name unnoticed.
+Each value begins with a byte for its type. Numbers are little-endian. Texts, lists and tuples begin with
+their size; a dictionary ends with a terminating byte. `named_event` reads every other valid event, and
 reports the position of invalid values.
+
+Source: ``w_object`` of ``Python/marshal.c``; version 2 of the format has been the same since Python 2.5.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.lines.feature_kernels import close_span
 from onlineauto.formats.lines.line_kernels import begin_records, close_records, open_line
-from onlineauto.formats.mappings.token_kernels import (
-    DICT,
-    END,
-    LIST,
-    MISSING,
-    NONE,
-    TUPLE,
-    count_at,
-    number_at,
-    text_at,
-    truth_at,
-    whole_at,
-)
-from onlineauto.formats.records.namespace_table_kernels import name_slot
-from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, Text, measure
+from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, Text, measure, name_slot
 from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel
-from onlineauto.jit.words import load1
+from onlineauto.jit.words import load1, load4, load8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +32,72 @@ _EQUALS, _BLANK = 61, 32
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _FIRST = 5
 """Position of the first value of the tuple."""
+
+DICT, END, LIST, TUPLE, NONE, MISSING = b"{0[(N."
+"""First bytes of values; `MISSING` is that of Ellipsis, which encodes a missing key."""
+_TRUE, _FALSE, _INT, _LONG, _FLOAT, _TEXT, _INTERNED = b"TFilgut"
+_SURROGATE = 0xED, 0xA0
+_MOST_DIGITS = 4
+LARGE = (2 - 2.0**-24) * 2.0**127
+"""Numbers from this one on are rounded to infinity in float32."""
+
+
+@inline_kernel
+def count_at(data: NDArray[np.uint8], p: int) -> int:
+    """Return the size of the value at `p`: its number of bytes, values or digits."""
+    return np.int64(np.int32(load4(data, p + 1)))  # type: ignore[return-value]
+
+
+@kernel
+def text_at(data: NDArray[np.uint8], p: int) -> tuple[int, int]:
+    """Return the bounds of the text at `p`; -1 and -1 if there is no text or it is not UTF-8."""
+    if load1(data, p) != _TEXT and load1(data, p) != _INTERNED:
+        return -1, -1
+    start = p + 5
+    stop = start + count_at(data, p)
+    for i in range(start, stop):
+        if data[i] == _SURROGATE[0] and data[i + 1] >= _SURROGATE[1]:
+            return -1, -1
+    return start, stop
+
+
+@inline_kernel
+def truth_at(data: NDArray[np.uint8], p: int) -> int:
+    """Return 1 for True at `p`, 0 for False, and -1 for any other value."""
+    byte = load1(data, p)
+    return 1 if byte == _TRUE else 0 if byte == _FALSE else -1
+
+
+@kernel
+def number_at(data: NDArray[np.uint8], p: int) -> tuple[float, int]:
+    """Return the float32 or NaN at `p` and the position after it, or -1 for any other value."""
+    byte, number, after = load1(data, p), 0.0, -1
+    if byte == _INT:
+        number, after = float(np.int32(load4(data, p + 1))), p + 5
+    elif byte == _FLOAT:
+        number, after = np.int64(load8(data, p + 1)).view(np.float64), p + 9
+    elif byte == _LONG:
+        count = count_at(data, p)
+        n = abs(count)
+        whole: Any = 0
+        if n <= _MOST_DIGITS:
+            for i in range(n):
+                position = p + 5 + 2 * i
+                whole |= (np.int64(data[position]) | np.int64(data[position + 1]) << 8) << (15 * i)
+            number, after = float(whole if count > 0 else -whole), p + 5 + 2 * n
+    if math.isnan(number) or abs(number) < LARGE:
+        return number, after
+    return number, -1
+
+
+@kernel
+def whole_at(data: NDArray[np.uint8], p: int) -> tuple[int, int]:
+    """Return the whole number at `p`, -1 if missing, and the position after it, -1 for any other value."""
+    byte = load1(data, p)
+    if byte in (MISSING, NONE):
+        return -1, p + 1
+    number = count_at(data, p)
+    return number, p + 5 if byte == _INT and number >= 0 else -1
 
 
 @kernel
@@ -185,10 +241,7 @@ def _read_lines(text: Text, p: int, reader: Reader) -> tuple[int, int]:
 
 @inline_kernel
 def _read_optional_number(text: Text, p: int, none_too: bool) -> tuple[float, int, bool]:
-    """Return the number at `p`, as a float32, the position after it or -1, and whether there is a number.
-
-    With `none_too`, None is accepted and means no number.
-    """
+    """Return the float32 at `p`, the position after it or -1, and if there is one; None if `none_too`."""
     byte = load1(text.data, p)
     if byte == MISSING or (none_too and byte == NONE):
         return 0.0, p + 1, False
@@ -252,18 +305,10 @@ def _read_label(text: Text, p: int, multiline: bool, lines: Records) -> int:
 
 @entry_kernel
 def read_event(data: NDArray[np.uint8], end: int, reader: Reader, sizes: NDArray[np.int64]) -> None:
-    """Read the event ``data[:end]`` into records.
+    """Read the encoded event ``data[:end]`` into records that are large enough for it.
 
-    Parameters
-    ----------
-    data : uint8[]
-        The event as encoded by `onlineauto.formats.mappings.mapping_reader`, and as much free space after it.
-    end : int
-        End of the event.
-    reader : Reader
-        The rules of reading, and the records to fill, large enough for the event.
-    sizes : int64[SIZES]
-        Receives the sizes of the event, with `FINE` 0 if any value is unusual.
+    As much free space follows the event in `data`. `sizes` receives its sizes, with `FINE` 0 if any value is
+    unusual.
     """
     sizes[FINE] = 0
     state, lines, spans = reader.state[0], reader.lines, reader.spans

@@ -73,9 +73,9 @@ def name_values(event: Mapping[str, Any], identities: Identities) -> Mapping[str
         return event
     changed = dict(event)
     if is_sequence(event.get("actions")):
-        changed["actions"] = [named(each, identities) for each in event["actions"]]
+        changed["actions"] = [named(action, identities) for action in event["actions"]]
     if is_sequence(event.get("slots")):
-        changed["slots"] = [_slot(each, identities) for each in event["slots"]]
+        changed["slots"] = [_slot(slot, identities) for slot in event["slots"]]
     if "context" in event:
         changed["context"] = named(event["context"], identities)
     return changed
@@ -97,17 +97,17 @@ def numbers_in(features: Any) -> list[str]:
         kind = type(value)
         if kind is str:
             continue
-        for key, each in value.items() if isinstance(value, Mapping) else ((name, value),):
-            if isinstance(each, Mapping):
-                found += numbers_in({key: each})
-            elif isinstance(each, Real) or (type(each) is not str and isinstance(plain(each), Real)):
+        for key, item in value.items() if isinstance(value, Mapping) else ((name, value),):
+            if isinstance(item, Mapping):
+                found += numbers_in({key: item})
+            elif isinstance(item, Real) or (type(item) is not str and isinstance(plain(item), Real)):
                 found.append(identity(name, key))
     return found
 
 
 def numbers_in_event(event: Mapping[str, Any]) -> list[str]:
     """Return the columns of an event of `from_dicts` that have numbers or truth values."""
-    slots = [each["context"] for each in event.get("slots", ()) if "context" in each]
+    slots = [slot["context"] for slot in event.get("slots", ()) if "context" in slot]
     parts = (event.get("context"), *event.get("actions", ()), *slots)
     return [column for features in parts for column in numbers_in(features)]
 
@@ -118,14 +118,14 @@ def _renamed(namespace: object, name: object, value: Any, identities: Identities
         return value
     if isinstance(value, Mapping):
         changed = {}
-        for key, each in value.items():
-            renamed = _renamed(name, key, each, identities)
-            if renamed is not each:
+        for key, item in value.items():
+            renamed = _renamed(name, key, item, identities)
+            if renamed is not item:
                 changed[key] = renamed
         return {**value, **changed} if changed else value
     if isinstance(value, list | tuple):
         return [
-            _renamed(name, name, each, identities) if isinstance(each, Mapping) else each for each in value
+            _renamed(name, name, item, identities) if isinstance(item, Mapping) else item for item in value
         ]
     if identity(namespace, name) not in identities:
         return value

@@ -62,8 +62,6 @@ class MappingReader(RecordReader):
     A kernel reads an event of ordinary values, encoded by `marshal`. `named_event` reads all other events,
     many times slower. Both give the same result.
 
-    Examples
-    --------
     >>> reader = MappingReader(actions=True)
     >>> event = {"context": {"user": "tom"}, "actions": [{"article": "politics"}, {"article": "sports"}]}
     >>> reader.read(event)

@@ -21,8 +21,6 @@ _MOST = 1 << 18
 class NameHashes:
     """Hashes names of namespaces and features, and numbers the namespaces; not thread-safe.
 
-    Examples
-    --------
     >>> names = NameHashes()
     >>> user = names.namespace("user")
     >>> user, names.namespaces.names, names.feature("tom", user)

@@ -16,7 +16,8 @@ from onlineauto.errors import InputError, short_repr
 from onlineauto.features.block import UNLABELLED, Block
 from onlineauto.features.event import LabelledLine
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
-from onlineauto.formats.mappings.token_kernels import LARGE
+from onlineauto.formats.mappings.encoded_event import KEYS
+from onlineauto.formats.mappings.event_kernels import LARGE
 from onlineauto.formats.mappings.values import (
     invalid_feature_error,
     is_missing,
@@ -41,19 +42,7 @@ _WHOLE = 1 << 24
 _FLOAT32 = Struct("f")
 _MOST_NESTED = 250
 """Maximum nesting of mappings and lists; JSON allows 256 nested objects and arrays."""
-_KEYS = (
-    "context",
-    "actions",
-    "chosen",
-    "action",
-    "cost",
-    "probability",
-    "label",
-    "weight",
-    "initial",
-    "tag",
-    "slots",
-)
+_KEYS = (*KEYS, "tag", "slots")
 _SLOT_KEYS = ("context", "chosen", "cost", "probability", "only", "tag")
 
 
@@ -273,9 +262,9 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
 
     Most values are of these types, for which this is several times as fast as `_features`.
     """
-    each: Mapping[Any, Any] = value if type(value) is dict else {name: value}
+    features: Mapping[Any, Any] = value if type(value) is dict else {name: value}
     result = []
-    for feature, of_it in each.items():
+    for feature, of_it in features.items():
         kind = type(of_it)
         if type(feature) is not str:
             return None
@@ -291,20 +280,17 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
 
 
 def _features(name: str, value: object, where: str, depth: int) -> Iterator[tuple[str, str, float]]:
-    """Yield namespace, name and value of each feature of a value called `name`, in order.
-
-    Mappings and lists inside the value are separate namespaces.
-    """
+    """Yield namespace, name and value of each feature of a value, whose mappings and lists are namespaces."""
     if depth > _MOST_NESTED:
         raise InputError(f"{where[:200]}: more than {_MOST_NESTED} nested mappings and lists")
     builtin = plain(value)
     if isinstance(builtin, Mapping):
-        for key, each in builtin.items():
-            feature, of_it, here = str(key), plain(each), f"{where}: {key}"
+        for key, inner in builtin.items():
+            feature, of_it, here = str(key), plain(inner), f"{where}: {key}"
             if isinstance(of_it, Mapping) or is_sequence(of_it):
                 yield from _features(feature, of_it, here, depth + 1)
             else:
-                yield from _feature(name, feature, each, here)
+                yield from _feature(name, feature, inner, here)
     elif is_sequence(builtin):
         yield from _elements(name, builtin, where, depth)
     else:
@@ -315,14 +301,14 @@ def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Itera
     """Yield the features of a list: numbers named by index, names, and features of unnamed mappings."""
     index = 0
     for value in values:
-        each, here = plain(value), f"{where}: {index}"
-        if isinstance(each, Mapping):
-            yield from _features(name, each, here, depth + 1)
+        item, here = plain(value), f"{where}: {index}"
+        if isinstance(item, Mapping):
+            yield from _features(name, item, here, depth + 1)
             continue
-        if isinstance(each, str):
-            yield name, each, 1.0
+        if isinstance(item, str):
+            yield name, item, 1.0
         elif isinstance(values, AbstractSet):
-            raise InputError(f"{here}: {short_repr(each)} in a set, which has no order: give a list")
+            raise InputError(f"{here}: {short_repr(item)} in a set, which has no order: give a list")
         else:
             yield from _feature(name, str(index), value, here)
         index += 1
@@ -390,8 +376,5 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, first: int =
 
 
 def _records(dtype: np.dtype[Any], form: str, n: int, values: list[Any]) -> Records:
-    """Return `n` records of consecutive values; `form` is the format of the dtype for `struct`.
-
-    For the few records of one event this is several times as fast as NumPy's conversions.
-    """
+    """Return `n` records of consecutive values with the dtype's `form`; faster than NumPy for a few."""
     return np.frombuffer(bytearray(pack(f"={n * form}", *values)), dtype)

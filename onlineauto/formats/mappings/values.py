@@ -1,7 +1,4 @@
-"""``plain``: convert a value of any library to a built-in Python value, for all readers of Python values.
-
-The table in ``docs/guides/data.md`` defines the feature of each type of value.
-"""
+"""``plain``: convert a value of any library to a built-in one, by the table in ``docs/guides/data.md``."""
 
 from __future__ import annotations
 

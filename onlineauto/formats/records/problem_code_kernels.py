@@ -1,8 +1,4 @@
-"""Codes by which the reading kernels report problems.
-
-They are in a kernel file because they are constants of compiled kernels, and the cache of kernels depends on
-such files.
-"""
+"""Codes by which the reading kernels report problems: constants of kernels, on which their cache depends."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from onlineauto.features.block import DEFAULT, Block, Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
-from onlineauto.formats.records.namespace_table_kernels import insert
-from onlineauto.formats.records.reader_state_kernels import NAME, RULES, SIZES, STATE, Reader
+from onlineauto.formats.records.reader_state_kernels import NAME, RULES, SIZES, STATE, Reader, insert
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,40 +21,18 @@ _FIRST_TABLE = 1024
 
 
 class RecordReader:
-    """Owns the records that kernels fill, and makes blocks of them.
-
-    Parameters
-    ----------
-    rules : Rules
-        The rules of reading.
-    buffer : uint8[]
-        The text.
-
-    Attributes
-    ----------
-    namespaces : Namespaces
-        Names seen so far, shared by all blocks.
-    read_by : mapping
-        The options by which the events are read, by name, stored in the blocks.
-    records : Reader
-        The records; growing replaces the arrays.
-    sizes : int64[SIZES]
-        The sizes of the last event, if it was read alone.
-    """
+    """Owns the records that kernels fill from a buffer of text, and makes blocks of them."""
 
     def __init__(self, rules: ReaderRules, buffer: NDArray[np.uint8]) -> None:
         self.namespaces = Namespaces()
-        self.read_by: BlockRules = {}
+        self.read_by: BlockRules = {}  # the options by which events are read, stored in the blocks
         self._rules, self._buffer = rules, buffer
         self.records = _make_reader(rules)
-        self.sizes = np.zeros(SIZES, np.int64)
+        self.sizes = np.zeros(SIZES, np.int64)  # of the last event, if it was read alone
 
     @property
     def _state(self) -> Records:
-        """The kernels' counters, looked up at each access.
-
-        An attribute would point to the original's counters after the reader is copied.
-        """
+        """The kernels' counters; an attribute would be those of the original after the reader is copied."""
         return self.records.state[0]
 
     def _make_records(self, **need: int) -> None:

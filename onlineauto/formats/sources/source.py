@@ -10,10 +10,10 @@ import zlib
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
-from onlineauto.errors import InputError, install_hint
+from onlineauto.errors import EventTypeError, InputError, install_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -74,8 +74,10 @@ class _Gunzip:
 
     def take(self, size: int) -> bytes:
         while self._packed and self._error is None:
-            if not self._begun and not self._skip_padding():
-                break
+            if not self._begun:
+                self._packed = self._packed.lstrip(b"\0")  # zeros between members
+                if not self._packed:
+                    break
             data = self._unpack(size)
             if data:
                 return data
@@ -103,11 +105,6 @@ class _Gunzip:
             self._begun = False
         return data
 
-    def _skip_padding(self) -> bool:
-        """Drop zeros between members; return whether any bytes are left."""
-        self._packed = self._packed.lstrip(b"\0")
-        return bool(self._packed)
-
     def end(self) -> None:
         if self._begun:
             raise InputError("the gzip data end too early: the file is truncated")
@@ -127,8 +124,6 @@ def _salvage(member: zlib._Decompress, packed: bytes) -> bytes:
 class SingleCaller:
     """A context manager that one caller at a time can enter, in any thread; it rejects others. Can be copied.
 
-    Examples
-    --------
     >>> turn = SingleCaller("events.txt")
     >>> with turn, turn:
     ...     pass
@@ -222,10 +217,7 @@ class ByteSource:
     def read(self, size: int) -> bytes:
         """Return up to `size` bytes, as soon as there are some; none at the end.
 
-        Raises
-        ------
-        InputError
-            The bytes cannot be read or unpacked; the message has the reason, but no position.
+        Raise `InputError` with the reason, but no position, if the bytes cannot be read or unpacked.
         """
         if self._peeked:
             data, self._peeked = self._peeked[:size], self._peeked[size:]
@@ -298,3 +290,73 @@ def _reason(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return "may not be read"
     return error.strerror or str(error)
+
+
+class EventFile(io.BufferedIOBase):
+    r"""A binary file that consists of the texts of events.
+
+    >>> EventFile(iter(["1 |a x", b"0 |a y"]), multiline=False).read1(100)
+    b'1 |a x\n'
+    """
+
+    def __init__(self, texts: Iterator[str | bytes], *, multiline: bool, name: str = "<events>") -> None:
+        self.name = name
+        self._texts = texts
+        self._end = b"\n\n" if multiline else b"\n"
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Return True: the file can be read."""
+        return True
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Return up to `size` bytes, of at most one event."""
+        if not self._rest:
+            self._rest = self._next()
+        n = size if size >= 0 else len(self._rest)
+        data, self._rest = self._rest[:n], self._rest[n:]
+        return data
+
+    def _next(self) -> bytes:
+        """Return the text of the next event with its final newlines; empty after the last event."""
+        for text in self._texts:
+            if not isinstance(text, str | bytes):
+                raise EventTypeError(f"an event is text (str or bytes) or a Block, not {type(text).__name__}")
+            data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+            return data.rstrip(b"\r\n") + self._end
+        return b""
+
+
+class FirstLines(io.BufferedIOBase):
+    r"""A binary file of the first `n` lines of a source; empty lines count too.
+
+    >>> file = FirstLines(b"a\nb\nc\n", 2)
+    >>> b"".join(iter(file.read1, b""))
+    b'a\nb\n'
+    """
+
+    def __init__(self, source: Source | ByteSource, n: int) -> None:
+        self._bytes = as_byte_source(source)
+        self.name = self._bytes.name
+        self._left = n
+
+    def readable(self) -> bool:
+        """Return True: the file can be read."""
+        return True
+
+    def close(self) -> None:
+        """Close the file and its source; garbage collection does the same."""
+        self._bytes.close()
+        super().close()
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Return up to `size` bytes; none after the last line."""
+        if self._left <= 0:
+            self._bytes.close()
+            return b""
+        data = self._bytes.read(size if size >= 0 else io.DEFAULT_BUFFER_SIZE)
+        lines = data.count(b"\n")
+        if lines >= self._left:
+            data = b"\n".join(data.split(b"\n", self._left)[: self._left]) + b"\n"
+        self._left -= lines
+        return data

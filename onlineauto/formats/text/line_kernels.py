@@ -25,7 +25,7 @@ from onlineauto.formats.lines.line_kernels import (
     open_line,
 )
 from onlineauto.formats.lines.mark_kernels import next_one
-from onlineauto.formats.numbers.number_kernels import DECIMAL, read_number
+from onlineauto.formats.numbers.float_kernels import DECIMAL, read_number
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import Text, is_blank, report
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
@@ -104,16 +104,9 @@ def _is_text(text: Text, bounds: LineBounds, bar: int) -> bool:
 
 @entry_kernel
 def read_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> tuple[int, int]:
-    """Read lines into records, from `p`, the beginning of a line, to `end`, the end of an event.
+    """Read the lines in ``p <= i < end``, where `end` is the end of an event, into records.
 
-    Parameters
-    ----------
-    data : uint8[:]
-        The text.
-    p, end : int
-        The bytes ``p <= i < end`` are read. If `p` is 0, the records are emptied first.
-    reader : Reader
-        The rules of reading, the records to fill, and the marks of ``data[:end]``.
+    The records are emptied first if `p` is 0.
     """
     rules, state, events = reader.rules[0], reader.state[0], reader.events
     lines, spans = reader.lines, reader.spans

@@ -98,8 +98,6 @@ def _cost_word(action: int, cost: float | None, probability: float) -> str:
 def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     r"""Return the events of a block as VW text for native mode, without line numbers.
 
-    Examples
-    --------
     >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
     >>> from onlineauto.formats.text_reader import TextReader
     >>> [block] = TextReader(b"1 2 'first|7 0:0.5 x:0.25\n", ReaderRules())

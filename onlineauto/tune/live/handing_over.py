@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.live.live_learner import model_of
-from onlineauto.workspace.start.warm_start import challenge, warm_start
+from onlineauto.workspace.warm_start import challenge, warm_start
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -25,15 +25,14 @@ if TYPE_CHECKING:
 def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20) -> dict[str, Any]:
     """Return a model's options, champion, predictor, history, namespaces, live configs and weights.
 
-    Examples
-    --------
     >>> from onlineauto import Workspace
-    >>> found = inspection(Workspace(quadratic="ab").fit(["1 |a x |b y"]), names={}, top=1)
-    >>> found["options"], found["champion"]["interactions"], found["learnt"]["weights"]
+    >>> model = inspection(Workspace(quadratic="ab").fit(["1 |a x |b y"]), names={}, top=1)
+    >>> model["options"], model["champion"]["interactions"], model["learnt"]["weights"]
     ('--quadratic ab', ['ab'], 4)
     """
     shared, learner = workspace.learner.model.shared, workspace.learner
     low, high = workspace.label_range
+    n_live = len(workspace.estimates) if _searches(workspace) else 0
     return {
         "options": workspace.configuration.command(kept=True),
         "predicts_only": workspace.predicts_only,
@@ -49,9 +48,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
         "stack": list(_ensemble(workspace)) if _searches(workspace) else [],
         "history": list(search_summary(workspace.searching)) if _searches(workspace) else [],
         "namespaces": list(_namespaces(workspace)),
-        "live_configs": [_live(workspace, live) for live in range(len(workspace.estimates))]
-        if _searches(workspace)
-        else [],
+        "live_configs": [_live(workspace, live) for live in range(n_live)],
         "top_weights": list(_largest(workspace, names, top, fields=learner.fields)),
     }
 
@@ -62,11 +59,8 @@ def _searches(workspace: Workspace) -> bool:
 
 def _champion(workspace: Workspace) -> dict[str, Any]:
     if _searches(workspace):
-        crossed = _texts(workspace.searching.interactions(0))
-        return {
-            "interactions": crossed,
-            "settings": dict(workspace.searching.live_configs.configs[0].settings),
-        }
+        settings = dict(workspace.searching.live_configs.configs[0].settings)
+        return {"interactions": _texts(workspace.searching.interactions(0)), "settings": settings}
     options = workspace.configuration[FeatureOptions]
     interactions = (*options.quadratic, *options.cubic, *options.interactions)
     full_names = options.experimental_full_name_interactions
@@ -82,10 +76,7 @@ def _describe_predictor(workspace: Workspace) -> dict[str, Any] | None:
 
 
 def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Yield the weight of each member of the ensemble: live configs, extra members, and the constant.
-
-    The weight is None if the member has no score, because it is inactive or exceeds its limits.
-    """
+    """Yield the weight of each member of the ensemble, None for a member without a score."""
     live = workspace.searching.live_configs.arrays
     if not live.ensemble.on:
         return
@@ -93,11 +84,8 @@ def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
     weights = live.ensemble.weights[: constant + 1].tolist()
     for index in range(live.n):
         yield {"who": f"live config {index}", "weight": weights[index]}
-    terms, can_work, of_members = (
-        workspace.estimates.members(),
-        able_scores(live.ensemble),
-        weights[-1 - len(rests) : -1],
-    )
+    terms, can_work = workspace.estimates.members(), able_scores(live.ensemble)
+    of_members = weights[-1 - len(rests) : -1]
     for (name, can), rest, weight in zip(can_work.items(), rests, of_members, strict=True):
         price = {"price": terms[name].price} if name in terms else {}
         has_say = can and not rest
@@ -147,7 +135,7 @@ def _live(workspace: Workspace, live: int) -> dict[str, Any]:
 
 def _difference(workspace: Workspace, live: int) -> list[str]:
     """Return the interactions that only live config `live` has, with +, and only the champion, with -."""
-    champion, own = (set(workspace.searching.interactions(each)) for each in (0, live))
+    champion, own = (set(workspace.searching.interactions(index)) for index in (0, live))
     gained, lost = sorted(own - champion), sorted(champion - own)
     return [f"+{text}" for text in _texts(gained)] + [f"-{text}" for text in _texts(lost)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import comb, prod
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def wide_product(factors: Sequence[Factor], mask: int, run: int) -> WideProduct:
         if number < len(others):
             state = state * np.uint64(_FNV)
         value = value[left] * factor.value[right]
-        chosen = [*(each[left] for each in chosen), right]
+        chosen = [*(index[left] for index in chosen), right]
     return WideProduct((state & np.uint64(mask)).astype(np.int64), value, run, factors, chosen)
 
 
@@ -160,8 +160,8 @@ class NamedExamples:
         for first, end in pairwise(block.event_start.tolist()):
             if task.shape == Shape.CB:
                 actions = [
-                    self._number_groups(self._line_groups(block, first), each)
-                    for each in range(task.n_actions)
+                    self._number_groups(self._line_groups(block, first), action)
+                    for action in range(task.n_actions)
                 ]
                 used = self._used_interactions(actions)
                 for groups in actions:
@@ -260,8 +260,8 @@ class NamedExamples:
         factors_ = [
             Factor(
                 [feature.name for feature in features],
-                np.array([each.hash for each in features], np.uint64),
-                np.array([each.value for each in features], np.float32),
+                np.array([feature.hash for feature in features], np.uint64),
+                np.array([feature.value for feature in features], np.float32),
                 again=k > 0 and not permutes and keys[k] == keys[k - 1],
             )
             for k, features in enumerate(factors)
@@ -378,9 +378,9 @@ class Audit:
         label = learnt_example(self._task, block)
         if self._task.shape == Shape.SIMPLE:
             low, high = self._range(None if label is None else label[1])
-            return "".join(self._example(block, each, low, high) for each in listed)
+            return "".join(self._example(block, example, low, high) for example in listed)
         low, high = self._range(None)
-        printed = [self._example(block, each, low, high) for each in listed]
+        printed = [self._example(block, example, low, high) for example in listed]
         if not self._as_vw or not self._task.training:
             return "".join(printed)
         if label is None:
@@ -413,7 +413,7 @@ class Audit:
                 if not holders[feature.run] or not (feature.used or self._as_vw):
                     continue
                 raw = self._model.weights[feature.cell, lane]
-                weight = _apply_l1(raw, gravity)
+                weight = _apply_l1(raw, gravity)[()]
                 if feature.used:
                     prediction = np.float32(prediction + weight * feature.value)
                 order = -abs(float(raw * feature.value))
@@ -437,7 +437,7 @@ class Audit:
     ) -> tuple[np.float32, list[tuple[float, str]]]:
         """Return the contribution of an interaction's products to a prediction, and the largest products."""
         raw = self._model.weights[wide.cell, lane]
-        weight = np.where(np.abs(raw) > gravity, raw - np.sign(raw) * gravity, _ZERO)
+        weight = _apply_l1(raw, gravity)
         size = np.abs(raw * wide.value)
         largest = np.argpartition(-size, _MOST)[:_MOST] if len(size) > _MOST else np.arange(len(size))
         parts = []
@@ -453,8 +453,6 @@ class Audit:
         return text
 
 
-def _apply_l1(weight: np.float32, gravity: np.float32) -> np.float32:
-    """Return a weight with the L1 penalty applied."""
-    if not gravity < abs(weight):
-        return _ZERO
-    return weight - gravity if weight > 0 else weight + gravity
+def _apply_l1(weight: Any, gravity: np.float32) -> Any:
+    """Return weights with the L1 penalty applied."""
+    return np.where(np.abs(weight) > gravity, weight - np.sign(weight) * gravity, _ZERO)

@@ -82,11 +82,11 @@ def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterato
         kind = "Exclusion" if candidate.config.kind is ConfigKind.EXCLUSION else "Interaction"
         yield f"{_PREFIX}_configs[{i}]_type = {kind}"
     yield f"{_PREFIX}_estimators.size() = {len(search.slots)}"
-    for i, each in enumerate(search.slots):
+    for i, slot in enumerate(search.slots):
         if not live_configs.arrays.tests.paired:
             yield from _estimator(live_configs, i, RewardOwner.SELF, f"{_PREFIX}_estimators[{i}].first")
-        yield f"{_PREFIX}_estimators[{i}].first_index = {each.index}"
-        yield f"{_PREFIX}_estimators[{i}].first_eligible_to_inactivate = {str(each.gives_way).lower()}"
+        yield f"{_PREFIX}_estimators[{i}].first_index = {slot.index}"
+        yield f"{_PREFIX}_estimators[{i}].first_eligible_to_inactivate = {str(slot.gives_way).lower()}"
         if not live_configs.arrays.tests.paired:
             yield from _estimator(live_configs, i, RewardOwner.CHAMPION, f"{_PREFIX}_estimators[{i}].second")
     yield f"{_PREFIX}_index_queue.size() = {len(search.queue)}"
@@ -193,20 +193,14 @@ def _header(workspace: Workspace, *, resumes: bool) -> Iterator[str]:
     yield f"Min label:{shared[MIN_LABEL]:g}\n"
     yield f"Max label:{shared[MAX_LABEL]:g}\n"
     yield f"bits:{configuration[FeatureOptions].bit_precision}\n"
-    yield "lda:0\n"
-    yield "0 ngram:"
-    yield "\n"
-    yield "0 skip:"
-    yield "\n"
+    yield from ("lda:0\n", "0 ngram:", "\n", "0 skip:", "\n")
     command = " " + configuration.command(kept=True)
     if workspace.semantics.reports_as_vw:
-        command = vw_command(configuration, seed=_random_state(workspace), resumes=resumes)
+        seed = int(workspace.learner.task.exploration.random[0])
+        if configuration.get("automl") is not None:
+            seed = workspace.search.random_state
+        command = vw_command(configuration, seed=seed, resumes=resumes)
     yield f"options:{command}\n"
-
-
-def _random_state(workspace: Workspace) -> int:
-    drawn = int(workspace.learner.task.exploration.random[0])
-    return workspace.search.random_state if workspace.configuration.get("automl") is not None else drawn
 
 
 def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
@@ -318,20 +312,15 @@ _MERGED: Final = ("ignore", "ignore_linear", "keep")
 def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str:
     """Return the options that VW stores, in VW's order, as text with a blank before each.
 
-    Examples
-    --------
     >>> vw_command(REGISTRY.parse("-q ab --ignore cb --epsilon 0.1 --cb_explore_adf"), seed=0, resumes=True)
     ' --cb_adf --cb_explore_adf --cb_type mtr --csoaa_ldf multiline --csoaa_rank --epsilon 0.100000001490116 \
---quadratic ab --ignore bc'
+    --quadratic ab --ignore bc'
     """
     words: dict[str, str] = {}
     for option in REGISTRY.options:
         is_written = option.vw and option.keep and option.name not in _DROPPED
-        if (
-            option.name in configuration.supplied
-            and is_written
-            and (resumes or option.name not in OF_LEARNING)
-        ):
+        is_written &= option.name in configuration.supplied and (resumes or option.name not in OF_LEARNING)
+        if is_written:
             words[option.name] = _words(option, configuration.get(option.name))
     merged = {name: words.pop(name) for name in _MERGED if name in words}
     words |= _implied_options(configuration)
@@ -346,10 +335,7 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
 def _characters(values: tuple[str, ...]) -> str:
     """Return all bytes of the values, each once, in the order of C's signed characters."""
     characters = set("".join(values).encode("utf-8", "surrogateescape"))
-    ordered = [
-        *sorted(byte for byte in characters if byte > 127),
-        *sorted(byte for byte in characters if byte < 128),
-    ]
+    ordered = sorted(characters, key=lambda byte: (byte < 128, byte))
     return bytes(ordered).decode("utf-8", "surrogateescape")
 
 
@@ -370,7 +356,7 @@ def _words(option: Option, value: object) -> str:
     if option.switch:
         return f" --{option.name}"
     values = value if isinstance(value, tuple) else (value,)
-    return "".join(f" --{option.name} {_text(each)}" for each in values)
+    return "".join(f" --{option.name} {_text(item)}" for item in values)
 
 
 def _text(value: object) -> str:

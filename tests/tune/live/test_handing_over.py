@@ -15,7 +15,7 @@ from onlineauto.learners.model_state import apply_penalties
 from onlineauto.tune import Float, Study
 from onlineauto.tune.live import LiveLearner, hand_over, tune_stream
 from onlineauto.tune.live.live_learner import model_of
-from onlineauto.workspace.start.warm_start import challenge
+from onlineauto.workspace.warm_start import challenge
 from tests.tune.live.streams import bandits, numbers
 
 if TYPE_CHECKING:

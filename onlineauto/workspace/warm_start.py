@@ -1,15 +1,21 @@
-"""Warm start: use another model's champion and its weights as first champion or as a challenger."""
+"""Start a search with the champion of another model, or with the caller's config; challenge a champion."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from onlineauto.automl.config import Config, ConfigKind
+from onlineauto.automl.config import MOST_FACTORS, Config, ConfigKind, words_text
+from onlineauto.automl.decisions import Rotate, Widen
+from onlineauto.automl.search import ConfigState
+from onlineauto.engine.search.journal import entry_of
 from onlineauto.engine.search.waiting_configs import unlearn
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, short_repr
 from onlineauto.explorers.ranking_kernels import LEARNT
 from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
 from onlineauto.features.options import FeatureOptions
@@ -21,7 +27,6 @@ from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.learners.rule import Hyperparameters
 from onlineauto.options import options_of
 from onlineauto.workspace.options import REGISTRY
-from onlineauto.workspace.start.first_champion import begin_with
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -35,6 +40,75 @@ if TYPE_CHECKING:
 
 _NAMES: Final = ("names", "name_columns")
 _CROSSED: Final = ("quadratic", "cubic", "interactions", "experimental_full_name_interactions")
+
+_REVIEWED: Final = 8
+"""The search requests the first challengers after this fraction of the first lease."""
+
+
+def config_of_names(interactions: Any) -> Config:
+    """Return the config with some interactions, written with the full names of their namespaces.
+
+    >>> config_of_names(["user*article"]).elements
+    ((b'article', b'user'),)
+    """
+    if isinstance(interactions, str | bytes) or not isinstance(interactions, Collection):
+        raise OptionError(
+            f"begin_with cannot be {short_repr(interactions)}: give a list, as ['user*article']"
+        )
+    elements = []
+    for text in interactions:
+        names: tuple[bytes, ...] = ()
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair is not part of any name
+            parts = text.split("*") if isinstance(text, str) else ()
+            names = tuple(sorted(part.encode("utf-8", "surrogateescape") for part in parts))
+        if not 2 <= len(names) <= MOST_FACTORS or not all(names):
+            raise OptionError(
+                f"{short_repr(text)} is not an interaction: name two or three namespaces, as 'user*article'"
+            )
+        elements.append(names)
+    return Config.of(elements, ConfigKind.INCLUSION)
+
+
+def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[bytes] = ()) -> None:
+    """Make a config the first champion of a search that has learnt nothing yet.
+
+    >>> from onlineauto import Workspace
+    >>> search = Workspace(live_configs=4)
+    >>> begin_with(search, config_of_names(["user*page"]))
+    >>> search.fit(["1 |user tom |page a |hour x"]).searching.interactions(0)
+    ((b'page', b'user'),)
+    """
+    if not workspace.searching.live_configs.arrays.searching:
+        raise OptionError("this model does not search, so it has no first champion")
+    if workspace.searching.n_events:
+        raise OptionError("this model has learnt already: a new one can begin with another champion")
+    for names in config.elements:
+        if len(names) > MOST_FACTORS:
+            text = words_text([names])
+            raise OptionError(f"the first champion crosses {text}: a search crosses two or three namespaces")
+    known = sorted({*namespaces}.union(*config.elements))
+    with workspace.lock:
+        tree, search = workspace.state(copy=False), workspace.searching.search
+        first = replace(search.candidates[0], config=config, state=ConfigState.LIVE)
+        if first.config.kind is not search.candidates[0].config.kind:
+            raise OptionError(
+                "a first champion is for --oracle_type stepwise, whose configs name interactions"
+            )
+        search = replace(
+            search,
+            candidates=(first,),
+            namespaces=tuple(known),
+            n_switches=1,  # so the search treats it as proved, and does not start with another one
+            review=first.lease // _REVIEWED,
+        )
+        live = tree["search"]["slots"] | {"configs": [config], "namespaces": known}
+        tree["search"] |= {"search": search, "slots": live}
+        tree["layout"] |= {"known": known}
+        workspace.restore(tree)
+        for decision in (Widen(tuple(known)), Rotate(0, 0, config, "where the search was told to begin")):
+            if workspace.searching.observers:
+                entry = entry_of(decision, events=0, statistics=workspace.estimates)
+                workspace.searching.observers.tell(entry)
 
 
 class _Champion(NamedTuple):
@@ -71,7 +145,7 @@ def warm_start(
     """
     _check(workspace, source, name)
     with source.lock:
-        names = _full_names(source, (each.encode("utf-8", "surrogateescape") for each in namespaces))
+        names = _full_names(source, (text.encode("utf-8", "surrogateescape") for text in namespaces))
         _check_wildcards(source, names, name)
         config, champion = _config(workspace, source, sorted(names)), _champion_of(source)
     with workspace.lock:
@@ -177,7 +251,7 @@ def _check_searched(workspace: Workspace, source: Workspace, name: str) -> None:
 def _check_wildcards(source: Workspace, names: set[bytes], name: str) -> None:
     """Reject interactions of wildcards if the namespaces are unknown."""
     options = source.configuration[FeatureOptions]
-    wild = [each for each in (*options.quadratic, *options.cubic, *options.interactions) if ":" in each]
+    wild = [term for term in (*options.quadratic, *options.cubic, *options.interactions) if ":" in term]
     if wild and not names:
         raise OptionError(
             f"{name} crosses {wild[0]!r}, where ':' stands for any namespace, but has not stored the names "
@@ -216,7 +290,7 @@ def _champion_interactions(source: Workspace, known: Sequence[bytes]) -> Iterato
     if source.searching.live_configs.arrays.searching:
         for names in source.searching.interactions(0):
             yield from product(
-                *([each for each in known if each.startswith(name)] or [name] for name in names)
+                *([full for full in known if full.startswith(name)] or [name] for name in names)
             )
         return
     options = source.configuration[FeatureOptions]
