@@ -60,9 +60,7 @@ class Config:
         return replace(self, settings=tuple(sorted({**dict(self.settings), name: value}.items())))
 
     def toggle(self, interaction: Interaction) -> Config:
-        """Return this config without `interaction` if it is an element, else with it.
-
-        Interactions with the slots of conditional contextual bandits (byte 139) never become elements.
+        """Return this config without `interaction` if it is an element, else with it, but never CCB's slots.
 
         >>> Config(((b"a", b"b"),)).toggle((b"a", b"a")).elements
         ((b'a', b'a'), (b'a', b'b'))
@@ -108,8 +106,6 @@ def interactions_of(
 ) -> tuple[Interaction, ...]:
     """Return the interactions of a config in the order in which they are summed: by length, then by name.
 
-    Examples
-    --------
     >>> interactions_of(Config(((b"a", b"b"),)), [b"a", b"b"], interaction_type="quadratic")
     ((b'a', b'a'), (b'b', b'b'))
 
@@ -173,7 +169,6 @@ def words_text(interactions: Sequence[Interaction], *, most: int = 20) -> str:
 def elements_text(config: Config, delimiter: str = ", ") -> str:
     """Return the elements of a config as nested lists.
 
-    >>> from onlineauto.automl.config import Config
     >>> elements_text(Config(((b"a", b"b"), (b"c", b"c"))))
     '{["a", "b"], ["c", "c"]}'
     """

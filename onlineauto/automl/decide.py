@@ -48,10 +48,9 @@ def invite(
     names: Iterable[bytes],
     why: str,
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Return the search with a config as a challenger, and the decisions to apply.
+    """Return the search with a config as a challenger until it is proved worse or the champion changes.
 
-    The config replaces a challenger with the same config or, if no more configs can be live, the least
-    promising one. It stays live until the champion changes, or until it is proved worse.
+    The config replaces a challenger with the same config or, if no more can be live, the least promising one.
     """
     new = tuple(sorted(set(names) - set(search.namespaces)))
     decisions: tuple[Decision, ...] = (Widen(new),) if new else ()
@@ -223,8 +222,7 @@ def _drop_others(rules: SearchRules, search: Search, live: int) -> Search:
 def _best_two_first(candidates: tuple[Candidate, ...], winner: int) -> tuple[Candidate, ...]:
     """Exchange the winner with the champion at 0, and then the old champion with the candidate at 1.
 
-    VW makes the champion its own challenger when the first events have no namespaces. If the winner is the
-    champion itself, it is listed twice.
+    If the winner is the champion itself, its own challenger in VW, it is listed twice.
     """
     if winner == 0:
         return (candidates[0], *candidates)[:2]

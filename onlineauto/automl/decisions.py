@@ -129,10 +129,7 @@ class Widen:
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """Make a config live: with new estimators and a copy of the champion's weights.
-
-    In native mode a config that was live before, under the same champion, continues with its former weights.
-    """
+    """Make a config live, with new estimators and its own former weights, or a copy of the champion's."""
 
     live: int  # Index among the live configs: of the config to replace, or the next free index.
     index: int  # Index of the config among the candidates.

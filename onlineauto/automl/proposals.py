@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 def propose(
     rules: SearchRules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
 ) -> Search:
-    """Call the oracle for challengers of the champion, and add those that are new to the candidates.
-
-    With `new` namespaces, request only challengers that use one of them.
-    """
+    """Add the oracle's new challengers of the champion; with `new` namespaces, only those that use one."""
     oracle = ORACLES[rules.oracle]
     if oracle.once and len(search.candidates) > 1:
         return search
@@ -90,10 +87,7 @@ def space_of(
 def take_in_new(
     rules: SearchRules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
 ) -> Search:
-    """Return the search with new proposals appended to its candidates.
-
-    All proposals for `late` namespaces count as new, and so do those of an oracle that is called only once.
-    """
+    """Return the search with new proposals appended; all of them if they are `late` or the only ones."""
     del statistics
     oracle, added = ORACLES[rules.oracle], list(configs)
     if not oracle.once:

@@ -19,18 +19,7 @@ def float32(number: float) -> float:
 
 
 class RandomOrder(ABC):
-    """A source of random orders.
-
-    Parameters
-    ----------
-    state : int
-        State from which the sequence continues, uint64.
-
-    Attributes
-    ----------
-    state : int
-        The current state.
-    """
+    """A source of random orders; `state`, a uint64, continues the sequence."""
 
     def __init__(self, state: int) -> None:
         self.state = state & _MASK

@@ -102,10 +102,7 @@ def _waits_no_longer(search: Search, live: int) -> bool:
 def _replaceable_challenger(
     search: Search, live: int, statistics: Statistics, renewed: Container[int]
 ) -> int | None:
-    """Return the first priority challenger that `live` is proved better than, or None.
-
-    Challengers in `renewed` became live in this pass and have no evidence yet.
-    """
+    """Return the first priority challenger not just `renewed` that `live` is proved better than, or None."""
     for other, config in enumerate(search.slots):
         if other == 0 or config.gives_way or other in renewed:
             continue
@@ -138,8 +135,7 @@ def make_live(rules: SearchRules, search: Search, live: int, number: int, *, rea
 def make_late_live(rules: SearchRules, search: Search, first_late: int, statistics: Statistics) -> Step:
     """Make the first proposal for late namespaces live at once, in place of the least promising challenger.
 
-    Among equally promising challengers, it replaces the one that has run least, such as one that was made for
-    late namespaces just before. Candidates from index `first_late` on are the proposals.
+    Of equals, it replaces the one that has run least. The proposals are the candidates from `first_late` on.
     """
     if first_late == len(search.candidates) or rules.max_live == 1:
         return search, ()
@@ -151,10 +147,7 @@ def make_late_live(rules: SearchRules, search: Search, first_late: int, statisti
 
 
 def _is_worse(rules: SearchRules, search: Search, live: int, statistics: Statistics) -> bool:
-    """Return whether a challenger is proved worse than the champion, and another config waits.
-
-    The paired test does not need this check, because it sends `ProvedWorse`.
-    """
+    """Return whether a challenger is proved worse, and another waits; a paired test sends `ProvedWorse`."""
     if not rules.control.proves_worse or rules.paired or live == 0 or not has_waiting(search):
         return False
     return statistics.upper(live) < statistics.champion_lower(live)

@@ -7,17 +7,13 @@ from enum import Enum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.config import (
-    Config,
-    is_interaction,
-)
+from onlineauto.automl.config import Config, is_interaction
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.options.option import OneOf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from onlineauto.automl.config import Config
     from onlineauto.automl.control import Control
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.options import Tunable
@@ -108,10 +104,7 @@ class SearchRules:
         slot_namespaces: tuple[bytes, ...] = (),
         members: bool = False,
     ) -> SearchRules:
-        """Return the rules from the options and the hyperparameters of the command line.
-
-        `members` is true if the ensemble has extra members.
-        """
+        """Return the rules; `members` is true if the ensemble has extra members."""
         max_live, oracle, lease = (
             options.automl or 1,
             options.oracle_type or control.oracle,
@@ -230,11 +223,7 @@ def search_problem(rules: SearchRules, search: Search) -> str:
 
 
 def config_problem(rules: SearchRules, config: Config) -> str:
-    """Return the reason why a config is invalid under these rules, or "".
-
-    A hyperparameter that is not searched can be fatal: ``--cb_type dr`` needs lanes that exist only if it is
-    searched.
-    """
+    """Return why a config is invalid under these rules, or ""; ``--cb_type dr`` needs lanes of a search."""
     for interaction in config.elements:
         if not is_interaction(interaction) or (len(interaction) == 1 and "namespaces" not in rules.searched):
             return f"{interaction!r} is no interaction"

@@ -14,8 +14,8 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.engine.report.header import header
 from onlineauto.engine.report.metrics import Metrics
 from onlineauto.engine.report.predictions import ENDING, ParquetPredictions, Predictions, open_sink
+from onlineauto.engine.report.progress import LabelRange, summary
 from onlineauto.engine.report.search_summary import decay_warning, outside_warning, search_summary
-from onlineauto.engine.report.summary import LabelRange, summary
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics, summary_of

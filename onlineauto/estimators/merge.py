@@ -58,15 +58,7 @@ def merge_sums(base: State, ends: Sequence[State]) -> State:
 
 
 def merge_tests(base: State, ends: Sequence[State], *, floor: bool) -> State:
-    """Return the state of a champion test on all events.
-
-    Parameters
-    ----------
-    base, ends : float64[SIZE]
-        The state from which all continued, and the state of each branch.
-    floor : bool
-        Whether the smallest propensity is known or learnt, or differences are known in full.
-    """
+    """Return the float64[SIZE] of a champion test on all events; `floor`: the least propensity is known."""
     state = base.copy()
     state[:LANES] += sum(end[:LANES] - base[:LANES] for end in ends)
     state[:SUMS] = merge_sums(base[:SUMS], [end[:SUMS] for end in ends])
@@ -113,13 +105,7 @@ def _merge_wealth(state: State, base: State, pairs: Sequence[tuple[State, State]
 def merge_difference_tests(
     base: tuple[State, State], ends: Sequence[tuple[State, State]]
 ) -> tuple[State, State]:
-    """Return the merged state and spread of a champion test on differences; see `difference_kernels`.
-
-    Parameters
-    ----------
-    base, ends : (float64[SIZE], float64[SPREAD_SIZE])
-        State and spread from which all branches continued, and those of each branch.
-    """
+    """Return the merged (float64[SIZE], float64[SPREAD_SIZE]) of a test on differences of losses."""
     began, spread = base[0], base[1].copy()
     spreads = [end[1] for end in ends]
     learnt = np.array([each[differences.SEEN] - spread[differences.SEEN] for each in spreads])

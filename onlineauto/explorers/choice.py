@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def choose_explorer(configuration: Configuration) -> Explorer:
-    """Return the explorer that the options choose.
-
-    By default it is ε-greedy, as in Vowpal Wabbit; but scaled SquareCB for a search of ``--cb_explore_adf``
-    without an option of ε-greedy.
-    """
+    """Return the explorer that the options choose: by default ε-greedy, or scaled SquareCB for a search."""
     for explorer in EXPLORERS.values() if explores(configuration) else ():
         if not configuration.supplied.isdisjoint(explorer.flags):
             return explorer
@@ -26,10 +22,7 @@ def choose_explorer(configuration: Configuration) -> Explorer:
 
 
 def earlier_defaults(configuration: Configuration) -> dict[str, float]:
-    """Return the defaults with which a model was saved before there was scaled SquareCB, to supply them.
-
-    The explorer was ε-greedy, and ``--synthcover`` had no least probability.
-    """
+    """Return the defaults with which models were saved before ε-greedy and ``--synthcover`` had others."""
     if _searches_actions(configuration) and choose_explorer(configuration).name == "scaled_squarecb":
         return {"epsilon": EXPLORERS["greedy"].epsilon}
     return {"epsilon": 0.0} if configuration.supplied & {"synthcover", "epsilon"} == {"synthcover"} else {}

@@ -121,10 +121,7 @@ def kernel_of(explorer: type[Explorer]) -> Callable[..., None]:
 
 
 def pmf_address(explorer: Explorer, at: Exploration) -> int:
-    """Return the address of an explorer's machine code, compiled if necessary; 0 if the loop needs none.
-
-    The address differs between processes, so it must not be part of an object that is copied or saved.
-    """
+    """Return the address, in this process, of an explorer's machine code; 0 if the loop needs none."""
     if not at.active or explorer.direct:
         return 0
     kernel: Any = kernel_of(type(explorer))

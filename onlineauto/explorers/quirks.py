@@ -6,10 +6,7 @@ from typing import NamedTuple
 
 
 class ExploringQuirks(NamedTuple):
-    """Switches for oddities of Vowpal Wabbit's explorers.
-
-    Native mode has them all off. Exact mode turns them on, so that probabilities agree with VW to the bit.
-    """
+    """Switches for oddities of Vowpal Wabbit's explorers, all off in native mode, and on in exact mode."""
 
     weighs_last_action: bool = False
     """Explorers that learn by regression use no importance weights. VW uses one for the last action of an

@@ -66,10 +66,7 @@ _plans: deque[weakref.ref[Prepares]] = deque(maxlen=1)
 
 
 def plan(owner: Prepares) -> None:
-    """Compile the programs of `owner` on all cores, as soon as any program must be compiled.
-
-    This replaces an earlier plan. Only a weak reference to the owner is stored.
-    """
+    """Compile the programs of `owner`, weakly referenced, on all cores as soon as any must be compiled."""
     _plans.append(weakref.ref(owner))
 
 

@@ -47,10 +47,9 @@ def find(symbol: str) -> tuple[bytes, str] | None:
 
 @cache
 def bitcode() -> Bitcode:
-    """Return the bitcode from which code for this processor, or for the one that is chosen, is generated.
+    """Return the bitcode for this processor, or for the one that is chosen; a damaged file is one warning.
 
-    There is none if ``ONLINEAUTO_KERNELS`` names other kernels than the package's, or if an environment
-    variable changes what Numba compiles. A damaged file is reported by one warning.
+    There is none if ``ONLINEAUTO_KERNELS`` or a variable that changes what Numba compiles is set.
     """
     if os.environ.get("ONLINEAUTO_KERNELS"):
         return Bitcode({}, "ONLINEAUTO_KERNELS is set")
@@ -91,15 +90,7 @@ def _levels() -> Iterable[str]:
 
 
 def read(path: Path) -> tuple[int, Programs]:
-    """Return the version of LLVM that a file needs, and its programs.
-
-    Raises
-    ------
-    ValueError
-        The file is damaged.
-    OSError
-        The file cannot be read.
-    """
+    """Return the version of LLVM that a file needs, and its programs; ValueError if it is damaged."""
     import lzma
 
     digest, _, packed = path.read_bytes().partition(b"\n")

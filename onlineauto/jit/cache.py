@@ -47,11 +47,7 @@ def _processor() -> str:
 
 @cache
 def cache_directory() -> Path:
-    """Return the directory into which kernels are compiled.
-
-    ``ONLINEAUTO_CACHE_DIR`` names its parent. Without it the parent is ``onlineauto`` in ``XDG_CACHE_HOME``
-    or in ``~/.cache``.
-    """
+    """Return the directory into which kernels are compiled; ``ONLINEAUTO_CACHE_DIR`` names its parent."""
     named = os.environ.get("NUMBA_CPU_NAME")
     if named and "NUMBA_CPU_FEATURES" not in os.environ:  # Numba then adds the features of this processor
         named += f"\n{_processor()}"
@@ -141,10 +137,9 @@ def _warn_unwritable(reason: str) -> None:
 
 @contextmanager
 def kernel_lock(symbol: str, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a kernel, so that only one of several processes compiles it; yield whether it is held.
+    """Hold the lock of a kernel, so that one process compiles it; yield False if it is not to be had.
 
-    The system releases the lock when the process ends, even if it is killed. Without file locks, each process
-    compiles the kernel. With `wait` false, the lock is not held if another process holds it.
+    The system releases the lock when the process ends, even if it is killed.
     """
     if sys.platform == "win32":
         yield False

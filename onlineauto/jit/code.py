@@ -61,10 +61,7 @@ class Code:
         return frame
 
     def caller(self, frame: ctypes.Array[ctypes.c_char], *, brief: bool = False) -> Callable[[], int]:
-        """Return a function that calls the kernel with the arguments in a frame; it returns 0 on success.
-
-        A `brief` call keeps the GIL, so no other thread runs Python during the call.
-        """
+        """Return a function that calls the kernel, and returns 0 on success; a `brief` call keeps the GIL."""
         begin = ctypes.addressof(frame)
         call = _BRIEF_CALL(self.address) if brief else self._call
         return partial(call, begin, begin + 8, begin + FRAME)

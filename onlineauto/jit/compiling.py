@@ -111,10 +111,7 @@ def is_compiling() -> bool:
 def compile_cached(
     symbol: str, make: Callable[[], tuple[bytes, str]], *, name: str, total: int
 ) -> tuple[bytes, str]:
-    """Return the result of `make` for a kernel, computed in the background and stored in the cache.
-
-    If several threads and processes need the same kernel, only one calls `make`.
-    """
+    """Return the result of `make` for a kernel, computed once for all threads and processes, and cached."""
     program = _Program(name, total)
 
     def work(future: Future[tuple[bytes, str]]) -> None:

@@ -18,10 +18,7 @@ def processor() -> tuple[str, str]:
 
 
 def object_code(bitcode: bytes) -> bytes:
-    """Return the object code of a module.
-
-    The code is relocatable, so it can be loaded alone or linked into a library.
-    """
+    """Return the object code of a module, relocatable, to be loaded alone or linked into a library."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     module: Any = binding.parse_bitcode(bitcode, binding.create_context())

@@ -38,10 +38,7 @@ class Kernel:
         return self.code(packed).call(words)
 
     def address(self, *arguments: Any) -> int:
-        """Return the address of the machine code for arguments of these kinds; compile it if necessary.
-
-        The address differs between processes, so it must not be part of an object that is copied or saved.
-        """
+        """Return the address, in this process, of the code for such arguments; compile it if necessary."""
         packed, _ = pack(arguments)
         return self.code(packed).address
 
@@ -65,12 +62,8 @@ class Kernel:
 
 
 class Bound:
-    """A kernel with its arguments, which are packed once for many calls.
+    """A kernel with its arguments, packed once for many calls of one thread at a time; it cannot be copied.
 
-    Only one thread at a time may call it. It contains addresses of this process, so it cannot be copied.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from onlineauto.features.hash_kernels import murmur3
     >>> data = np.frombuffer(b"tested", np.uint8).copy()
@@ -136,11 +129,9 @@ _KERNEL: type[Kernel] = PureKernel if PURE else Kernel
 
 
 def entry_kernel(function: F) -> F:
-    """Return `function` as a kernel that Python calls once per block, or that kernels call by its address.
+    """Return `function` as a program of its own, which Python calls, or kernels by address: once per block.
 
-    Otherwise it is compiled like `kernel`, or like `inline_kernel` if that decorator is below. Use it only
-    for functions that the package calls from Python: each entry kernel is a separate program on the disk,
-    which contains all kernels that it calls.
+    If `inline_kernel` is below, other kernels inline it.
     """
     return function if isinstance(function, Kernel) else cast("F", _KERNEL(function))
 
@@ -148,19 +139,13 @@ def entry_kernel(function: F) -> F:
 def kernel(function: F) -> F:
     """Return `function`, compiled with Numba to be called by kernels: no GIL, no fast-math, C division.
 
-    Without fast-math every float32 operation rounds in source order; bit-exact parity depends on that. The
-    machine code is generated together with that of the callers. A kernel that Python calls, for example in a
-    test, is compiled separately for that.
+    Without fast-math every float32 operation rounds in source order; bit-exact parity depends on that.
     """
     return cast("F", _KERNEL(function))
 
 
 def inline_kernel(function: F) -> F:
-    """Return `function`, compiled like `kernel` but inlined into its callers.
-
-    Use it for small functions, whose call would take longer than their work. Do not use it for large
-    functions with several callers, since each caller gets a copy of the code.
-    """
+    """Return a small `function`, compiled like `kernel` but inlined into each of its callers."""
     return cast("F", _KERNEL(function, inline=True))
 
 

@@ -27,10 +27,7 @@ def levels() -> tuple[str, ...]:
 
 
 def compiles_for(processor: str) -> dict[str, str]:
-    """Return the environment variables that make Numba compile for `processor` only.
-
-    They include an empty list of features; otherwise Numba would add those of the compiling machine.
-    """
+    """Return the variables that make Numba compile for `processor`, without this machine's features."""
     return {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
 
 

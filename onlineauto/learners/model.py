@@ -116,10 +116,7 @@ def adopt_sizes(model: Model, sources: Sequence[Model]) -> None:
 
 
 def copy_model(configuration: Configuration, model: Model) -> Model:
-    """Return a copy of a model that shares no memory with it.
-
-    If few cells of the table were learnt, only these are copied: untouched cells then take no memory.
-    """
+    """Return a copy that shares no memory with a model; its untouched cells take none."""
     cells, lanes = model.weights.shape
     learnt = np.flatnonzero(model.touched)
     few = len(learnt) * _DENSE < cells
@@ -181,10 +178,7 @@ def with_table(model: Model, table: NDArray[np.float32]) -> Model:
 
 
 def _zeros(n: int) -> NDArray[np.float32]:
-    """Return `n` zeros aligned to a cache line, so that the weights of a cell are in one line.
-
-    A large table uses small pages, since most of its cells are never touched and then take no memory.
-    """
+    """Return `n` zeros aligned to a cache line; small pages leave untouched cells without memory."""
     if n > _LARGE and hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory = mmap.mmap(-1, 4 * n)
         memory.madvise(mmap.MADV_NOHUGEPAGE)

@@ -46,11 +46,10 @@ def initial_t(configuration: Configuration) -> np.float32:
 
 
 def make_rule(configuration: Configuration, *, guarded: bool = False) -> Rule:
-    """Return the constants of the update rule.
+    """Return the constants of the update rule; a `guarded` rule keeps the weights finite for any input.
 
     If ``--adaptive``, ``--normalized``, ``--invariant`` or ``--sgd`` is supplied, the rule has only the
-    supplied parts. The default learning rate is then 10, unless the rule is both adaptive and normalized, as
-    in VW. A `guarded` rule keeps the weights finite for any input.
+    supplied parts, and the learning rate is by default 10 unless both adaptive and normalized, as in VW.
     """
     update, loss = configuration[UpdateOptions], configuration[LossOptions]
     named = update.sgd or update.adaptive or update.invariant or update.normalized

@@ -35,11 +35,10 @@ class TableShape(NamedTuple):
 
 
 def lanes_side_by_side(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
-    """Return the table of native mode for ``--bit_precision`` bits.
+    """Return the table of native mode: each live config has one or more lanes of every cell.
 
-    Each live config has one or more lanes of every cell. The more parts a live config has, the fewer cells
-    the table has. Each live config, and each policy, has separate penalties. Kernels process four lanes at a
-    time, so with several live configs the number of lanes is a multiple of four.
+    The more parts a live config has, the fewer cells the table has. Kernels process four lanes at a time, so
+    with several live configs the number of lanes is a multiple of four.
     """
     lanes = configs * parts
     if configs > 1:

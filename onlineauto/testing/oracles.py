@@ -38,7 +38,7 @@ def check_oracle(oracle: Oracle) -> None:
 
     Examples
     --------
-    >>> from onlineauto.automl.oracles.one_diff import OneDiff
+    >>> from onlineauto.automl.oracles.neighbours import OneDiff
     >>> check_oracle(OneDiff())
     """
     for names, interaction_type in product(_NAMES, ("quadratic", "cubic", "both")):

@@ -38,7 +38,7 @@ def check_priority(priority: Priority) -> None:
 
     Examples
     --------
-    >>> from onlineauto.automl.priorities.none import NoPriority
+    >>> from onlineauto.automl.priorities.priority import NoPriority
     >>> check_priority(NoPriority())
     """
     for config, counts in product(_configs(), _COUNTS):

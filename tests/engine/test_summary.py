@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.engine.report.progress import ProgressTable
-from onlineauto.engine.report.summary import best_constant, summary
+from onlineauto.engine.report.progress import ProgressTable, best_constant, summary
 from onlineauto.learners.options import LossOptions
 from onlineauto.workspace.options import REGISTRY
 from tests.engine import simple

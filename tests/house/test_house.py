@@ -232,7 +232,7 @@ assert out.getvalue()"""
 
 
 def test_a_run_loads_what_is_required_and_nothing_else() -> None:
-    """Without a library, kernels on the disk are linked by `onlineauto.jit.elf`, or else by LLVM.
+    """Without a library, kernels on the disk are linked by `onlineauto.jit.loading`, or else by LLVM.
 
     Numba imports scipy for its version, where it is installed; so here it seems not to be.
     """

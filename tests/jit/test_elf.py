@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from llvmlite import binding
 
-from onlineauto.jit import elf, loading
-from onlineauto.jit.elf import UnsupportedCodeError, link
+from onlineauto.jit import loading
 from onlineauto.jit.generating import object_code
+from onlineauto.jit.loading import UnsupportedCodeError, link
 
 pytestmark = [
     pytest.mark.skipif(
@@ -137,7 +137,7 @@ def test_memory_that_may_not_be_executed_is_left_to_llvm(
     def refused(address: int, size: int) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(elf, "_make_executable", refused)
+    monkeypatch.setattr(loading, "_make_executable", refused)
     with pytest.raises(UnsupportedCodeError, match=r"the memory is not available: .*Permission denied"):
         link(code, "outer")
 

@@ -1,14 +1,10 @@
-"""Oracles, which propose challengers of the champion: one file for each, and their registry."""
+"""Oracles, which propose challengers of the champion, and their registry."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.oracles.champdupe import Champdupe
-from onlineauto.automl.oracles.one_diff import OneDiff
-from onlineauto.automl.oracles.one_diff_inclusion import OneDiffInclusion
-from onlineauto.automl.oracles.qbase_cubic import QbaseCubic
-from onlineauto.automl.oracles.rand import Rand
+from onlineauto.automl.oracles.neighbours import Champdupe, OneDiff, OneDiffInclusion, QbaseCubic, Rand
 from onlineauto.automl.oracles.stepwise import Stepwise
 
 if TYPE_CHECKING:

@@ -56,10 +56,7 @@ class Stepwise(Oracle):
     renews: ClassVar[bool] = True
 
     def first(self, space: SearchSpace) -> Config:
-        """Return the config in which every context is crossed with every namespace of the action.
-
-        If these interactions are too many, and can be found by screening, the config has none.
-        """
+        """Return every context crossed with every namespace of the action, unless screening must choose."""
         crossed = _cross_with_actions(space)
         begins = crossed if len(crossed) <= _AT_ONCE or not space.grows else ()
         return Config.of((*_single_namespaces(space), *begins), self.kind)

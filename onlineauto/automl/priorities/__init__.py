@@ -1,11 +1,10 @@
-"""Priorities, which rank the waiting configs: one file for each, and their registry."""
+"""Priorities, which rank the waiting configs, and their registry."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.priorities.favor_popular_namespaces import FavorPopularNamespaces
-from onlineauto.automl.priorities.none import NoPriority
+from onlineauto.automl.priorities.priority import FavorPopularNamespaces, NoPriority
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,9 +1,11 @@
-"""``Priority``: the base class of priorities, which rank the waiting configs."""
+"""``Priority``: the base class of priorities, which rank the waiting configs, and VW's two."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
+
+from onlineauto.automl.config import ConfigKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,3 +37,31 @@ class Priority(ABC):
         float
             A finite number. The config with the largest is next; among equals, the config proposed last.
         """
+
+
+class NoPriority(Priority):
+    """Gives every config the same priority, so that the one proposed last is next."""
+
+    def of(self, config: Config, count: Callable[[bytes], int]) -> float:  # noqa: ARG002
+        """Return 0."""
+        return 0.0
+
+
+class FavorPopularNamespaces(Priority):
+    """Prefers configs that exclude rare interactions, or include frequent ones.
+
+    The priority is the sum of the counts of all included interactions, or minus the sum for excluded ones.
+    The count of an interaction is the number of actions with its rarest namespace.
+
+    Source: VW ``calc_priority_favor_popular_namespaces``.
+
+    >>> from onlineauto.automl.config import Config
+    >>> counts = {b"a": 5, b"b": 3}
+    >>> FavorPopularNamespaces().of(Config(((b"a", b"b"),)), counts.__getitem__)
+    -3.0
+    """
+
+    def of(self, config: Config, count: Callable[[bytes], int]) -> float:
+        """Return the sum of the smallest counts, negative for exclusions."""
+        concerned = sum(min(map(count, interaction)) for interaction in config.elements)
+        return float(concerned if config.kind is ConfigKind.INCLUSION else -concerned)

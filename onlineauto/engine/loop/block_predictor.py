@@ -1,8 +1,4 @@
-"""Block predictor: predict blocks without changing anything but its own memory.
-
-Namespaces that the model does not know are added to a view of its layout. So an event with new namespaces is
-predicted as if it were the next one of the stream, and the model does not change.
-"""
+"""Block predictor: predict blocks, with unknown namespaces added to a view of the model's layout only."""
 
 from __future__ import annotations
 
@@ -99,10 +95,7 @@ class BlockPredictor:
         return context, view
 
     def predict_one(self, event: Any, reader: ReadsOne, model: Predicting) -> NDArray[np.float32] | None:
-        """Read an event and return its prediction.
-
-        Returns None, and predicts nothing, if the event is unusual or does not fit the bound arrays.
-        """
+        """Read an event and return its prediction; None if it is unusual or does not fit the bound arrays."""
         one = self._one
         bound = one is not None and one.model is model and one.records is reader.records
         if one is not None and bound and one.read_and_run(event):
@@ -127,11 +120,7 @@ class BlockPredictor:
         return of is not None and of[1] == layout.version and of[0] is layout and of[2] is layout.interactions
 
     def _layout_for(self, block: Block, layout: StreamLayout) -> StreamLayout:
-        """Return a view of `layout` that has the namespaces of a block.
-
-        The last view is reused unless the layout has changed, or unknown namespaces of earlier blocks are
-        many or fill the capacity for wildcards.
-        """
+        """Return a view of `layout` with the namespaces of a block; the last view if that is not crowded."""
         view = self._view
         if view is not None and self._is_of(layout):
             view.update(block)

@@ -78,10 +78,7 @@ class Decides(Protocol):
         """Forget all evidence, because the model has been reset."""
 
     def is_due(self, cursor: NDArray[np.int64]) -> bool:
-        """Return whether the signal of the `cursor` needs an answer; if so, `answer` must be called for it.
-
-        The ensemble need not have caught up with the live configs.
-        """
+        """Return whether the signal needs an `answer`; the ensemble need not have caught up."""
 
     def answer(
         self,
@@ -174,27 +171,19 @@ class BlockRunner:
     ) -> tuple[Block, Outcomes, list[ParseError]]:
         """Predict the events of a block, learn all but those held out, and count and locate wide events.
 
-        Returns the block, its outcomes, and an empty list. If a wide event stops the stream, returns the part
-        of the block before it, the outcomes of that part, and a list with the error (see `report`).
+        Returns the block and its outcomes, up to a wide event that stops the stream, and errors (`report`).
         """
         outcomes = self._run(block, holdout, EventMode.LEARN)
         errors = report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit)
         return block.head(self._wide[-1].event) if self._stopped else block, outcomes, errors
 
     def notice(self, block: Block) -> Outcomes:
-        """Predict the events of a block and return the outcomes; learn only their namespaces.
-
-        Vowpal Wabbit predicts this way; see `Semantics.notices_predicted`.
-        """
+        """Predict the events of a block as VW does, learning only their namespaces (`notices_predicted`)."""
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
         return self._run(block, None, EventMode.PREDICT_AND_COUNT if searches else EventMode.PREDICT)
 
     def learn_one(self, event: Any, reader: ReadsOne, found: Diagnostics) -> OneEvent | None:
-        """Read an event, predict and learn it, and return the loop with its results.
-
-        Returns None, and learns nothing, if the event is unusual or does not fit the bound arrays. A wide
-        event is counted and located.
-        """
+        """Predict and learn one event, and return the loop with its results; None if it needs a block."""
         one, model, searching = self._one, self.predicting(), self._searching
         bound = one is not None and one.model is model and one.records is reader.records
         if one is None or not bound or not one.read_and_run(event):
@@ -295,10 +284,7 @@ class BlockRunner:
         slots: Slots | None = None,
         follows: bool = False,
     ) -> None:
-        """Run the loop over the events of a stream, from the cursor to the end.
-
-        If the ensemble `follows`, it does on a thread of its own.
-        """
+        """Run the loop from the cursor to the end; if the ensemble `follows`, on a thread of its own."""
         searching, n, memory, follower = self._searching, len(stream.holdout), self._memory, self._follower
         decides, arguments = self._lets_decide(mode), (stream, results, cursor)
         begin = int(cursor[Cursor.EVENT])

@@ -47,10 +47,9 @@ def make_buffers(
     scores: int = 0,
     members: SealedRecords = _NO_MEMBERS,
 ) -> Buffers:
-    """Return buffers for up to `actions` actions, `slots` live configs, `features` features and `runs` runs.
+    """Return buffers for `actions` actions, `slots` live configs, and `features` and `runs` of an action.
 
-    Features and runs are those of one action. `scores` is the number of scores of the ensemble's members,
-    `members` the scratch of each member.
+    `scores` is the number of scores of the ensemble's members, `members` the scratch of each member.
     """
     return Buffers(
         cell=np.empty(features, np.uint32),
@@ -117,11 +116,7 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
 
 
 def enough_scratch(scratch: Scratch, layout: StreamLayout, block: Block) -> Scratch:
-    """Return the scratch or, if it is too small for a block, a larger one.
-
-    Within a block only products can become longer; the actions taken by earlier slots of an event are then
-    preserved.
-    """
+    """Return the scratch, or a larger one that preserves the actions taken by earlier slots of an event."""
     spans = largest(block.line_start[block.event_start])
     lines = largest(block.event_start) if layout.slots else 0
     small = len(scratch.groups) < most_groups(spans) or len(scratch.lines) < lines
@@ -135,8 +130,7 @@ def enough_scratch(scratch: Scratch, layout: StreamLayout, block: Block) -> Scra
 def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside: bool = False) -> Results:
     """Return empty results for a block, with the names that seed the draws of actions.
 
-    Each slot draws separately. Draws of events in the stream are counted. Draws of events that are `aside`
-    are not, so their slots without a name are named by their number, to make their draws differ.
+    Draws of events that are `aside` of the stream are not counted, so their unnamed slots are numbered.
     """
     lines = block.event_start[:-1] if slots is None else slots.line
     n, draws = len(lines), task.exploration.samples and task.exploration.active

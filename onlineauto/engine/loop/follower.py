@@ -2,8 +2,7 @@
 
 Both run in sub-blocks of events. No result depends on where these end: see `follow_kernels`. When the live
 configs stop for a decision, the ensemble first catches up with them. A verdict on the ensemble changes
-nothing for the live configs, which may be ahead then. So it is decided at once, and the ensemble catches up
-afterwards.
+nothing for the live configs, so it is decided at once, and the ensemble catches up afterwards.
 """
 
 from __future__ import annotations
@@ -92,11 +91,7 @@ def is_worth_following(parts: Parts, mode: int) -> bool:
 class Follower:
     """Runs the live configs on the caller's thread, and the ensemble behind them on another.
 
-    Attributes
-    ----------
-    cursor : int64[4]
-        The cursor of the ensemble. Its signal is that of a verdict on the ensemble to be decided, else
-        `LoopSignal.BLOCK_END`.
+    `cursor`, int64[4], is the ensemble's; its signal is an undecided verdict on it, else `BLOCK_END`.
     """
 
     def __init__(self, memory: WorkingMemory) -> None:
@@ -135,11 +130,7 @@ class Follower:
         *,
         is_due: Callable[[NDArray[np.int64]], bool],
     ) -> None:
-        """Run the live configs from their cursor to `stop`, or until a decision is due; the ensemble follows.
-
-        `is_due` tells whether a signal needs a decision. The ensemble catches up with the live configs,
-        unless there is a verdict on it to be decided.
-        """
+        """Run the live configs to `stop` or a signal that `is_due`, and the ensemble to its next verdict."""
         self.cursor[:] = cursor[Cursor.EVENT], 0, LoopSignal.BLOCK_END, 0
         self._start()
         self._jobs.put(context)
@@ -179,10 +170,7 @@ class Follower:
 
     @contextmanager
     def decision(self, live: Live, cursor: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Return the ensemble's cursor for a decision on its verdict.
-
-        Meanwhile the range of rewards is that at this cursor, although the live configs may be ahead.
-        """
+        """Return the ensemble's cursor for a decision on its verdict, with the range of rewards there."""
         scale = live.statistics.scale
         now = scale.copy()
         if self.is_behind(cursor):

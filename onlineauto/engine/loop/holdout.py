@@ -23,7 +23,6 @@ class Holdout(Counters):
 
     With several passes one event in ``--holdout_period`` is held out. ``--holdout_after`` holds out all
     events after that number instead, and ``--holdout_off`` holds out none.
-    after that number are. ``--holdout_off`` holds out none.
     """
 
     counted = ("_count", "_loss", "_weight", "_best", "_no_win")
@@ -40,8 +39,7 @@ class Holdout(Counters):
     def mark(self, block: Block, *, by_line: bool = False, from_zero: bool = False) -> NDArray[np.bool_]:
         """Return which events of the next block are held out: bool[n_events].
 
-        Two options follow VW: `by_line` numbers events by their line in the file, including empty lines, and
-        `from_zero` numbers them from 0 for ``--holdout_after``.
+        VW numbers events `by_line` in the file, empty lines included, or `from_zero` for ``--holdout_after``.
         """
         n = len(block)
         if not self.active:

@@ -1,4 +1,4 @@
-"""Learner: the table of weights, the rule of their updates, and the task."""
+"""Learner: the table of weights, the rule of their updates, and the task, from the options."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.event.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.options.predictor import excludes_ensemble
 from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.policies.decay import make_decay
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.engine.records.task import Output, Shape, Task, Thinning
+from onlineauto.engine.records.task import Decay, Output, Shape, Task, Thinning
 from onlineauto.errors import OptionError
+from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY
 from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.exploration import make_exploration
+from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions, models_of
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import Numbering
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.records.task import Quirks
     from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
@@ -61,6 +63,36 @@ _SHAPES = {
 }
 
 
+def make_decay(configuration: Configuration, *, unlearnt: NDArray[np.float32], quirks: Quirks) -> Decay:
+    """Return the models of ``--epsilon_decay``; `unlearnt`, float32[4], is a cell before the first event."""
+    in_part = quirks.begins_anew_in_part
+    options, shared = configuration[EpsilonDecayOptions], configuration[AutomlOptions]
+    models = models_of(configuration)
+    share = np.float32(options.bonferroni_denominator or options.model_count)
+    low, high = shared.rewards() if shared.cost_range is not None else (0.0, 1.0)
+    return Decay(
+        test=Test(
+            alpha=np.float64(np.float32(options.epsilon_decay_significance_level) / share),
+            tol_x=np.float64(np.float32(shared.tol_x)),
+        ),
+        initial=np.float32(options.initial_epsilon),
+        constant=options.constant_epsilon,
+        explores=options.challenger_epsilon,
+        cost_is_reward=shared.reward_as_cost,
+        low=np.float32(low),
+        high=np.float32(high),
+        min_scope=options.min_scope,
+        min_events=options.min_champ_examples,
+        shift=options.shift_model_bounds,
+        unlearnt=np.zeros(4, np.float32) if in_part else unlearnt,
+        everywhere=in_part and bool(unlearnt.any()),
+        place=np.arange(models),
+        evidence=np.zeros((models, models, 2, SIZE)),
+        epsilon=np.zeros(1, np.float32),
+        tally=np.zeros(3, np.int64),
+    )
+
+
 def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool, semantics: Semantics) -> int:
     """Return the number of lanes of a live config, including those for `estimates` of costs, if any."""
     if kind == "simple":
@@ -78,10 +110,7 @@ def make_task(
     unlearnt: NDArray[np.float32],
     semantics: Semantics,
 ) -> Task:
-    """Return the task for events of a kind (`Workspace.kind`) and a weight table of this `shape`.
-
-    `unlearnt` is a cell of the table before the first event.
-    """
+    """Return the task for a kind of events (`Workspace.kind`); `unlearnt` is a cell before any event."""
     cb, loss, run = configuration[CbOptions], configuration[LossOptions], configuration[RunOptions]
     uniform = configuration[InputOptions].missing_probability == "uniform"
     n_actions = cb.cb or configuration[ExplorerOptions].cb_explore or 0
@@ -121,27 +150,7 @@ def _numbering(n_actions: int, shape: TableShape) -> Numbering:
 
 
 class Learner:
-    """The weights of all live configs, and the constants by which they predict and learn.
-
-    Attributes
-    ----------
-    shape : TableShape
-        The shape of the table.
-    width : int
-        Number of lanes of the table that a live config uses.
-    task : Task
-        The constants by which events are predicted, explored and learnt.
-    rule : Rule
-        Constants of the update; its learning rate decays from pass to pass.
-    model : Model
-        The arrays that learning changes.
-    unlearnt : float32[4]
-        A cell of the table before the first event.
-    current_pass : int
-        Number of passes completed.
-    fields : int
-        How many of a cell's four numbers a model file stores.
-    """
+    """The weights of all live configs, and the constants by which they predict and learn."""
 
     def __init__(self, configuration: Configuration, *, kind: str, semantics: Semantics) -> None:
         run, automl = configuration[RunOptions], configuration[AutomlOptions]

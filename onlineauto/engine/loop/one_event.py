@@ -1,8 +1,7 @@
 """OneEvent: the loop over one event at a time, with arrays that are reused from event to event.
 
 A block of one event costs fifty times what the loop does with the event, because arrays are made, copied and
-packed. `OneEvent` binds the loop once to the records into which a reader writes its events. An event that
-exceeds the capacity, and a model whose arrays have changed, are processed as a block, which makes new arrays.
+packed. An event that exceeds the capacity, and a model whose arrays have changed, are processed as a block.
 """
 
 from __future__ import annotations
@@ -42,17 +41,7 @@ _NO_DATA = np.empty(0, np.uint8)
 
 
 class OneEvent:
-    """The loop, bound to a model and to the records of a reader.
-
-    Attributes
-    ----------
-    model, records : Predicting, Reader
-        The model and the records of the reader to which the loop is bound.
-    results, cursor : Results, int64[4]
-        The arrays that the loop fills.
-    searches : bool
-        True if the loop runs a search.
-    """
+    """The loop, bound to a model and to the records of a reader."""
 
     __slots__ = (
         "_data",
@@ -147,18 +136,12 @@ class OneEvent:
             self._run_encoded = Bound(read_single, 0, encoded.records, *sealed, event, varying=0, brief=True)
 
     def run(self) -> bool:
-        """Run the loop over the event in the records; return False, and do nothing, if that is impossible.
-
-        It is impossible if the event exceeds the capacity, or has a namespace that no earlier event had.
-        """
+        """Run the loop over the event in the records; return False, and do nothing, if that is impossible."""
         (self._run_brief if self._sizes[FEATURES] <= _BRIEF else self._run)()
         return self._report[_RAN] == 1
 
     def read_and_run(self, event: Any) -> bool:
-        """Read an event and run the loop over it in one call of a kernel, if it is a small ordinary mapping.
-
-        Returns False if the event has not been run; then the reader has to read it.
-        """
+        """Read and run a small ordinary mapping in one call of a kernel; return False if it was not run."""
         data = event.data if type(event) is self._encoded else self._encode(event)
         if data is None or (end := len(data)) > self._most_bytes:
             return False
@@ -208,11 +191,7 @@ def one_event(
     reader: ReadsOne,
     mode: int,
 ) -> OneEvent | None:
-    """Return the loop, bound to a model and a reader; see `OneEvent`.
-
-    Returns None if there is no context, or if a namespace of the reader has no group key yet. Also returns
-    None for tasks that cannot run this way: their events have slots, or names that seed draws.
-    """
+    """Return the loop, bound to a model and a reader; None for slots, drawn actions, unknown namespaces."""
     if context is None or layout.seen(reader.namespaces) is None:
         return None
     task = model.parts.task

@@ -36,10 +36,7 @@ class MakesTable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Semantics:
-    """The choices in which native mode and Vowpal Wabbit differ.
-
-    The defaults are native mode. Code that uses the engine reads one of these choices, never the mode itself.
-    """
+    """The choices in which native mode and Vowpal Wabbit differ; the defaults are native mode."""
 
     # Name of the variable that contains this object, as ``module:variable``.
     place: str = "onlineauto.engine.loop.semantics:NATIVE"

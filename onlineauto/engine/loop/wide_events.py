@@ -81,10 +81,7 @@ class WideEvent(NamedTuple):
 
 
 def limit_of(configuration: Configuration, semantics: Semantics) -> Limit:
-    """Return the maximum number of crossed features of an event.
-
-    In exact mode, where no interaction may be left out, the maximum is what fits into memory.
-    """
+    """Return the maximum number of crossed features of an event; in exact mode what fits into memory."""
     if semantics.leaves_out_widest:
         stops = configuration[InputOptions].strict_parse
         return Limit(configuration[FeatureOptions].max_crossed, of_lines=False, stops=stops)
@@ -92,11 +89,7 @@ def limit_of(configuration: Configuration, semantics: Semantics) -> Limit:
 
 
 def measure(context: Sealed[Context], layout: StreamLayout, stream: Stream, limit: Limit) -> EventSizes:
-    """Return the sizes of the events of a stream.
-
-    Two upper bounds are cheap: by the number of features of the longest line, and by the maximum number of
-    features of each namespace. Events are counted one by one only if both bounds exceed the limit.
-    """
+    """Return the sizes of the events of a stream; they are counted only if two cheap bounds are too high."""
     task, enough = context.value.task, max(len(context.value.buffers.cell), _GUESSED)
     actions = 1 if limit.of_lines else task.n_actions if task.shape == Shape.CB else largest(stream.events)
     own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and a slot's index feature
@@ -139,8 +132,8 @@ def report(
 ) -> list[ParseError]:
     """Count and locate the wide events of a block; if the last one `stopped` the stream, return its error.
 
-    The error is returned in a list, from which the caller removes it before raising it. With the error in a
-    local variable, the traceback would keep the frame alive.
+    The error is in a list, from which the caller removes it before raising: a local variable would keep the
+    traceback's frame alive.
     """
     for number, (event, crossed) in enumerate(wide, 1):
         line, fatal = int(block.line_number[block.event_start[event]]), stopped and number == len(wide)

@@ -87,10 +87,7 @@ _LABEL = Label(np.int64(-1), _ZERO, _ZERO, _ZERO, _ZERO)
 def make_units(
     explorer: Explorer, context: Context, stream: Stream, results: Results, *, decides: bool
 ) -> Units:
-    """Return the addresses of the kernels that a task needs, compiled for the types of these arguments.
-
-    Kernels of a search, and those that the ensemble learns with, are needed only if the loop `decides`.
-    """
+    """Return the addresses of the kernels that a task needs; those of decisions if the loop `decides`."""
     task, exploration = context.task, context.task.exploration
     on, searching = (Sealed(context), Sealed(stream)), context.live.searching and decides
     event = results.rows[:1], _ACTIONS, _LABEL, True, True
@@ -213,10 +210,7 @@ class WorkingMemory:
     def context(
         self, layout: StreamLayout, given: Parts, block: Block, stream: Stream, results: Results
     ) -> tuple[Sealed[Context], EventSizes]:
-        """Return the context of the loop for a block, and the sizes of its events.
-
-        The last context is reused if none of its parts has changed.
-        """
+        """Return the context of the loop for a block, reused if unchanged, and the sizes of its events."""
         if len(self._scratch.factors) < layout.highest_order:
             self._scratch = enough_scratch(self._scratch, layout, block)
         parts = self._parts(layout, given)
@@ -260,10 +254,9 @@ class WorkingMemory:
         stop: int,
         mode: int,
     ) -> None:
-        """Run the loop over a stream from its cursor to `stop`, or until a decision is due.
+        """Run the loop over a `given` stream, its results and cursor, to `stop` or until a decision is due.
 
-        `given` is a stream, its results and its cursor. Wide events are run one by one. If wide events stop
-        the stream, it ends before the first one, as if that were `stop`.
+        Wide events are run one by one. If wide events stop the stream, it ends before the first one.
         """
         stream, results, cursor = given
         block = self._block

@@ -39,10 +39,7 @@ _CODES: Final = {
 
 
 def locate_outliers(block: Block, outcomes: Outcomes, problems: Diagnostics) -> None:
-    """Add the events of a block that were not learnt because of an outlier to the problems.
-
-    An event of several slots is added once.
-    """
+    """Add the events of a block that were not learnt because of an outlier to the problems, each once."""
     last = -1
     for row in np.flatnonzero(outcomes.outlier).tolist():
         event = row if outcomes.slots is None else int(outcomes.slots.event[row])

@@ -1,6 +1,4 @@
-"""``header``: the lines that VW prints above its progress table.
-
-The layout is VW's, including lines without meaning for onlineauto, such as ``using no cache``.
+"""``header``: the lines that VW prints above its progress table, with those that mean nothing here.
 
 Source: VW ``parse_args.cc``, ``parser.cc``, ``vw.cc``, and the names of the reductions.
 """
@@ -9,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
-from onlineauto.engine.report.progress import COLUMN_TITLES
+from onlineauto.engine.report.progress import COLUMN_TITLES, format_general
 from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
@@ -23,6 +20,7 @@ from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_t, make_rule
 
 if TYPE_CHECKING:
+    import numpy as np
     from collections.abc import Iterable, Iterator
 
     from onlineauto.options import Configuration
@@ -150,9 +148,9 @@ def _example_and_output(configuration: Configuration) -> Iterator[str]:
     if configuration[RunOptions].testonly:
         yield "only testing"
     if update.l1 > 0:
-        yield f"using l1 regularization = {_format_general(update.l1)}"
+        yield f"using l1 regularization = {format_general(update.l1)}"
     if update.l2 > 0:
-        yield f"using l2 regularization = {_format_general(update.l2)}"
+        yield f"using l2 regularization = {format_general(update.l2)}"
     if (model := configuration[ModelOptions].final_regressor) is not None:
         yield f"final_regressor = {model}"
     if output.predictions is not None:
@@ -164,14 +162,8 @@ def _example_and_output(configuration: Configuration) -> Iterator[str]:
 def _rates(configuration: Configuration, learnt_weight: float | np.float32) -> Iterator[str]:
     update = configuration[UpdateOptions]
     yield f"Num weight bits = {configuration[FeatureOptions].bit_precision}"
-    yield f"learning rate = {_format_general(make_rule(configuration).learning_rate)}"
-    yield f"initial_t = {_format_general(learnt_weight)}"
-    yield f"power_t = {_format_general(update.power_t)}"
+    yield f"learning rate = {format_general(make_rule(configuration).learning_rate)}"
+    yield f"initial_t = {format_general(learnt_weight)}"
+    yield f"power_t = {format_general(update.power_t)}"
     if configuration[RunOptions].passes > 1:
-        yield f"decay_learning_rate = {_format_general(update.decay_learning_rate)}"
-
-
-def _format_general(value: float | np.float32) -> str:
-    """Return a float32 as text with six significant digits, in the format of a C++ stream."""
-    with np.errstate(over="ignore"):
-        return f"{float(np.float32(value)):g}"
+        yield f"decay_learning_rate = {format_general(update.decay_learning_rate)}"

@@ -1,14 +1,12 @@
 """``Metrics``: the JSON file of ``--extra_metrics``, with VW's keys.
 
 The counts are named after the reductions in VW's stack: ``extra_metrics`` counts the driver's calls of the
-learner, ``shared_feature_merger`` the events with a shared line, and ``cb_explore_adf_greedy``, or another
-explorer, describes explored events. Averages are truncated to whole numbers, like in VW. ``total_log_calls``
-is the number of diagnostics here and of messages in VW, which may differ.
+learner, ``shared_feature_merger`` the events with a shared line. Averages are truncated to whole numbers.
+``total_log_calls`` is the number of diagnostics here and of messages in VW, which may differ.
 
 In native mode, an event that was not learnt is not counted as a learning call, and an event without a usable
-cost has no label. Another object, ``onlineauto``, has the number of diagnostics by code.
-
-Where VW leaves out an infinite sum, and so writes a file that is not JSON, this file has ``null``.
+cost has no label. Another object, ``onlineauto``, has the number of diagnostics by code. An infinite sum is
+``null``, where VW writes a file that is not JSON.
 
 Source: VW ``metrics.cc``, ``shared_feature_merger.cc``, ``cb_explore_adf_common.h``.
 """

@@ -25,6 +25,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -57,10 +58,7 @@ _ROWS: Final = 1 << 16
 
 
 class ParquetPredictions:
-    """Writes predictions to a file of Parquet, which is complete when it is closed.
-
-    The parameters are those of `Predictions`.
-    """
+    """Writes predictions like `Predictions`, to a file of Parquet, which is complete once closed."""
 
     def __init__(
         self,
@@ -149,8 +147,7 @@ class ParquetPredictions:
 class Predictions:
     """Formats predictions and writes them to an open binary file, one block at a time.
 
-    `raw` scores are those before clipping and link. `names` are those of the actions, or empty for indices.
-    With `raw_tags`, tags are written byte for byte.
+    `raw` scores are those before clipping and link; `raw_tags` are written byte for byte.
     """
 
     def __init__(
@@ -168,7 +165,7 @@ class Predictions:
         self._lists = "explore" in kind or rank_all
         self._simple = kind == "simple"
         self._raw = raw
-        self._numbers = _Spelled(spell_number if self._simple else _spell_score)
+        self._numbers = _Spelled(spell_number if self._simple else partial(format_trimmed, digits=6))
 
     def write(self, block: Block, outcomes: Outcomes) -> None:
         """Write the predictions for a block and flush."""
@@ -219,10 +216,7 @@ class Predictions:
 
 @contextmanager
 def open_sink(path: str, *, at: int = 0) -> Iterator[Sink]:
-    """Open a file to write; ``stdout`` and ``/dev/stdout`` are standard output, which is not closed.
-
-    The content of a file after its first `at` bytes is lost.
-    """
+    """Open a file to write after its first `at` bytes; ``stdout`` is standard output, which is not closed."""
     if path not in STDOUT:
         with _open(path, at) as file:
             yield file
@@ -277,7 +271,3 @@ class _Spelled(dict[int, str]):
 def spell_number(value: float) -> str:
     """Return a prediction of a single line as text; a whole number has no decimals."""
     return format_fixed(value, digits=0 if value.is_integer() else 6)
-
-
-def _spell_score(value: float) -> str:
-    return format_trimmed(value, digits=6)

@@ -43,10 +43,7 @@ class SlotFinder:
         self._indexed = None if configuration[SlotOptions].ccb_no_slot_index else False
 
     def find(self, block: Block, layout: StreamLayout) -> Slots:
-        """Return the slots of a block, and remember whether later slots have an index feature.
-
-        The layout decides which features are ignored.
-        """
+        """Return the slots of a block, and remember whether later slots have an index feature."""
         slots = self.found(block, layout)
         if self._indexed is False:
             self._indexed = slots.first_indexed < len(block)

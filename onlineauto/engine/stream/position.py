@@ -65,11 +65,7 @@ def split_every(every: int, blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 class PositionedBlocks:
-    """An `EventSource` made from any source whose blocks are read by a function.
-
-    A position in a file of text, JSON or blocks, or in an iterable, is the number of events before it. The
-    events before the position are read again. A source that is an `EventSource` itself has its own positions.
-    """
+    """An `EventSource` made from any source: its position is the number of events, which are read again."""
 
     def __init__(self, source: Sources, configuration: Configuration, read: BlockSource) -> None:
         self._source, self._configuration, self._read = source, configuration, read

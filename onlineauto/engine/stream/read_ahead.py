@@ -37,11 +37,7 @@ def saves_time(source: Source) -> bool:
 
 
 def read_ahead(reader: EventReader) -> Iterator[Block]:
-    """Yield the blocks of a reader, read by a thread that is one block ahead.
-
-    Problems with lines are reported with the block that follows them, like without the thread. Results are
-    the same; only the timing differs.
-    """
+    """Yield the blocks of a reader, read by a thread that is one block ahead, after their problems."""
     diagnostics, blocks = reader.diagnostics, reader.blocks()
 
     def step() -> _Step:

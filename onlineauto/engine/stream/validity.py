@@ -64,10 +64,7 @@ def _check_kind(block: Block, *, simple: bool) -> None:
 
 
 def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
-    """Return the first event of several lines whose costs contradict each other, and a message.
-
-    Events of other kinds are valid: those with slots are checked when they are read.
-    """
+    """Return the first event of several lines whose costs contradict each other, and a message."""
     if len(block.costs) <= 1 or kind not in ("cb_adf", "cb_explore_adf"):
         return len(block), ""
     if (np.diff(block.cost_start[block.event_start]) <= 1).all():  # the usual case: at most one cost each
