@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.report.progress import COLUMN_TITLES, format_general
@@ -20,8 +19,9 @@ from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_t, make_rule
 
 if TYPE_CHECKING:
-    import numpy as np
     from collections.abc import Iterable, Iterator
+
+    import numpy as np
 
     from onlineauto.options import Configuration
 
