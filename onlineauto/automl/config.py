@@ -68,7 +68,9 @@ class Config:
         ()
         """
         if interaction in self.elements:
-            return replace(self, elements=tuple(each for each in self.elements if each != interaction))
+            return replace(
+                self, elements=tuple(element for element in self.elements if element != interaction)
+            )
         if _SLOTS in interaction:
             return self
         return replace(self, elements=tuple(sorted((*self.elements, interaction))))
@@ -146,13 +148,11 @@ def flags_text(interactions: Iterable[Interaction]) -> str:
     >>> flags_text([(b"a", b"b"), (b"a", b"b", b"b")])
     '-q ab --cubic=abb '
     """
-    return "".join(f"{_FLAGS[len(interaction)]}{_join_names(interaction)} " for interaction in interactions)
-
-
-def _join_names(interaction: Interaction) -> str:
-    """Return names side by side, like VW's letters, or separated by bars if one is longer than a letter."""
-    bar = "|" if any(len(name) > 1 for name in interaction) else ""
-    return bar.join(map(namespace_text, interaction))
+    texts = []
+    for names in interactions:
+        bar = "|" if any(len(name) > 1 for name in names) else ""
+        texts.append(f"{_FLAGS[len(names)]}{bar.join(map(namespace_text, names))} ")
+    return "".join(texts)
 
 
 def words_text(interactions: Sequence[Interaction], *, most: int = 20) -> str:

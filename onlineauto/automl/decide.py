@@ -120,7 +120,8 @@ def _add_namespaces(
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Add new namespaces to the search, and propose challengers that use them."""
     names = signal.names
-    first = not search.namespaces or _is_unproven(rules, search, statistics)
+    just_begun = rules.renews and search.n_switches == 0 and statistics.learnt() < rules.first_review
+    first = just_begun or not search.namespaces
     late = frozenset(names if rules.control.meets_late and not first else ())
     if rules.renews and late:
         late |= search.late
@@ -149,11 +150,6 @@ def _add_namespaces(
     return search, tuple(decisions)
 
 
-def _is_unproven(rules: SearchRules, search: Search, statistics: Statistics) -> bool:
-    """Return whether the search has just begun, so that another namespace changes its first champion."""
-    return rules.renews and search.n_switches == 0 and statistics.learnt() < rules.first_review
-
-
 def _promote(
     rules: SearchRules, search: Search, signal: BoundCrossed, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
@@ -177,7 +173,7 @@ def _review(
     if rules.renews:
         search = renew(rules, search, statistics)
     search = with_next_review(rules, search, statistics)
-    indices = tuple(each.index for each in search.slots)
+    indices = tuple(slot.index for slot in search.slots)
     search, rests = rest_members(rules, search, statistics)
     return search, ((Reopen(rules.on_drift, indices),) if reopens else ()) + rests
 
@@ -186,19 +182,19 @@ def _reopen(rules: SearchRules, search: Search, statistics: Statistics) -> Searc
     """Return the search with no config removed, and every lease reset to a first lease."""
     candidates = tuple(
         replace(
-            each,
+            candidate,
             lease=rules.lease,
-            state=ConfigState.INACTIVE if each.state is ConfigState.REMOVED else each.state,
+            state=ConfigState.INACTIVE if candidate.state is ConfigState.REMOVED else candidate.state,
         )
-        for each in search.candidates
+        for candidate in search.candidates
     )
-    members = tuple(replace(each, works=True, since=statistics.learnt()) for each in search.members)
+    members = tuple(replace(member, works=True, since=statistics.learnt()) for member in search.members)
     return replace(search, candidates=candidates, since=statistics.learnt(), members=members)
 
 
 def _exchange(rules: SearchRules, search: Search, live: int) -> Search:
     """Keep all live configs, each with a first lease; the two champions exchange their indices."""
-    order = [each.index for each in search.slots]
+    order = [slot.index for slot in search.slots]
     order[0], order[live] = order[live], order[0]
     candidates = tuple(replace(search.candidates[number], lease=rules.lease) for number in order)
     live_configs = tuple(LiveConfig(number) for number in range(len(order)))

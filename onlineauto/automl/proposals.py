@@ -33,13 +33,15 @@ def propose(
 
 def renew(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
     """Drop the candidates that were never tried, and call the oracle again."""
-    retained = [number for number, each in enumerate(search.candidates) if each.state is not ConfigState.NEW]
+    retained = [
+        number for number, candidate in enumerate(search.candidates) if candidate.state is not ConfigState.NEW
+    ]
     renumbered = {number: position for position, number in enumerate(retained)}
     search = replace(
         search,
         candidates=tuple(search.candidates[number] for number in retained),
         n_valid=len(retained),
-        slots=tuple(replace(each, index=renumbered[each.index]) for each in search.slots),
+        slots=tuple(replace(slot, index=renumbered[slot.index]) for slot in search.slots),
     )
     return propose(rules, search, statistics)
 
@@ -92,7 +94,7 @@ def take_in_new(
     oracle, added = ORACLES[rules.oracle], list(configs)
     if not oracle.once:
         known = set() if late else {candidate.config for candidate in search.candidates}
-        added = [each for each in dict.fromkeys(configs) if each not in known]
+        added = [config for config in dict.fromkeys(configs) if config not in known]
     if oracle.renews:
         added.reverse()  # among equals, the last one is tried first
     candidates = (*search.candidates, *(Candidate(config, rules.lease) for config in added))

@@ -47,7 +47,7 @@ def schedule(rules: SearchRules, search: Search, statistics: Statistics) -> Step
         if live == len(search.slots):
             search, all_decisions = _fill(rules, search, live, statistics)
         elif live < len(search.slots) and statistics.updates(live) >= search.lease(live):
-            renewed = {each.live for each in decisions if isinstance(each, Rotate)}
+            renewed = {decision.live for decision in decisions if isinstance(decision, Rotate)}
             search, all_decisions = _review(rules, search, live, statistics, renewed)
         decisions += all_decisions
     return search, tuple(decisions)
@@ -141,7 +141,10 @@ def make_late_live(rules: SearchRules, search: Search, first_late: int, statisti
         return search, ()
     live = len(search.slots)
     if live == rules.max_live:
-        live = min(range(1, live), key=lambda each: (statistics.promise(each), statistics.updates(each)))
+        live = min(
+            range(1, live),
+            key=lambda challenger: (statistics.promise(challenger), statistics.updates(challenger)),
+        )
     names = b", ".join(sorted(search.late)).decode("utf-8", "backslashreplace")
     return make_live(rules, search, live, first_late, reason=f"namespaces met late: {names}")
 

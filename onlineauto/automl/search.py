@@ -12,7 +12,7 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.options.option import OneOf
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from onlineauto.automl.control import Control
     from onlineauto.automl.options import AutomlOptions
@@ -202,7 +202,7 @@ _LARGEST_SETTING = 1e30
 def search_problem(rules: SearchRules, search: Search) -> str:
     """Return what makes a state of the search impossible under these rules; "" if it is possible."""
     numbers = (search.n_valid, search.n_switches, search.since, search.review, search.turn)
-    known, live = len(search.candidates), [each.index for each in search.slots]
+    known, live = len(search.candidates), [slot.index for slot in search.slots]
     leases = [candidate.lease for candidate in search.candidates]
     if not all(0 <= number < _LARGEST for number in (*numbers, search.random_state, *leases)):
         return "one of its numbers is negative or too large"
@@ -216,7 +216,8 @@ def search_problem(rules: SearchRules, search: Search) -> str:
         search.candidates[number].state is ConfigState.NEW for number in live
     ):
         return "a config that is live was never tried"
-    if not (_ascend(search.namespaces) and all(search.of_actions) and all(search.late)):
+    ascending = all(one < other for one, other in pairwise((b"", *search.namespaces)))
+    if not (ascending and all(search.of_actions) and all(search.late)):
         return "its namespaces are not names in ascending order"
     problems = (config_problem(rules, candidate.config) for candidate in search.candidates)
     return next(filter(None, problems), "")
@@ -238,8 +239,3 @@ def config_problem(rules: SearchRules, config: Config) -> str:
         if not possible:
             return f"{name} cannot be {value!r}"
     return ""
-
-
-def _ascend(names: Sequence[bytes]) -> bool:
-    """Return whether no name is empty, and all are in strictly ascending order."""
-    return all(names) and all(one < other for one, other in pairwise(names))

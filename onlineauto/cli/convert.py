@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.engine.options.registry import OutputOptions
 from onlineauto.errors import OptionError
-from onlineauto.explorers.choice import choose_explorer
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.interop.vw.champion import write_vw_model

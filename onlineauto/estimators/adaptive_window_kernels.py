@@ -162,10 +162,7 @@ def clear(window: Window) -> None:
 
 @entry_kernel
 def rises(window: Window, numbers: NDArray[np.float64]) -> bool:
-    """Append numbers in [0, 1], in order; return whether the mean has risen at any of them.
-
-    After any change of the mean, up or down, the window restarts with the numbers after it.
-    """
+    """Append numbers in [0, 1]; return whether the mean has risen. Any change restarts the window."""
     has_risen = False
     for x in numbers:
         before = mean(window)

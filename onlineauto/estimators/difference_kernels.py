@@ -54,10 +54,7 @@ def share(spread: NDArray[np.float64]) -> float:
 def observe_any_difference(
     state: NDArray[np.float64], spread: NDArray[np.float64], d: float, price: float
 ) -> None:
-    """Add a gain `d` of the challenger; to be better it must gain more than `price`, a part of the bound.
-
-    `state` is that of the champion test. A new `state` or `spread` is all zeros. NaN is ignored.
-    """
+    """Add a gain `d` of the challenger, which must exceed `price`, a part of the bound; NaN is ignored."""
     if not math.isfinite(d):
         return
     if spread[BOUND] > 0.0:
@@ -69,11 +66,7 @@ def observe_any_difference(
 def observe_difference_within(
     state: NDArray[np.float64], spread: NDArray[np.float64], d: float, reach: float
 ) -> None:
-    """Add a gain `d` of the challenger whose size is at most `reach`, a bound known before the gain.
-
-    `state` and `spread` are as in `observe_any_difference`; use only one of the two kernels for a test. A
-    larger gain counts as `reach`. NaN is ignored.
-    """
+    """Add a gain `d` of at most `reach`, known before; use only one of these two kernels for a test."""
     if not math.isfinite(d):
         return
     if spread[BOUND] > 0.0:

@@ -84,10 +84,7 @@ def observe_doubly(
     predicted: float,
     expected: float,
 ) -> None:
-    """Add a doubly robust estimate; a reward outside the scale is clipped to it.
-
-    `predicted` and `expected` must lie within the scale.
-    """
+    """Add a doubly robust estimate within the scale, to which a reward outside is clipped."""
     low, high, floor = scale[LOW], scale[HIGH], scale[FLOOR]
     if not (high > low and floor > 0.0):
         return
@@ -110,10 +107,7 @@ def bounds_of(evidence: Evidence, way: int, alpha: float) -> tuple[float, float]
 
 @entry_kernel
 def evaluate_events(evidence: Evidence, logged: Logged, alpha: float, bounds: NDArray[np.float64]) -> None:
-    """Add events to the evidence, one after the other.
-
-    The intervals after each event are written into `bounds`, float64[n, 3, 2], unless it is empty.
-    """
+    """Add events to the evidence; `bounds`, float64[n, 3, 2] or empty, receives the intervals after each."""
     totals = evidence.totals
     for i in range(len(logged.weight)):
         w, reward = logged.weight[i], logged.reward[i]

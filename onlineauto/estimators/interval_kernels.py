@@ -43,10 +43,7 @@ _LOG_SHARE = -np.log((np.arange(_STAKES) + 1.0) * (np.arange(_STAKES) + 2.0))
 
 @inline_kernel
 def tally(sums: NDArray[np.float64], up: float, down: float, centre: float, bound: float) -> None:
-    """Add an observation `up` ≥ `centre` - `bound`, and `down` ≥ -`centre` - `bound` for the other side.
-
-    `down` is -`up`, or another number with the negative mean of `up`.
-    """
+    """Add an observation `up` ≥ `centre` - `bound`, and its negative, or one of that mean, as `down`."""
     sums[GAIN] += up
     sums[GAIN_SQUARES] += (up - centre) * (up - centre)
     sums[LOSS] += down
@@ -86,9 +83,8 @@ def observe_policy(
 ) -> None:
     """Add an event to the reward of one policy: `w` is 1/p if it would choose the logged action, else 0.
 
-    If only 1/`most` of the events with the reward 0 are known, `w` is `most` times as large for these, and 0
-    for those that are not known. A reward outside the range of the scale, or a weight beyond `most`/floor, is
-    clipped.
+    If only 1/`most` of the events with the reward 0 are known, `w` is `most` times as large for these.
+    Rewards and weights beyond the scale and `most`/floor are clipped.
     """
     width = scale[HIGH] - scale[LOW]
     if not width > 0.0:

@@ -51,7 +51,7 @@ def merge_sums(base: State, ends: Sequence[State]) -> State:
     """Return the sums of an interval, or the state of a policy, over all events."""
     state: State = base + sum(end - base for end in ends)
     for bound in (FIRST_BOUND, BOUND):
-        state[bound] = max(each[bound] for each in (base, *ends))
+        state[bound] = max(branch[bound] for branch in (base, *ends))
     if base[FIRST_BOUND] > 0.0:
         state[FIRST_BOUND] = base[FIRST_BOUND]
     return state
@@ -108,16 +108,18 @@ def merge_difference_tests(
     """Return the merged (float64[SIZE], float64[SPREAD_SIZE]) of a test on differences of losses."""
     began, spread = base[0], base[1].copy()
     spreads = [end[1] for end in ends]
-    learnt = np.array([each[differences.SEEN] - spread[differences.SEEN] for each in spreads])
+    learnt = np.array([branch[differences.SEEN] - spread[differences.SEEN] for branch in spreads])
     if not learnt.any():
         return began.copy(), spread
     square, seen = differences.SQUARES, differences.SEEN
     part = np.maximum(learnt, 0.0) / learnt.sum()
-    spread[square] += sum(p * (each[square] - spread[square]) for p, each in zip(part, spreads, strict=True))
+    spread[square] += sum(
+        p * (branch[square] - spread[square]) for p, branch in zip(part, spreads, strict=True)
+    )
     spread[seen] += learnt.sum()
     for at in (differences.BOUND, differences.LATELY, differences.BEFORE, differences.NEXT):
-        spread[at] = max(each[at] for each in spreads)
-    spread[differences.RESTARTS] = max(each[differences.RESTARTS] for each in spreads)
+        spread[at] = max(branch[at] for branch in spreads)
+    spread[differences.RESTARTS] = max(branch[differences.RESTARTS] for branch in spreads)
     if spread[differences.RESTARTS] == base[1][differences.RESTARTS]:
         return merge_tests(began, [end[0] for end in ends], floor=True), spread
     fresh = np.zeros_like(began)

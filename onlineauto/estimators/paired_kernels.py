@@ -326,8 +326,7 @@ def observe(
 def observe_difference(state: NDArray[np.float64], d: float, bound: float, price: float) -> None:
     """Add a gain `d` of the challenger that is known exactly, such as the champion's loss minus its own.
 
-    `bound` is the largest possible size of this difference, known before it. A larger difference is clipped.
-    The bound may be larger for single events, and must not shrink otherwise. 0 and NaN are ignored. To be
+    A size beyond `bound`, known before, is clipped; bounds must not shrink. 0 and NaN are ignored. To be
     better the challenger must gain more than `price`, in [0, 0.25), as a part of the bound.
     """
     if not (abs(d) > 0.0 and bound > 0.0):

@@ -125,10 +125,7 @@ def observe_nothing(evidence: NDArray[np.float64], slot: int, policy: int) -> No
 
 @kernel
 def _variance(state: NDArray[np.float64], stake: float, root: float) -> float:
-    """Return v, the term by which the spread of the observations reduces the logarithm of the wealth.
-
-    The stake is multiplied by `root`, √(t+1), and every point divided by it, so that each operation is VW's.
-    """
+    """Return v, the term by which the spread lowers log wealth, by VW's operations (`root` is √(t+1))."""
     low = state[LOW] / ((state[T] + 1.0) - root * stake)
     mid = state[MID] / (state[T] + 1.0)
     v: float = 0.0
@@ -148,10 +145,9 @@ def _variance(state: NDArray[np.float64], stake: float, root: float) -> float:
 def _is_rich(
     state: NDArray[np.float64], variances: NDArray[np.float64], n_known: int, mu: float, threshold: float
 ) -> tuple[bool, int]:
-    """Return whether the wealth at `mu` is at least exp(threshold), computed like VW, and the new `n_known`.
+    """Return whether the wealth at `mu` is at least exp(threshold), like VW, and the new `n_known`.
 
-    Stakes are added up until they reach the threshold, or until the rest cannot reach it. `variances` has v
-    of the first `n_known` stakes, at least 1.
+    `variances` has v of the first `n_known` stakes, at least 1; stakes are added up as long as necessary.
     """
     root = math.sqrt(state[T] + 1.0)
     y = state[SUM] - state[T] * mu

@@ -40,8 +40,7 @@ def is_beyond(scale: NDArray[np.float64], reward: float) -> bool:
 def widen(scale: NDArray[np.float64], reward: float, p: float, n: int) -> None:
     """Widen the scale to a finite reward and a propensity; call it after all states have observed them.
 
-    Of `n` actions, those that were not logged have 1 - p together, so one of them has at most (1 - p)/(n -
-    1). The new range and floor scale later increments only. A floor of 0 stays 0.
+    Of `n` actions, one that was not logged has at most (1 - p)/(n - 1). A floor of 0 stays 0.
     """
     beyond, below = is_beyond(scale, reward), 0.0 < p < scale[FLOOR] * (1.0 - 1e-6)
     scale[LOW], scale[HIGH] = min(scale[LOW], reward), max(scale[HIGH], reward)

@@ -78,9 +78,8 @@ ONE, USUAL = 1 + _UNIT, 7 + _UNIT
 def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int, first: bool, gap: int) -> int:
     """Return the verdict on a number of a size, and add it to the state at ``sizes[at]``.
 
-    `before` is the typical size to assume before the first number; if it is 0, the number's own size. The
-    verdict that earlier numbers have ruined the model is possible only among the `first` events. A number
-    whose size exceeds the typical size by more than `gap` is beyond.
+    `before` is the typical size to assume before the first number, unless 0. Only among the `first` events
+    can the model be ruined. A number whose size exceeds the typical size by more than `gap` is beyond.
     """
     state = sizes[at]
     if state[TYPICAL] == 0:
@@ -114,10 +113,7 @@ def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int, first: bool
 
 @inline_kernel
 def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int, first: bool, gap: int) -> int:
-    """Return the verdict on a number, and add it to the state at ``sizes[at]``; see `judge`.
-
-    Most numbers do not exceed the typical size and count as typical, so their size need not be computed.
-    """
+    """Return the verdict on a number, as `judge` does, mostly without computing its size."""
     if number == 0.0 or not math.isfinite(number):
         return ORDINARY
     typical, known = int(sizes[at, TYPICAL]), sizes[at, KNOWN]

@@ -11,7 +11,7 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OptionError
 from onlineauto.exact.control import VW
 from onlineauto.exact.quirks import EXPLORING
-from onlineauto.explorers.choice import choose_explorer
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.options import FORMATS, InputOptions
 from onlineauto.learners.options import CbOptions, UpdateOptions

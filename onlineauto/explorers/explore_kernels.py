@@ -63,10 +63,9 @@ def note_error(at: Exploration, cost: F32, prediction: F32, weight: F32) -> None
 
 @inline_kernel
 def typical_error(at: Exploration) -> float:
-    """Return the typical error of a prediction, or the standard deviation of the costs if that is less.
+    """Return the typical error of a prediction, at most the standard deviation of the costs.
 
-    The result is 0 as long as all costs are equal; but 1 if events were learnt whose errors are unknown, such
-    as those of a model that explored in another way.
+    It is 0 as long as all costs are equal; but 1 if events were learnt whose errors are unknown.
     """
     sums = at.errors
     if not (sums[Errors.SQUARES] > 0.0 and sums[Errors.RECENT] > 0.0):

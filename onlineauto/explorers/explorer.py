@@ -115,8 +115,8 @@ class Explorer(ABC):
         """
         if not self.flags or any(flag in self.settings for flag in self.flags):
             return dict(self.settings)
-        declared = [each for group in self.options for each in options_of(group)]
-        if not next((each.switch for each in declared if each.name == self.flags[0]), True):
+        declared = [option for group in self.options for option in options_of(group)]
+        if not next((option.switch for option in declared if option.name == self.flags[0]), True):
             name = type(self).__name__
             raise OptionError(f"the explorer {self.name} takes a number: explorer={name}(5)")
         return {self.flags[0]: True, **self.settings}

@@ -50,16 +50,7 @@ def hold_floor(
 ) -> None:
     """Raise each of `n` probabilities to at least epsilon / n, and lower the others by the same amount each.
 
-    Parameters
-    ----------
-    pmf : float32[n]
-        Probabilities in any order, replaced by the nearest distribution above the floor.
-    epsilon : float32
-        0 to 1; nothing changes at 0, and above 0.999 all actions are equally likely.
-    everywhere : bool
-        Whether actions whose probability is 0 are raised, too.
-    work : float32[n]
-        Scratch.
+    Nothing changes at `epsilon` 0; above 0.999 all are equally likely. Zeros are raised only `everywhere`.
     """
     if not _ZERO < epsilon <= _ONE:
         return

@@ -90,16 +90,9 @@ def put_first(
     named: bool,
     counts_draw: bool,
 ) -> None:
-    """Put an action first: the `logged` one or, if that is -1, a drawn one.
+    """Put an action first in `order` and `pmf`: the `logged` one or, if that is -1, a drawn one.
 
-    Parameters
-    ----------
-    order, pmf : int32[n], float32[n]
-        All actions and their probabilities.
-    name : uint64
-        Hash of the event's name if it is `named`; otherwise an offset, added to the number of earlier draws.
-    counts_draw : bool
-        Whether the draw is counted, so that the next event gets another number.
+    `name` is the hash of the event's name if it is `named`, else an offset to the number of earlier draws.
     """
     place = 0
     if logged >= 0:

@@ -18,7 +18,7 @@ from onlineauto.engine.ensemble.ensemble import predicts
 from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.errors import OptionError
-from onlineauto.explorers.choice import choose_explorer
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.named_event import named_event
 from onlineauto.interop.named_blocks import line_names

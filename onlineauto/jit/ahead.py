@@ -44,6 +44,7 @@ MOST = 4
 """Maximum number of processes: more would wait for the largest program, a third to a half of the work."""
 LEAST = 24
 """Number of kernels to compile from which another process is worth its start, one CPU second."""
+_ARRAY, _SEALED = "[]", "&"
 _PACKAGE = __name__.partition(".")[0]
 _WORKER = f"{_PACKAGE}.jit.worker:compile_listed"
 
@@ -91,15 +92,15 @@ def begin() -> None:
         owner.prepare()
     finally:
         _of_thread.programs = None
-    jobs = {symbol_of(*each): each for each in programs if _is_ours(*each)}
+    jobs = {symbol_of(*program): program for program in programs if _is_ours(*program)}
     missing = [symbol for symbol in jobs if not _exists(symbol)]
     sizes = {symbol: kernels_of(jobs[symbol][0]) for symbol in missing}
     missing.sort(key=sizes.__getitem__, reverse=True)
     n = min(processes(), len(missing)) - 1
     if n > 0 and sum(sizes.values()) >= LEAST:
         listing = [
-            (symbol, _name(function), [_words_of(kind) for kind in packed.kinds])
-            for symbol, (function, packed) in ((each, jobs[each]) for each in missing)
+            (symbol, _name(function), [plain_kind(kind) for kind in packed.kinds])
+            for symbol, (function, packed) in ((symbol, jobs[symbol]) for symbol in missing)
         ]
         threading.Thread(target=_run, args=(n, listing), daemon=True).start()
 
@@ -130,27 +131,27 @@ def processes() -> int:
     return min(max(cores, 1), MOST)
 
 
-def _words_of(kind: Kind) -> Any:
-    """Return a kind as plain values, for `kind_of`."""
+def plain_kind(kind: Kind) -> Any:
+    """Return a kind as a value for JSON, for `kind_of`."""
     if isinstance(kind, Number):
         return kind.code
     if isinstance(kind, ArrayKind):
-        return [dtype_to_descr(kind.dtype), kind.ndim, kind.contiguous, kind.writeable]
-    items = [_words_of(each) for each in kind.items]
-    return [items] if isinstance(kind, TupleKind) else [_name(kind.record), items, kind.sealed]
+        return [_ARRAY, dtype_to_descr(kind.dtype), kind.ndim, kind.contiguous, kind.writeable]
+    name = None if isinstance(kind, TupleKind) else _SEALED * kind.sealed + _name(kind.record)
+    return [name, *map(plain_kind, kind.items)]
 
 
-def kind_of(words: Any) -> Kind:
-    """Return the kind of plain values."""
-    if isinstance(words, str):
-        return Number(words)
-    if len(words) == 4:
-        dtype, ndim, contiguous, writeable = words
-        return ArrayKind(descr_to_dtype(dtype), ndim, contiguous, writeable)
-    if len(words) == 1:
-        return TupleKind(tuple(map(kind_of, words[0])))
-    record, items, sealed = words
-    return RecordKind(resolve_name(record), tuple(map(kind_of, items)), sealed)
+def kind_of(plain: Any) -> Kind:
+    """Return the kind of a `plain_kind`."""
+    if isinstance(plain, str):
+        return Number(plain)
+    name, *items = plain
+    if name == _ARRAY:
+        return ArrayKind(descr_to_dtype(items[0]), *items[1:])
+    kinds = tuple(map(kind_of, items))
+    if name is None:
+        return TupleKind(kinds)
+    return RecordKind(resolve_name(name.removeprefix(_SEALED)), kinds, name.startswith(_SEALED))
 
 
 def _run(n: int, listing: list[Listed]) -> None:
@@ -159,10 +160,10 @@ def _run(n: int, listing: list[Listed]) -> None:
         if not free:
             return
         threads = [threading.Thread(target=_attend, args=(listing,), daemon=True) for _ in range(n)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
 def _attend(listing: list[Listed]) -> None:
@@ -190,7 +191,7 @@ def _name(defined: FunctionType | type) -> str:
 def _is_ours(function: FunctionType, packed: Packed) -> bool:
     """Return whether a program is the package's own: importing modules of users could have effects."""
     modules = {function.__module__, *_modules(TupleKind(packed.kinds))}
-    if any(not each.startswith(f"{_PACKAGE}.") for each in modules) or "<" in function.__qualname__:
+    if any(not module.startswith(f"{_PACKAGE}.") for module in modules) or "<" in function.__qualname__:
         return False
     found: Any = resolve_name(_name(function))
     return getattr(found, "py_func", None) is function
@@ -200,5 +201,5 @@ def _modules(kind: Kind) -> Iterator[str]:
     if isinstance(kind, RecordKind):
         yield kind.record.__module__
     if isinstance(kind, RecordKind | TupleKind):
-        for each in kind.items:
-            yield from _modules(each)
+        for item in kind.items:
+            yield from _modules(item)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 from functools import partial
-from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,7 +13,7 @@ from onlineauto.jit import ahead, bitcode, library
 from onlineauto.jit.cache import load_object
 from onlineauto.jit.compiling import compile_cached
 from onlineauto.jit.fingerprint import kernels_of, symbol_of
-from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
+from onlineauto.jit.packing import Kind, Number, RecordKind, TupleKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,9 +95,9 @@ def _value(kind: Kind, words: Iterator[Any]) -> Any:
     if isinstance(kind, Number):
         return None if kind.code == "n" else next(words)
     if isinstance(kind, RecordKind):
-        return kind.record(*(_value(each, words) for each in kind.items))
+        return kind.record(*(_value(item, words) for item in kind.items))
     assert isinstance(kind, TupleKind)
-    return tuple(_value(each, words) for each in kind.items)
+    return tuple(_value(item, words) for item in kind.items)
 
 
 def code_for(function: FunctionType, packed: Packed) -> Code:
@@ -113,7 +112,7 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
             f"the kernel {function.__module__}.{function.__qualname__} must be compiled, but Numba is not "
             f"installed: {install_hint('compiler')}"
         ) from error
-    return Code(function.__qualname__, address, packed, _kind_from(json.loads(text)))
+    return Code(function.__qualname__, address, packed, ahead.kind_of(json.loads(text)))
 
 
 def _load_or_compile(function: FunctionType, packed: Packed, symbol: str) -> tuple[int, str]:
@@ -136,7 +135,7 @@ def compile_program(function: FunctionType, packed: Packed, symbol: str) -> tupl
 
 def _generate(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:
     """Return the object code of a kernel and the kind of its result, from its bitcode."""
-    from onlineauto.jit.generating import object_code
+    from onlineauto.jit.loading import object_code
 
     code, result = bitcode_for(function, packed, symbol)
     try:
@@ -156,25 +155,4 @@ def bitcode_for(function: FunctionType, packed: Packed, symbol: str) -> tuple[by
     from onlineauto.jit.compiler.compile import compile_kernel
 
     code, result = compile_kernel(function, packed, symbol)
-    return code, json.dumps(_plain(result))
-
-
-def _plain(kind: Kind) -> Any:
-    """Return the kind of a result as a value for JSON."""
-    if isinstance(kind, Number):
-        return kind.code
-    assert not isinstance(kind, ArrayKind)
-    record = kind.record if isinstance(kind, RecordKind) else None
-    name = record and f"{record.__module__}:{record.__qualname__}"
-    return [name, *map(_plain, kind.items)]
-
-
-def _kind_from(plain: Any) -> Kind:
-    if isinstance(plain, str):
-        return Number(plain)
-    name, *items = plain
-    kinds = tuple(map(_kind_from, items))
-    if name is None:
-        return TupleKind(kinds)
-    module, _, record = name.partition(":")
-    return RecordKind(getattr(import_module(module), record), kinds)
+    return code, json.dumps(ahead.plain_kind(result))

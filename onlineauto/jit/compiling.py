@@ -149,7 +149,7 @@ def compile_cached(
 def _finish_before_fork() -> None:
     """Wait until no kernel is being compiled: a child inherits the locks of threads, but not the threads."""
     unforked.acquire()
-    while undone := [each for each in _pending.values() if not each.done()]:
+    while undone := [future for future in _pending.values() if not future.done()]:
         unforked.release()
         wait(undone)
         unforked.acquire()

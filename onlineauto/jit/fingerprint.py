@@ -42,7 +42,8 @@ def _file_digest(path: str) -> bytes:
 def _bytecode(code: CodeType) -> bytes:
     """Return bytes that identify code that has no source file, such as code from a notebook or a shell."""
     inner = (
-        _bytecode(each) if isinstance(each, CodeType) else repr(each).encode() for each in code.co_consts
+        _bytecode(constant) if isinstance(constant, CodeType) else repr(constant).encode()
+        for constant in code.co_consts
     )
     names = code.co_names, code.co_varnames, code.co_freevars
     return repr((code.co_code, names)).encode() + b"(" + b",".join(inner) + b")"
@@ -52,7 +53,7 @@ def _bytecode(code: CodeType) -> bytes:
 def _compiler_digest() -> bytes:
     """Return the hash of the files that emit instructions: operations, and the reading of packed words."""
     files = sorted((*_HERE.glob("compiler/*.py"), _HERE / "packing.py"))
-    return hashlib.sha256(b"".join(_file_digest(str(each)) for each in files)).digest()
+    return hashlib.sha256(b"".join(_file_digest(str(file)) for file in files)).digest()
 
 
 def fingerprint_of(function: FunctionType) -> str:
@@ -65,7 +66,10 @@ def fingerprint_of(function: FunctionType) -> str:
 
 def symbol_of(function: FunctionType, packed: Packed) -> str:
     """Return the name of a kernel's machine code, which differs if anything that the code depends on does."""
-    plain = "".join(each if each.isalnum() else "_" for each in f"{function.__module__}.{function.__name__}")
+    plain = "".join(
+        character if character.isalnum() else "_"
+        for character in f"{function.__module__}.{function.__name__}"
+    )
     return f"{plain}_{packed.name}_{fingerprint_of(function)[:16]}"
 
 
@@ -78,10 +82,10 @@ def _reachable_functions(function: FunctionType) -> list[FunctionType]:
     """Return a kernel's function and those of all kernels that it calls."""
     functions, waiting = [function], [function]
     while waiting:
-        for _, each in _named_values(waiting.pop()):
-            if isinstance(each, FunctionType) and each not in functions:
-                functions.append(each)
-                waiting.append(each)
+        for _, callee in _named_values(waiting.pop()):
+            if isinstance(callee, FunctionType) and callee not in functions:
+                functions.append(callee)
+                waiting.append(callee)
     return functions
 
 
@@ -110,7 +114,7 @@ def _function_of(value: Any) -> Any:
 
 
 def _names(code: CodeType) -> set[str]:
-    inner = (_names(each) for each in code.co_consts if isinstance(each, CodeType))
+    inner = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
     return set(code.co_names).union(*inner)
 
 
@@ -119,7 +123,7 @@ def _description(value: Any) -> bytes:
     if isinstance(value, FunctionType):
         name = f"{value.__module__}.{value.__qualname__} ".encode()
         code = value.__code__
-        around = b",".join(_description(each) for _, each in _closure(value))
+        around = b",".join(_description(content) for _, content in _closure(value))
         text = _file_digest(code.co_filename) or _bytecode(code)
         return name + text + b"(" + around + b")" + b"".join(map(_description, value.__defaults__ or ()))
     if isinstance(value, np.ndarray | np.generic):
@@ -133,7 +137,7 @@ def _description(value: Any) -> bytes:
         return value.name.encode() + b"".join(map(_description, value.arguments))
     if isinstance(value, EnumType):
         named: dict[str, Any] = dict(value.__members__)
-        members = [(name, each.value) for name, each in named.items()]
+        members = [(name, member.value) for name, member in named.items()]
         return repr((value.__module__, value.__qualname__, members)).encode()
     if isinstance(value, type):
         parts = getattr(value, "_fields", ()), getattr(value, "_field_defaults", ())

@@ -83,7 +83,7 @@ class Bound:
         self._frame = self._code.frame(words)
         self._call, self._returns = self._code.caller(self._frame, brief=brief), self._code.returns
         if varying >= 0:
-            offset = FRAME + sum(calcsize("=" + each.format) for each in packed.kinds[:varying])
+            offset = FRAME + sum(calcsize("=" + kind.format) for kind in packed.kinds[:varying])
             self._number = memoryview(self._frame).cast("B")[offset : offset + 8].cast("q")
 
     def __call__(self, number: int | None = None) -> Any:

@@ -1,7 +1,8 @@
-"""Load object code into this process: with a small linker for ELF on x86-64, or with LLVM's.
+"""Generate object code from optimised bitcode, without Numba, and load it into this process.
 
-LLVM's own linker takes 45 MB of memory. Kernels need little of what it can do: their code refers to itself,
-and calls functions of the C library. `link` raises `UnsupportedCodeError` for everything else.
+Code for ELF on x86-64 is loaded by a small linker, because LLVM's own takes 45 MB of memory. Kernels need
+little of what a linker can do: their code refers to itself, and calls functions of the C library. `link`
+raises `UnsupportedCodeError` for everything else, which LLVM then loads.
 """
 
 from __future__ import annotations
@@ -90,10 +91,10 @@ def _link(code: bytes, symbol: str) -> int:
         content = sections[i].content(code)
         region[place : place + len(content)] = content
     found = {name: places[section] + value for name, section, value in symbols if name and section in places}
-    for each in sections:
-        if each.type == _RELA and each.info in places:
-            for offset, info, addend in _RELOCATION.iter_unpack(each.content(code)):
-                kind, at = info & 0xFFFFFFFF, places[each.info] + offset
+    for table in sections:
+        if table.type == _RELA and table.info in places:
+            for offset, info, addend in _RELOCATION.iter_unpack(table.content(code)):
+                kind, at = info & 0xFFFFFFFF, places[table.info] + offset
                 name, section, value = symbols[info >> 32]
                 calls = section == _UNDEFINED
                 value += (_STUB_SIZE * functions.index(name) if calls else places[section]) + addend
@@ -114,15 +115,15 @@ def _sections(code: bytes) -> list[_Section]:
     ident, kind, machine, _, _, _, begin, _, _, _, _, size, n, _ = _HEADER.unpack_from(code)
     if not ident.startswith(_IDENT) or (kind, machine, size) != (_RELOCATABLE, _X86_64, _SECTION.size):
         raise ValueError("it is not object code for x86-64")
-    return [_Section(*each) for each in _SECTION.iter_unpack(code[begin : begin + n * size])]
+    return [_Section(*fields) for fields in _SECTION.iter_unpack(code[begin : begin + n * size])]
 
 
 def _symbols(code: bytes, sections: list[_Section]) -> Iterator[tuple[str, int, int]]:
     """Yield the name, the section and the offset of each symbol."""
-    for each in sections:
-        if each.type == _SYMTAB:
-            texts = sections[each.link].content(code)
-            for name, _, _, section, value, _ in _SYMBOL.iter_unpack(each.content(code)):
+    for table in sections:
+        if table.type == _SYMTAB:
+            texts = sections[table.link].content(code)
+            for name, _, _, section, value, _ in _SYMBOL.iter_unpack(table.content(code)):
                 yield texts[name : texts.index(b"\0", name)].decode(), section, value
 
 
@@ -130,11 +131,15 @@ def _places(sections: list[_Section], begin: int) -> tuple[dict[int, int], int, 
     """Return the offset of each section in memory, and the size of the constant ones (first) and of all."""
     places, constant = dict[int, int](), 0
     for writable in (0, _WRITABLE):
-        for i, each in enumerate(sections):
-            if each.flags & _IN_MEMORY and each.flags & _WRITABLE == writable and each.type != _UNWIND:
-                begin = _round_up(begin, max(each.addralign, 1))
+        for i, section in enumerate(sections):
+            if (
+                section.flags & _IN_MEMORY
+                and section.flags & _WRITABLE == writable
+                and section.type != _UNWIND
+            ):
+                begin = _round_up(begin, max(section.addralign, 1))
                 places[i] = begin
-                begin += each.size
+                begin += section.size
         begin = _round_up(begin, mmap.PAGESIZE)
         constant = constant or begin
     return places, constant, begin
@@ -200,3 +205,30 @@ def _engine() -> Any:
     # each section separately. In a process that has mapped gigabytes, such as an actor of Ray, the sections
     # may be too far apart to refer to each other, and then LLVM aborts.
     return binding.create_mcjit_compiler(empty, target.create_target_machine(jit=True), use_lmm=True)
+
+
+def processor() -> tuple[str, str]:
+    """Return the name and the features of the processor that code is for; Numba reads the same variables."""
+    from llvmlite import binding
+
+    name, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    if features is None:
+        host: Any = binding.get_host_cpu_features()
+        features = "" if name == "generic" else host.flatten()
+    return name or binding.get_host_cpu_name(), features
+
+
+def object_code(bitcode: bytes) -> bytes:
+    """Return the object code of a module, relocatable, to be loaded alone or linked into a library."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    module: Any = binding.parse_bitcode(bitcode, binding.create_context())
+    target: Any = binding.Target.from_triple(binding.get_process_triple())
+    name, features = processor()
+    machine = target.create_target_machine(
+        cpu=name, features=features, opt=3, reloc="pic", codemodel="default"
+    )
+    code: bytes = machine.emit_object(module)
+    return code

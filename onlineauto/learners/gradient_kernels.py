@@ -418,10 +418,7 @@ def update(
     lesson: LearnedLabel,
     sum_squares: F32,
 ) -> bool:
-    """Learn a label of positive weight; `prediction` is the clipped prediction for the event.
-
-    Returns False if the loss is not positive, so that nothing is learnt.
-    """
+    """Learn a label of positive weight, of clipped `prediction`; return False if there is no loss."""
     shared, (label, weight) = model.shared, lesson
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     if not loss_value(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum) > 0.0:
@@ -454,10 +451,7 @@ _AHEAD = np.uint64(16)
 
 @inline_kernel
 def _grow(model: Model, cell: np.uint64, slot: int, size: F32, grows: Flags, guarded: bool) -> None:
-    """Raise the scale of a feature to `size` and rescale its weight.
-
-    The lanes are those of the four from `slot` on whose flag in `grows` is true.
-    """
+    """Raise the scale of a feature to `size` in lanes from `slot` on that `grows`; rescale its weight."""
     if guarded and size > _FLOAT_MAX:  # a product of finite values that overflowed
         return
     model.touched[cell] = True
@@ -475,10 +469,7 @@ def _grow(model: Model, cell: np.uint64, slot: int, size: F32, grows: Flags, gua
 def accumulate_four(
     model: Model, slot: int, example: Example, slopes: Four, learns: Flags, guarded: bool
 ) -> tuple[Four, Four]:
-    """Do the first pass of an update of live configs `slot` to `slot` + 3, which are also their lanes.
-
-    Returns the predictions per unit step and Σ (x/n)² of the four.
-    """
+    """Do the first pass of an update of four lanes: return predictions per unit step, and Σ (x/n)²."""
     rows, lanes = model.rows, model.weights.shape[1]
     at_a, at_n, at_rate = GRADIENTS * lanes + slot, SCALE * lanes + slot, LATEST * lanes + slot
     zero, one, largest = splat(_ZERO), splat(_ONE), splat(_FLOAT_MAX)
@@ -589,10 +580,9 @@ def update_four(
     raw: FourFloats,
     lessons: FourLessons,
 ) -> bool:
-    """Learn an example in four lanes from `slot` on, given their raw predictions.
+    """Learn an example in four lanes from `slot` on, if their weight is positive and their settings `plain`.
 
-    A lane learns if its weight is positive and its settings are `plain`. If a slope underflows, the function
-    changes nothing and returns False; then call `update` for each lane.
+    If a slope underflows, the function changes nothing and returns False; then call `update` for each lane.
     """
     p0, g0 = _slope(rule, model, slot, raw[0], lessons[0])
     p1, g1 = _slope(rule, model, slot + 1, raw[1], lessons[1])

@@ -40,10 +40,7 @@ def _unless_equal(new: F32, old: F32) -> F32:
 
 @entry_kernel
 def copy_lane(model: Model, touched: NDArray[np.int64], source: int, target: int) -> None:
-    """Copy the touched cells of lane `source` to lane `target`.
-
-    0.0 and -0.0 count as equal, as in VW.
-    """
+    """Copy the touched cells of lane `source` to lane `target`; 0.0 and -0.0 count as equal, as in VW."""
     weights, statistics = model.weights, model.statistics
     for i in range(len(touched)):
         _fetch(model, touched, i)
@@ -87,10 +84,7 @@ def take_lanes(
     cells: NDArray[np.int64],
     numbers: NDArray[np.float32],
 ) -> int:
-    """Copy the cells in which lanes differ from the initial cell; return the number of these cells.
-
-    `cells` receives the indices of the cells, and `numbers`[cell, 4, lanes] their contents.
-    """
+    """Copy the changed cells of lanes to `cells` (indices) and `numbers`[cell, 4, lanes]; return how many."""
     n = 0
     for i in range(len(touched)):
         _fetch(model, touched, i)

@@ -1,11 +1,11 @@
-"""Losses of one prediction: value, derivative, and the importance-aware step that minimises the loss.
+"""Losses of one prediction, the importance-aware steps that minimise them, and the targets of ``--cb_type``.
 
-Every function takes the loss as an int code (see `onlineauto.learners.rule.LOSSES`) and two parameters. `low`
-is the τ of the quantile loss or the q of the expectile loss. `low` and `high` are the labels for the
-probabilities 0 and 1 of the logistic loss. Arithmetic is float32, in Vowpal Wabbit's order, and float64 where
-VW uses double.
+Every loss is an int code (see `onlineauto.learners.rule.LOSSES`) with two parameters. `low` is the τ of the
+quantile loss or the q of the expectile loss. `low` and `high` are the labels for the probabilities 0 and 1 of
+the logistic loss. Arithmetic is float32, in Vowpal Wabbit's order, and float64 where VW uses double.
 
-Source: Karampatziakis & Langford, *Online Importance Weight Aware Updates*, 2011.
+Source: Karampatziakis & Langford, *Online Importance Weight Aware Updates*, 2011; Bietti, Agarwal & Langford,
+*A Contextual Bandit Bake-off*, 2021, section 3 and VW ``gen_cs_example`` (targets).
 """
 
 from __future__ import annotations
@@ -24,6 +24,28 @@ _TWO = np.float32(2)
 _FOUR = np.float32(4)
 _EXP_LIMIT = np.float32(44)  # exp(44)² is still finite
 _TINY = np.float32(1e-6)
+
+MTR, IPS, DR = range(3)
+_SAFE = np.float32(1e-3)
+
+
+@inline_kernel
+def mtr_weight(probability: F32, clip_p: F32, events: int, actions: int) -> F32:
+    """Return the importance weight (float32) of the logged action; `events` events had `actions` actions."""
+    return _ONE / max(probability, clip_p) * (np.float32(events) / np.float32(actions))
+
+
+@inline_kernel
+def ips_cost(cost: F32, probability: F32, clip_p: F32) -> F32:
+    """Return the inverse propensity score (float32) of the logged action's cost."""
+    propensity = max(probability, clip_p)
+    return cost / (_SAFE if propensity <= _ZERO else propensity)
+
+
+@inline_kernel
+def dr_cost(cost: F32, probability: F32, clip_p: F32, estimate: F32) -> F32:
+    """Return the doubly robust cost (float32) of the logged action; `estimate` is its predicted cost."""
+    return estimate + (cost - estimate) / max(probability, clip_p)
 
 
 @inline_kernel
@@ -177,10 +199,7 @@ def _poisson_step(prediction: F32, label: F32, scale: F32, per_update: F32) -> F
 def loss_step(
     code: int, low: F32, high: F32, prediction: F32, label: F32, scale: F32, per_update: F32
 ) -> F32:
-    """Return the importance-aware step (float32): the limit of learning the event in infinitely small pieces.
-
-    `scale` is learning rate × importance weight; a unit step moves the prediction by `per_update`.
-    """
+    """Return the importance-aware step (float32), for `scale`: learning rate × importance weight."""
     if code == SQUARED:
         return _squared_step(prediction, label, scale, per_update)
     if code == CLASSIC:

@@ -108,10 +108,7 @@ def add_triple(
     lane: int,
     total: Four,
 ) -> Four:
-    """Return `total` plus the terms of the products of three runs.
-
-    `same_run` says whether the second run is the first one, and whether the third run is the second one.
-    """
+    """Return `total` plus the terms of the products of three runs; `same_run` tells repeated runs."""
     first, second, third = runs
     for i in range(np.uint64(first[0]), np.uint64(first[1])):
         short_loop()

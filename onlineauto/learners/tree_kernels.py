@@ -74,8 +74,8 @@ def bins_of(columns: int) -> int:
 def is_left_out(drawn: int, level: int, columns: int, by_cost: bool) -> bool:
     """Return whether a level does not test a column; `drawn` are 32 random bits of the tree and the column.
 
-    For classes, all levels of a tree leave out the same half of the columns. For costs, each level tests a
-    quarter of the columns, half of at most eight, and all of at most four.
+    For classes, all levels leave out the same half of the columns. For costs, each level tests a quarter
+    of the columns, half of at most eight, and all of at most four.
     """
     if not by_cost:
         return columns > 2 and drawn & 1 != 0
@@ -350,10 +350,7 @@ def _add_tree(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
 
 @kernel
 def _bin_of(cuts: NDArray[np.float32], n_cuts: int, value: float) -> int:
-    """Return the number of cuts that a value reaches; behind the last cut, `cuts` are infinite.
-
-    Groups of cuts are counted without branches, since a search would mispredict half of its steps.
-    """
+    """Return the number of cuts (infinite behind the last) that a value reaches, counted without branches."""
     if n_cuts == 1:
         return 1 if cuts[0] <= value else 0
     reached = np.int32(0)

@@ -60,10 +60,7 @@ def sort_by_group(trees: Trees, fit: Fit, n: int) -> None:
 
 @kernel
 def sort_rows(trees: Trees, fit: Fit, n: int, n_sums: int) -> int:
-    """Begin a tree with all rows in the groups of its first node; return the number of groups.
-
-    The gradients are copied in the order of rows, and added up by group.
-    """
+    """Begin a tree with all rows and gradients in the groups of its first node; return their number."""
     k = trees.outputs[1 - trees.tally[Grown.MODEL]] if len(trees.cost) > 0 else 1
     begin, order = fit.rows.begin, fit.rows.order
     for group in range(k + 1):
@@ -205,10 +202,7 @@ def gains_of_one_cut(fit: Fit, columns: int, n_tested: int, n_groups: int, n_sum
 
 @kernel
 def divide(fit: Fit, column: int, cut: int, n_groups: int, n_sums: int) -> None:
-    """Divide each group of rows, with their gradients, by a cut of a column, or by none if it is -1.
-
-    The sums of the gradients of the new groups are those of their rows in this order.
-    """
+    """Divide each group of rows, with their gradients, by a cut of a column, or by none if it is -1."""
     begin, total = fit.rows.begin, fit.total
     for group in range(n_groups - 1, -1, -1):
         end = begin[group + 1]
@@ -227,11 +221,7 @@ def divide(fit: Fit, column: int, cut: int, n_groups: int, n_sums: int) -> None:
 
 @kernel
 def _divide_pairs(fit: Fit, column: int, cut: int, group: int) -> int:
-    """Divide a group of rows with two sums; return where the part above the cut begins.
-
-    Each row is written to both parts, and only one of them grows: a branch would be mispredicted for half of
-    the rows.
-    """
+    """Divide a group of rows with two sums, without a branch; return where the part above the cut begins."""
     order, bins, pairs = fit.rows.order, fit.columns.bins[column], fit.rows.sorted
     rows_above, above = fit.rows.next, fit.rows.above
     first, end = fit.rows.begin[group], fit.rows.begin[group + 1]

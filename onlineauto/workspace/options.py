@@ -11,7 +11,7 @@ from onlineauto.errors import OptionError
 from onlineauto.exact.options import CHECKS as EXACT_CHECKS
 from onlineauto.exact.options import ExactOptions
 from onlineauto.explorers import extend
-from onlineauto.explorers.choice import check_effects
+from onlineauto.explorers.options import check_effects
 from onlineauto.options import Configuration, Registry
 
 

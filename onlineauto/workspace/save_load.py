@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from msgspec import ValidationError
 
 from onlineauto.errors import InputError, OptionError, short_repr
-from onlineauto.explorers.choice import earlier_defaults
+from onlineauto.explorers.options import earlier_defaults
 from onlineauto.state.stored import Stored
 from onlineauto.workspace.model_file import decode_tree, encode_tree, read_file, replace_file
 from onlineauto.workspace.modes import semantics_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onlineauto import AutoML, Workspace
-from onlineauto.explorers.choice import choose_explorer
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.explorers.policy import Policy
 from onlineauto.workspace.options import REGISTRY
 from tests.engine.ensemble_streams import odd

@@ -283,7 +283,7 @@ def test_a_process_does_not_compile_sources_that_have_changed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     window, _ = pack((make_window(),))
-    kinds = [ahead._words_of(each) for each in window.kinds]
+    kinds = [ahead.plain_kind(each) for each in window.kinds]
     monkeypatch.setattr(worker, "compile_program", lambda *_: pytest.fail("compiled"))
     clear_name = "onlineauto.estimators.adaptive_window_kernels:clear"
     worker.compile_listed(Silent(), [("another_symbol", clear_name, kinds)])  # type: ignore[arg-type]

@@ -12,8 +12,7 @@ import pytest
 from llvmlite import binding
 
 from onlineauto.jit import loading
-from onlineauto.jit.generating import object_code
-from onlineauto.jit.loading import UnsupportedCodeError, link
+from onlineauto.jit.loading import UnsupportedCodeError, link, object_code
 
 pytestmark = [
     pytest.mark.skipif(

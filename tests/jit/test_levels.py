@@ -87,7 +87,7 @@ def test_another_processor_of_the_level_compiles_nothing(tmp_path: Path) -> None
 
 
 def test_what_is_compiled_for_a_level_has_none_of_the_features_beyond_it() -> None:
-    script = "from onlineauto.jit.generating import processor; print(*processor(), sep=',')"
+    script = "from onlineauto.jit.loading import processor; print(*processor(), sep=',')"
     for level in levels.levels():
         out = subprocess.run(
             [sys.executable, "-c", script],

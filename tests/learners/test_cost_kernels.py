@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.learners.cost_kernels import dr_cost, ips_cost, mtr_weight
+from onlineauto.learners.loss_kernels import dr_cost, ips_cost, mtr_weight
 from tests.naive import bandit
 
 pytestmark = pytest.mark.lane("quick")

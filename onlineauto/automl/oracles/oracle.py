@@ -94,13 +94,13 @@ class SearchSpace:
         for name, tunable in self.tunable.items():
             if name in self.searched:
                 value: Any = settings.get(name, self.defaults[name])
-                yield from (config.with_setting(name, each) for each in tunable.neighbours(value))
+                yield from (config.with_setting(name, neighbour) for neighbour in tunable.neighbours(value))
 
     def only_new(self, interactions: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
         """Return the interactions that have a new namespace; all if no namespace is new."""
         if not self.new:
             return interactions
-        return tuple(each for each in interactions if not self.new.isdisjoint(each))
+        return tuple(names for names in interactions if not self.new.isdisjoint(names))
 
 
 class Oracle(ABC):
@@ -113,35 +113,22 @@ class Oracle(ABC):
     An oracle has no state. It is called at the first event, at every new namespace (not in VW), at every
     change of champion and, if it `renews`, at every review. Proposals that are already under consideration
     are dropped, so an oracle need not remember its proposals.
-
-    Attributes
-    ----------
-    kind : Kind
-        Kind of the first champion, which has no elements. So with exclusions it has all interactions.
-    base : tuple of int
-        Orders of which every inclusion config has all interactions.
-    orders : tuple of int
-        Orders of the interactions to choose from, if ``--interaction_type`` does not decide.
-    once : bool
-        Call only at the first event, and keep every proposal, even duplicates; a change of champion then
-        keeps all configs. For test oracles.
-    hides_champion : bool
-        VW treats the champion as a config without elements while it searches for duplicates, because it has
-        moved the elements elsewhere. False in an oracle that VW does not have.
-    in_vw : bool
-        True if VW has this oracle too.
-    renews : bool
-        Call again as evidence grows, for the current champion. Configs that were never tried and are not
-        proposed again are dropped. A change of champion then keeps the challengers, and proposals must be in
-        order, the best first.
     """
 
+    # Kind of the first champion, which has no elements. So with exclusions it has all interactions.
     kind: ClassVar[ConfigKind] = ConfigKind.EXCLUSION
-    base: ClassVar[tuple[int, ...]] = ()
-    orders: ClassVar[tuple[int, ...]] = ()
+    base: ClassVar[tuple[int, ...]] = ()  # Orders of which every inclusion config has all interactions.
+    orders: ClassVar[tuple[int, ...]] = ()  # Orders to choose from, if not by ``--interaction_type``.
+    # Call only at the first event, and keep every proposal, even duplicates; a change of champion then keeps
+    # all configs. For test oracles.
     once: ClassVar[bool] = False
+    # VW treats the champion as a config without elements while it searches for duplicates, because it has
+    # moved the elements elsewhere. False in an oracle that VW does not have.
     hides_champion: ClassVar[bool] = False
-    in_vw: ClassVar[bool] = True
+    in_vw: ClassVar[bool] = True  # True if VW has this oracle too.
+    # Call again as evidence grows, for the current champion. Configs that were never tried and are not
+    # proposed again are dropped. A change of champion then keeps the challengers, and proposals must be in
+    # order, the best first.
     renews: ClassVar[bool] = False
 
     def first(self, space: SearchSpace) -> Config | None:  # noqa: ARG002 - other oracles need it
@@ -154,20 +141,7 @@ class Oracle(ABC):
 
     @abstractmethod
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:
-        """Return challengers of a champion.
+        """Return challengers of a champion, in the order of their indices; only `draw` is random.
 
-        Parameters
-        ----------
-        champion : Config
-            The best single live config.
-        space : Space
-            The components available to configs.
-        draw : Draw
-            The only source of randomness.
-
-        Returns
-        -------
-        sequence of Config
-            Challengers in the order of their indices. With ``--priority_type none`` the last one is tried
-            first, unless the oracle `renews`.
+        With ``--priority_type none`` the last one is tried first, unless the oracle `renews`.
         """

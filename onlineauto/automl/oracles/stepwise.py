@@ -63,15 +63,19 @@ class Stepwise(Oracle):
 
     def screened(self, champion: Config, *, space: SearchSpace, turn: int) -> Sequence[Interaction]:
         """Return the champion's interactions, then those one step away: the best so far, others in turn."""
-        of_champion = [each for each in champion.elements if _is_searched(each, space)]
+        of_champion = [
+            names
+            for names in champion.elements
+            if ("interactions" if len(names) > 1 else "namespaces") in space.searched
+        ]
         if len(reached := _first_screenable(of_champion, space)) == _SCREENED:
             return reached
         used = set(champion.elements)
-        steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in used)
-        known = sorted(steps.keys() & space.gains.keys(), key=lambda each: (-space.gains[each], each))
+        steps = dict.fromkeys(names for names in _steps(champion, space, turn) if names not in used)
+        known = sorted(steps.keys() & space.gains.keys(), key=lambda names: (-space.gains[names], names))
         best = known[: _SCREENED // 2]
         chosen = set(best)
-        others = [each for each in steps if each not in chosen]
+        others = [names for names in steps if names not in chosen]
         start = turn * (_SCREENED // 2) % len(others) if len(others) > _SCREENED else 0
         return _first_screenable([*of_champion, *best, *others[start:], *others[:start]], space)
 
@@ -79,7 +83,7 @@ class Stepwise(Oracle):
         """Return the most promising challengers, best first."""
         if space.new:
             offered = (*_single_namespaces(space), *_cross_with_actions(space))
-            late = [each for each in offered if not space.new.isdisjoint(each)]
+            late = [names for names in offered if not space.new.isdisjoint(names)]
             proposals = [champion.with_elements((*champion.elements, *late))]
         else:
             interactions = list(_interactions(champion, space))
@@ -90,9 +94,9 @@ class Stepwise(Oracle):
                 proposals = [*interactions, *settings]
         most = max(_FREE, _DEARER * space.terms(champion.elements))
         return [
-            each
-            for each in dict.fromkeys(proposals)
-            if each != champion and space.terms(each.elements) <= most
+            config
+            for config in dict.fromkeys(proposals)
+            if config != champion and space.terms(config.elements) <= most
         ]
 
 
@@ -101,14 +105,14 @@ def _interactions(champion: Config, space: SearchSpace) -> Iterator[Config]:
     used = set(champion.elements)
     if "interactions" in space.searched:
         yield champion.with_elements(used.union(_family(space)))
-    by_gain = sorted(space.gains, key=lambda each: (-space.gains[each], each))
-    gaining = [each for each in by_gain if space.gains[each] > 0.0]
-    missing = [each for each in gaining if each not in used]
+    by_gain = sorted(space.gains, key=lambda names: (-space.gains[names], names))
+    gaining = [names for names in by_gain if space.gains[names] > 0.0]
+    missing = [names for names in gaining if names not in used]
     for many in (_AT_ONCE, 4, 1):
         yield champion.with_elements(used.union(missing[:many]))
     if space.mature:
-        least = [each for each in by_gain if each in used]
-        useless = [each for each in gaining if each in used]
+        least = [names for names in by_gain if names in used]
+        useless = [names for names in gaining if names in used]
         for dropped in (least[: len(least) * 3 // 4], useless, least[: len(least) // 2]):
             if len(dropped) < len(used):
                 yield champion.with_elements(used.difference(dropped))
@@ -169,10 +173,6 @@ def _family(space: SearchSpace) -> Iterable[Interaction]:
     return chain(_cross_with_actions(space), deep)
 
 
-def _is_searched(interaction: Interaction, space: SearchSpace) -> bool:
-    return ("interactions" if len(interaction) > 1 else "namespaces") in space.searched
-
-
 def _single_namespaces(space: SearchSpace) -> tuple[Interaction, ...]:
     """Return the single namespaces, if the search decides which of them to use."""
     return tuple((name,) for name in space.namespaces) if "namespaces" in space.searched else ()
@@ -188,14 +188,14 @@ def _first_screenable(interactions: Iterable[Interaction], space: SearchSpace) -
     reached: list[Interaction] = []
     terms, sizes, of_actions, n_actions = 0.0, space.sizes, space.of_actions, space.n_actions
     least_actions = max(n_actions, 1.0)
-    for each in interactions:
+    for names in interactions:
         size = 1.0  # as `space.size`, whose calls would take most of a review
-        for name in each:
+        for name in names:
             size *= sizes.get(name, 1.0)
-        if not of_actions.isdisjoint(each):
+        if not of_actions.isdisjoint(names):
             size = size * n_actions / least_actions
         if terms + size <= _SCREENED_TERMS:
-            reached.append(each)
+            reached.append(names)
             terms += size
         if len(reached) == _SCREENED:
             break

@@ -23,19 +23,9 @@ class Priority(ABC):
 
     @abstractmethod
     def of(self, config: Config, count: Callable[[bytes], int]) -> float:
-        """Return the priority of a config.
+        """Return a config's priority, a finite number: the largest is next, and of equals the last proposed.
 
-        Parameters
-        ----------
-        config : Config
-            A waiting config.
-        count : callable
-            Returns the number of actions so far that had features in a namespace.
-
-        Returns
-        -------
-        float
-            A finite number. The config with the largest is next; among equals, the config proposed last.
+        `count` returns the number of actions so far that had features in a namespace.
         """
 
 

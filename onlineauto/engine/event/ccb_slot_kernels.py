@@ -32,10 +32,7 @@ def outcome_of(stream: Stream, slot: int) -> int:
 
 @kernel
 def _list_actions(run: LoopRun, event: int) -> tuple[int, int]:
-    """List the lines of the actions that a slot can choose: those not taken, and on its list if it has one.
-
-    Returns their number, and the index of the logged action among them, -1 if none.
-    """
+    """List the lines of a slot's available actions; return their number, and the logged one's index or -1."""
     stream, scratch, row = run.stream, run.scratch, run.stream.slots[event]
     first, end, slot = row[SHARED_LINE] + 1, row[FIRST_SLOT], row[SLOT_LINE]
     outcome = outcome_of(stream, slot)
@@ -106,8 +103,7 @@ def settle_slot(
 ) -> None:
     """Fill in the row of a predicted slot: number its actions as in the event, and take the first action.
 
-    Later slots cannot choose that action. If the first action is the logged one, the loss is that of this
-    action, else 0. If `counts`, the event is accounted for after its last slot.
+    If that is the logged one, its loss counts, else 0. If `counts`, the last slot accounts for the event.
     """
     run = run_on(context, stream)
     row, slots, slot = results.rows[event], stream.slots, stream.slots[event, SLOT_LINE]

@@ -90,9 +90,7 @@ def sensitivity(
 
 @entry_kernel
 def bound_costs(context: Context, stream: Stream, actions: Actions, weight: F32) -> None:
-    """Fill in the champion's lowest and highest plausible cost of each action; learn nothing.
-
-    The scores of the actions must be known. `weight` is the importance weight (float32) of the event.
+    """Fill in the champion's lowest and highest plausible cost of each scored action; learn nothing.
 
     With the quirk `keeps_squares` the Σ x² of each action is stored for later learners. VW drops it if it
     removes the shared features in between: for events with a shared line, unless actions are drawn.

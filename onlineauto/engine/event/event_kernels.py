@@ -37,19 +37,7 @@ def name_events(
     named: NDArray[np.bool_],
     murmur: bool,
 ) -> None:
-    """Fill `name` with the hash of each event's name, and `named` with whether it has one.
-
-    Parameters
-    ----------
-    tag, tag_start : uint8[], int64[n_lines + 1]
-        Bytes of all tags, and the start of each line's tag.
-    first_line : int64[n_events]
-        Line of each event, or slot, whose tag is read.
-    name, named : uint64[n_events], bool[n_events]
-        Arrays to fill; `named` must be false and `name` 0 before the call.
-    murmur : bool
-        Hash with MurmurHash3 instead of FNV-1a.
-    """
+    """Fill `name` (zeros) with the hash of each event's tag, by `murmur` or FNV-1a, and `named` (false)."""
     for event in range(len(name)):
         start, end = tag_start[first_line[event]], tag_start[first_line[event] + 1]
         if end - start <= len(_SEED):
@@ -126,11 +114,7 @@ def _open_event(run: LoopRun, event: int) -> tuple[Actions, Label]:
 
 @inline_kernel
 def open_event(run: LoopRun, event: int) -> tuple[Actions, Label]:
-    """Open the groups that the actions of an event share; return its actions and its label.
-
-    If the task says so, a logged action without a probability counts as drawn from a uniform policy, and
-    predictions begin with the origin of costs.
-    """
+    """Open the groups that the actions of an event share; return its actions and its label."""
     actions, label = _open_event(run, event)
     if run.task.shape == Shape.CB_ADF:
         origin = np.float32(run.model.shared[ORIGIN])

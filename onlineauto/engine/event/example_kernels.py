@@ -72,10 +72,7 @@ def _list_products(run: LoopRun, buffers: Buffers) -> None:
 
 @inline_kernel
 def _explain(screen: Screen, buffers: Buffers, begin: int, end: int, residual: F32) -> F32:
-    """Predict a residual by the listed features [begin, end) of an interaction, and learn the residual.
-
-    Returns the prediction.
-    """
+    """Predict a residual by the listed features [begin, end), learn it, and return the prediction."""
     table, mask = screen.table, np.uint32(len(screen.table) - 1)
     total, last = _ZERO, screen.ends[len(screen.ends) - 1] - 1
     for i in range(begin, end):
@@ -111,10 +108,7 @@ def _part_of(run: LoopRun, buffers: Buffers, begin: int, end: int) -> F32:
 
 @inline_kernel
 def screen_action(run: LoopRun, score: F32, label: F32, buffers: Buffers) -> None:
-    """Update the gains of all screened interactions with an action that is about to be learnt.
-
-    The groups of the action must be open. `score` is the champion's prediction for the action.
-    """
+    """Update the gains of screened interactions with an open action, of this `score`, to be learnt."""
     screen, rule, shared = run.screen, run.rule, run.model.shared
     screen.seen[0] += 1
     stride = _STRIDE if screen.many > _MANY or screen.seen[0] > _CLOSELY else 1
@@ -165,9 +159,8 @@ def line_of(run: LoopRun, actions: Actions, action: int) -> int:
 def open_action(run: LoopRun, actions: Actions, action: int) -> tuple[int, int, bool]:
     """Open the groups of one action, after those that all actions share.
 
-    Returns the end of the groups, the number of the action's own features, and whether a shared group has
-    changed. A shared group changes if the action adds features to it, and always under ``--cb N``, where
-    hashes depend on the action.
+    Returns the end of the groups, the number of the action's own features, and whether a shared group
+    has changed: if the action adds features to it, and always under ``--cb N``.
     """
     scratch, stream, n_shared = run.scratch, run.stream, actions.n_shared
     merged = run.task.shape == Shape.CB
@@ -211,10 +204,7 @@ def _count(interactions: Interactions, example: Example, own: int, linear: int) 
 def list_action(
     run: LoopRun, actions: Actions, action: int, screens: bool, label: F32, buffers: Buffers
 ) -> tuple[Example, Counted]:
-    """List the features of one action of an event; if it `screens`, also measure interactions by `label`.
-
-    Returns the listed features and their counts. Fills `buffers.squares` if the rule needs Σ x².
-    """
+    """List the features of one action, and count them; if it `screens`, measure interactions by `label`."""
     scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
     interactions, listing = run.interactions, Listing(buffers.cell, buffers.value, run.task.mask)
     groups, n_linear, _ = open_action(run, actions, action)
@@ -241,10 +231,7 @@ def begin_squares(n: int, buffers: Buffers) -> None:
 
 @inline_kernel
 def _squares_of(run: LoopRun, buffers: Buffers, action: int, slot: int) -> F32:
-    """Return Σ x² (float32) of the features of the listed action that live config `slot` uses.
-
-    With the quirk `keeps_squares` it is the value that the first learner computed, if there is one.
-    """
+    """Return Σ x² (float32) of live config `slot`'s features; VW `keeps_squares` of the first learner."""
     if run.task.quirks.keeps_squares and not math.isnan(buffers.first_squares[action]):
         return buffers.first_squares[action]
     return buffers.squares[slot]
@@ -266,10 +253,7 @@ def learn(
     action: int,
     buffers: Buffers,
 ) -> F32:
-    """Widen the range of labels, then learn an example, the listed `action` with its raw prediction.
-
-    Returns the clipped prediction (float32) from before the update.
-    """
+    """Widen the range of labels, learn the listed `action`; return its clipped prediction before that."""
     model, rule = run.model, rule_of(run.rule, run.model, model_lane.slot)
     learns = not rule.guarded or (math.isfinite(lesson.label) and math.isfinite(lesson.weight))
     if learns:

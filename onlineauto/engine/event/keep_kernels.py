@@ -30,10 +30,7 @@ _UNIT = 2.0**-53
 
 @inline_kernel
 def keep_weight(run: LoopRun, label: Label) -> F32:
-    """Return by how much the next event counts: 1; or for a cost of 0, 1/share if it is kept, else 0.
-
-    The position of the event is the total weight of the events before it, which a model file has.
-    """
+    """Return by how much the next event counts: 1; or for a cost of 0, 1/share if it is kept, else 0."""
     task = run.task
     if task.thinning.share == 1.0 or label.cost != _ZERO:
         return _ONE
@@ -44,9 +41,6 @@ def keep_weight(run: LoopRun, label: Label) -> F32:
 
 @inline_kernel
 def weigh(run: LoopRun, label: Label, weight: F32) -> Label:
-    """Return the label with which an event is learnt, whose `keep_weight` is `weight`.
-
-    Learners are tuned for events of weight 1, so kept events of cost 0 have that, and others the share.
-    """
+    """Return the label of an event with this `keep_weight`: kept costs of 0 weigh 1, and others the share."""
     weight *= np.float32(run.task.thinning.share)
     return Label(label.action, label.cost, label.probability, label.weight * weight, label.initial)

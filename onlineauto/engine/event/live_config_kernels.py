@@ -49,8 +49,8 @@ LEANING = 0.25
 def _count_line(run: LoopRun, line: int, times: int, above: int, mark: int, slot: bool = False) -> bool:
     """Count `times` each namespace of a line that has features; return whether one is new.
 
-    A namespace is skipped if its mark is `above`, because the shared line has counted it, or if it is already
-    `mark`. With `slot`, the line is a slot's, whose default namespace has a separate key.
+    Namespaces with the mark `above` (counted on the shared line) or `mark` are skipped. The default
+    namespace of a `slot` has a separate key.
     """
     layout, stream, live = run.layout, run.stream, run.live
     namespaces = live.namespaces
@@ -177,18 +177,14 @@ def _observe(live: Live, slot: int, policy: int, weight: F32, reward: F32) -> No
 def is_one_in_eight(live: Live) -> bool:
     """Return whether the next event to be learnt is one of eight; it depends on the number of events only.
 
-    Multiples of the golden ratio fall into each eighth of [0, 1) equally often, also those of every n-th
-    event. So the selection does not follow any period of the log.
+    Multiples of the golden ratio fall into each eighth of [0, 1) equally often, for any period of the log.
     """
     return bool(np.uint64(live.tally[Tally.LEARNT]) * _GOLDEN < _EIGHTH)
 
 
 @inline_kernel
 def compares_rewards(live: Live) -> bool:
-    """Return whether rewards are compared, and challengers score all actions, on the next event to be learnt.
-
-    If the search is sparing, rewards are compared on one event in eight, selected independently of the data.
-    """
+    """Return whether rewards are compared on the next learnt event: one in eight if the search is sparing."""
     return not live.tests.sparing or is_one_in_eight(live)
 
 
@@ -196,11 +192,7 @@ def compares_rewards(live: Live) -> bool:
 def observe_rewards(
     run: LoopRun, score: NDArray[np.float32], n: int, label: Label, compared: bool, kept: F32
 ) -> None:
-    """Add an event to all reward estimators: the reward of each config's best action, and the champion's.
-
-    An event that is not `compared` is added to the champion's estimator only. `kept` (float32) is its
-    `keep_weight`.
-    """
+    """Add an event of weight `kept` to all reward estimators, or if not `compared` to the champion's only."""
     live = run.live
     tests, statistics = live.tests, live.statistics
     scale, most = statistics.scale, 1.0 / run.task.thinning.share
@@ -255,10 +247,7 @@ def observe_rewards(
 
 @inline_kernel
 def count_left_out(run: LoopRun, n: int, label: Label, compared: bool) -> None:
-    """Count an event that is not learnt because of its cost, like an event whose action no config chooses.
-
-    Leases, intervals and the range of rewards are thus those of all events.
-    """
+    """Count an event that is not learnt because of its cost, like an event whose action no config chooses."""
     live, reward = run.live, np.float64(label.cost)
     tests, statistics = live.tests, live.statistics
     scale, most = statistics.scale, 1.0 / run.task.thinning.share
@@ -295,9 +284,7 @@ def _loss(run: LoopRun, raw: F32, target: F32) -> np.float64:
 def rarity(live: Live, action: int, n: int) -> np.float64:
     """Return how much rarer an action was logged so far than one of `n` actions on average.
 
-    The losses of a bandit are multiplied by this factor. Otherwise they would be dominated by the log's
-    favourite action, and the config that fits it best would become champion, however badly it fits the other
-    actions.
+    Losses are multiplied by this factor, or else the log's favourite action would dominate them.
     """
     statistics = live.statistics
     logged = statistics.logged[min(action, PLACES - 1)]
@@ -308,10 +295,7 @@ def rarity(live: Live, action: int, n: int) -> np.float64:
 
 @inline_kernel
 def note_logged(live: Live, action: int, label: Label, compared: bool) -> None:
-    """Count a logged action, and note whether it seems to be drawn separately for this event.
-
-    The draws are also noted for the subset of events on which rewards are `compared`.
-    """
+    """Count a logged action, and note whether it seems to be drawn separately, also among the `compared`."""
     statistics = live.statistics
     index = min(action, PLACES - 1)
     if label.probability > _ZERO and statistics.logged[PLACES] > 0.0:
@@ -327,10 +311,7 @@ def note_logged(live: Live, action: int, label: Label, compared: bool) -> None:
 def observe_losses(
     run: LoopRun, score: NDArray[np.float32], action: int, n: int, label: Label, kept: F32
 ) -> None:
-    """Add an event to all loss estimators: each config's and the champion's loss on the logged `action`.
-
-    `kept` (float32) is its `keep_weight`.
-    """
+    """Add an event of weight `kept` to all loss estimators: the losses of configs on the logged `action`."""
     live, simple = run.live, run.task.shape == Shape.SIMPLE
     tests, statistics = live.tests, live.statistics
     weight = np.float64(label.weight) if simple else np.float64(kept)
@@ -409,9 +390,8 @@ def mix_predictions(run: LoopRun, score: NDArray[np.float32]) -> F32:
 def better_challenger(live: Live) -> int:
     """Return the last live config that is proved to be better than the champion, 0 if none is.
 
-    If a quick check has shown that the bounds do not cross, the test is decided until the config or the
-    champion has a weight other than 0. An observation of 0 neither raises a lower bound, because no bet wins
-    by it, nor lowers an upper bound.
+    Once a quick check has shown that the bounds do not cross, the test is decided until a weight is not 0:
+    an observation of 0 neither raises a lower bound, because no bet wins by it, nor lowers an upper bound.
     """
     tests = live.tests
     better_slot = 0
@@ -448,8 +428,7 @@ def loss_level(live: Live, slot: int) -> float:
 def verdict(live: Live) -> tuple[int, int]:
     """Return (signal, live config) for the strongest proven verdict, else (`LoopSignal.BLOCK_END`, 0).
 
-    A reward verdict has precedence over a loss verdict, and both over a verdict that a challenger is worse. A
-    loss verdict is ignored while the reward test leans the other way.
+    A reward verdict precedes a loss verdict, which must not contradict rewards; "worse" comes last.
     """
     tests, statistics = live.tests, live.statistics
     if not tests.paired:

@@ -14,7 +14,7 @@ from onlineauto.explorers.explore_kernels import note_cost, note_learnt, note_va
 from onlineauto.explorers.pmf_kernels import greedy
 from onlineauto.explorers.ranking_kernels import rank
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
-from onlineauto.learners.cost_kernels import DR
+from onlineauto.learners.loss_kernels import DR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,10 +122,7 @@ def leave_out(run: LoopRun, results: Results, event: int, label: Label) -> None:
 def settle_bandit(
     run: LoopRun, results: Results, event: int, label: Label, learns: bool, buffers: Buffers
 ) -> bool:
-    """Fill in the row of an event whose actions are in their final order.
-
-    Returns whether the event has a logged action with a known probability.
-    """
+    """Fill in the row of a ranked event; return whether its logged action has a known probability."""
     order, score = _actions_of(results, event)
     n, row = len(order), results.rows[event]
     known = bool(label.action >= 0 and label.probability > _ZERO)

@@ -16,8 +16,8 @@ from onlineauto.engine.records.loop import LoopRun
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.sample_kernels import put_first
 from onlineauto.jit import F32, call_at, inline_kernel, kernel
-from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
 from onlineauto.learners.gradient_kernels import HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, T
+from onlineauto.learners.loss_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -174,10 +174,7 @@ def _list_product(run: LoopRun, product: int, order: int, start: int, buffers: B
 
 @inline_kernel
 def _add_product(run: LoopRun, product: int, slots: int, row: int, n_listed: int, buffers: Buffers) -> int:
-    """Add a product to a row of the totals; return its number of features, 0 if no live config uses it.
-
-    Before index `n_listed` the list of features is in use.
-    """
+    """Add a product to a row of the totals; return its number of features, 0 if no live config uses it."""
     interactions = run.interactions
     order = interactions.start[product + 1] - interactions.start[product]
     if order == 1:
@@ -292,10 +289,8 @@ def score_actions(
 ) -> tuple[int, int]:
     """Fill `buffers.score` for the first `slots` live configs, with sums that begin with `initial`.
 
-    If `only` is an action, other actions are scored for the champion only. If it is -1, all are scored for
-    all.
-
-    Returns two numbers of the champion's features: VW's count, and the number in VW's progress table.
+    Actions other than `only`, unless it is -1, are scored for the champion only. Returns two numbers of the
+    champion's features: VW's count, and the number in VW's progress table.
     """
     scratch, total, score, layout = run.scratch, buffers.total, buffers.score, run.layout
     n, n_shared = len(run.interactions.start) - 1, actions.n_shared

@@ -61,7 +61,7 @@ class BlockPredictor:
             configuration, layout, semantics=semantics, live_configs=live_configs, decides=False
         )
         self._view: StreamLayout | None = None
-        self._of: tuple[StreamLayout, int, Interactions] | None = None
+        self._base: tuple[StreamLayout, int, Interactions] | None = None
         self._task: Task | None = None
         self._own: Task | None = None
         self._one: OneEvent | None = None
@@ -116,8 +116,10 @@ class BlockPredictor:
 
     def _is_of(self, layout: StreamLayout) -> bool:
         """Return whether the view was made from the current state of this layout."""
-        of = self._of
-        return of is not None and of[1] == layout.version and of[0] is layout and of[2] is layout.interactions
+        if self._base is None:
+            return False
+        base, version, interactions = self._base
+        return base is layout and version == layout.version and interactions is layout.interactions
 
     def _layout_for(self, block: Block, layout: StreamLayout) -> StreamLayout:
         """Return a view of `layout` with the namespaces of a block; the last view if that is not crowded."""
@@ -126,17 +128,13 @@ class BlockPredictor:
             view.update(block)
             if view.n_beyond(layout) <= _FEW and not view.leaves_out_more_than(layout):
                 return view
-        self._view, self._of = layout.view(), (layout, layout.version, layout.interactions)
+        self._view, self._base = layout.view(), (layout, layout.version, layout.interactions)
         self._view.update(block)
         return self._view
 
     def _own_parts(self, parts: Parts) -> Parts:
-        """Return the parts of a model with separate copies of those that predictions write to."""
-        task, rule, model, live, _ = parts
-        return Parts(self._own_task(task), rule, model, live, self._screen)
-
-    def _own_task(self, task: Task) -> Task:
-        """Return a task with separate copies of the arrays that explorers use as scratch to predict."""
+        """Return the parts of a model with separate copies of the scratch of explorers."""
+        task = parts.task
         if self._own is None or self._task is not task:
             exploration, decay = task.exploration, task.decay
             self._task = task
@@ -148,4 +146,4 @@ class BlockPredictor:
                 ),
                 decay=decay._replace(epsilon=decay.epsilon.copy()),
             )
-        return self._own
+        return parts._replace(task=self._own, screen=self._screen)

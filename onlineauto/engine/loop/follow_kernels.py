@@ -1,12 +1,9 @@
 """The ensemble on a thread of its own, behind the live configs: hand events over, and follow.
 
-Live configs never depend on the ensemble: neither their scores and updates, nor the tests that compare
-them. So they run ahead, with everything that may stop the loop for them, and hand over each event with their
-scores. The ensemble follows in the order of events: it scores, ranks, explores, and learns. It depends on a
-few numbers of the live configs as they were at that event. These are handed over too, and put into copies of
-the arrays that the live configs change.
-
-`onlineauto.engine.loop.follower` runs both.
+Live configs never depend on the ensemble. So they run ahead, with everything that may stop the loop for
+them, and hand over each event with their scores. The ensemble follows in the order of events. It depends on
+a few numbers of the live configs as they were at that event. These are handed over too, and put into copies
+of the arrays that the live configs change. `onlineauto.engine.loop.follower` runs both.
 """
 
 from __future__ import annotations
@@ -45,10 +42,7 @@ events that logged the event's action, that of all logged actions, and the numbe
 def hand_over(
     context: Context, results: Results, event: int, actions: Actions, label: Label, weight: F32, learns: bool
 ) -> None:
-    """Hand over an event: its actions, its label, all scores of live configs, and the numbers before it.
-
-    `weight` (float32) is its `keep_weight`.
-    """
+    """Hand over an event of this `keep_weight` (float32): actions, label, scores, the numbers before it."""
     live, ahead, score = context.live, results.ahead, context.buffers.score
     handed, numbers, statistics = ahead.handed[event], ahead.numbers[event], live.statistics
     handed.first, handed.n, handed.n_lines = actions.first, actions.n, actions.n_lines
@@ -117,11 +111,7 @@ def follow_events(
     stop: int,
     mode: int,
 ) -> None:
-    """Predict, explore and learn with the ensemble the events up to `stop`, or until a verdict on it.
-
-    The live configs have handed over these events. In the context, the arrays that they change are copies.
-    `cursor` and `mode` are as in `onlineauto.engine.loop.run_kernels.run_events`.
-    """
+    """Run the ensemble over the events handed over, to `stop` or a verdict on it; see `run_events`."""
     run, buffers, units = run_on(context, stream), context.buffers, context.units
     exploration = run.task.exploration
     while cursor[Cursor.EVENT] < stop:

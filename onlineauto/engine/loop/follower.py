@@ -21,7 +21,7 @@ from onlineauto.engine.records.search import Due, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.scale_kernels import SCALE_SIZE
 from onlineauto.jit import Bound, Sealed
-from onlineauto.learners.cost_kernels import DR
+from onlineauto.learners.loss_kernels import DR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,10 +15,9 @@ from onlineauto.engine.records.task import Decay, Output, Shape, Task, Thinning
 from onlineauto.errors import OptionError
 from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY
-from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions, models_of
-from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.explorers.options import ExplorerOptions, choose_explorer
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import Numbering
 from onlineauto.formats.options import InputOptions
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Semantics
-    from onlineauto.engine.records.task import Quirks
+    from onlineauto.engine.records.quirks import Quirks
     from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
@@ -52,6 +51,7 @@ KINDS = ("cost", "weight", "probability", "value")
 
 _KEPT_SEED = 0x6B656570
 """Separates the choice of kept events from the draws of explorers, which have the same seed."""
+_ALL_BITS = 2**32 - 1
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
 _SHAPES = {
     "simple": Shape.SIMPLE,
@@ -118,7 +118,9 @@ def make_task(
         shape=int(_SHAPES[kind]),
         slots=kind == "ccb_explore_adf",
         n_actions=n_actions,
-        numbering=_numbering(n_actions, shape),
+        numbering=Numbering(
+            kept=np.uint32(_ALL_BITS << n_actions.bit_length() & _ALL_BITS), mask=np.uint32(shape.hash_mask)
+        ),
         exploration=exploration,
         decay=make_decay(configuration, unlearnt=unlearnt, quirks=semantics.quirks),
         parts=shape.parts,
@@ -138,15 +140,6 @@ def _finds_origin(configuration: Configuration, *, kind: str, semantics: Semanti
     """Return whether costs get an origin: those of searches that can have an ensemble and have a constant."""
     lines = _SHAPES[kind] == Shape.CB_ADF and not configuration[FeatureOptions].noconstant
     return semantics.guarded and lines and not excludes_ensemble(configuration)
-
-
-def _numbering(n_actions: int, shape: TableShape) -> Numbering:
-    """Return the masks that turn a feature's hash into that of an action of ``--cb N``."""
-    every = 2**32 - 1
-    return Numbering(
-        kept=np.uint32(every << n_actions.bit_length() & every),
-        mask=np.uint32(shape.hash_mask),
-    )
 
 
 class Learner:

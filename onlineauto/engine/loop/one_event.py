@@ -43,27 +43,6 @@ _NO_DATA = np.empty(0, np.uint8)
 class OneEvent:
     """The loop, bound to a model and to the records of a reader."""
 
-    __slots__ = (
-        "_data",
-        "_encode",
-        "_encoded",
-        "_last",
-        "_most_bytes",
-        "_outlier",
-        "_predicted",
-        "_prediction",
-        "_report",
-        "_run",
-        "_run_brief",
-        "_run_encoded",
-        "_sizes",
-        "cursor",
-        "model",
-        "records",
-        "results",
-        "searches",
-    )
-
     def __init__(
         self,
         loop: Loop,
@@ -128,7 +107,7 @@ class OneEvent:
         self._run = Bound(run_single, *sealed, event)
         self._run_brief = Bound(run_single, *sealed, event, brief=True)
         self._encoded: type[EncodedEvent] | None = None
-        self._encode: Callable[[Any], bytes | None] = _no_encoding
+        self._encode: Callable[[Any], bytes | None] = lambda _: None
         if encoded is not None:
             self._encoded, self._encode = encoded.of_type, encoded.encode
             self._data = memoryview(encoded.data)  # type: ignore[arg-type]
@@ -177,10 +156,6 @@ class OneEvent:
         if len(self._last) != n:
             self._last = self._prediction[:n]
         return self._last.copy()
-
-
-def _no_encoding(_: object) -> None:
-    """Return no encoded event: this reader reads texts."""
 
 
 def one_event(

@@ -54,8 +54,8 @@ FAR = 16.0
 def finds_origin(run: LoopRun) -> bool:
     """Return whether all costs so far are far from 0; if so, set the origin to their middle.
 
-    Costs are looked at after `FIRST_EVENTS` learnt events, and whenever that number has doubled, because
-    costs that are all equal tell nothing. Learning must restart when the origin is found.
+    Costs are looked at after `FIRST_EVENTS` learnt events, and whenever that number has doubled. Learning
+    must restart when the origin is found.
     """
     learnt = run.model.outliers[Outlier.NONE]
     if not run.task.finds_origin or learnt < FIRST_EVENTS or learnt & (learnt - 1) != 0:
@@ -209,10 +209,7 @@ def read_single(
 
 @entry_kernel
 def run_single(context: Context, stream: Stream, results: Results, event: Single) -> None:
-    """Run the loop over a single event and list its predictions.
-
-    Does nothing if the event is too large, or has a namespace that no earlier event had.
-    """
+    """Run the loop over a single event and list its predictions, if it is small and has no new namespace."""
     report = event.report
     report[EventReport.RAN] = report[EventReport.ENDED] = 0
     for i in range(NAMES, SIZES):

@@ -1,8 +1,4 @@
-"""The steps of a search around an event: count its namespaces, and compare the live configs on it.
-
-Both are separate programs that the loop calls by their addresses, so that a run without a search does not
-need them.
-"""
+"""The steps of a search around an event: count its namespaces, and compare the live configs on it."""
 
 from __future__ import annotations
 
@@ -54,10 +50,7 @@ def after_event(
     label: Label,
     weight: F32,
 ) -> None:
-    """Compare the live configs on an event; set the cursor's signal if a verdict is proved.
-
-    `weight` (float32) is the event's `keep_weight`; an event with 0 is counted only.
-    """
+    """Compare the live configs on an event of this `keep_weight`; signal a proved verdict to the cursor."""
     run, score = run_on(context, stream), context.buffers.score
     compared = compares_rewards(run.live)
     if weight == 0.0:

@@ -36,10 +36,7 @@ def _count_line(layout: Layout, stream: Stream, line: int, sizes: NDArray[np.int
 
 @entry_kernel
 def largest_namespaces(layout: Layout, stream: Stream, sizes: NDArray[np.int64]) -> None:
-    """Find the maximum features of each namespace on a shared line of a block, and on any other line.
-
-    `sizes` has a row of zeros for scratch, and a row for each of the two maxima.
-    """
+    """Find the maximum features of each namespace on shared lines, and on others: `sizes`[1] and [2]."""
     for line in range(stream.events[0], stream.events[len(stream.events) - 1]):
         short_loop()
         _count_line(layout, stream, line, sizes, 1 if stream.lines[line].shared else 2)
@@ -58,11 +55,9 @@ class EventSize(IntEnum):
 def count_products(
     context: Context, stream: Stream, counts: NDArray[np.float64], begin: int, sizes: NDArray[np.float64]
 ) -> None:
-    """Count the features of the products of each event from `begin` on, before any product is computed.
+    """Count the features of the products of each event, or slot, from `begin` on, before any is computed.
 
-    `counts` has a row of zeros for each event from `begin` on. If `sizes` has an entry for each product, the
-    number of its features is added there. If events have slots, each slot counts as an event, like in the
-    loop, with all actions of its event.
+    `counts` has a row of zeros for each. `sizes` is empty, or receives the features of each product.
     """
     run = run_on(context, stream)
     nothing = sizes[:0]

@@ -28,7 +28,6 @@ from onlineauto.engine.records.loop import Label, LoopRun
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import learnt_probability
 from onlineauto.jit import call_at, inline_kernel, short_loop
-from onlineauto.learners.cost_kernels import MTR
 from onlineauto.learners.gradient_kernels import (
     MAX_LABEL,
     MIN_LABEL,
@@ -38,7 +37,7 @@ from onlineauto.learners.gradient_kernels import (
     see_label,
     update_four,
 )
-from onlineauto.learners.loss_kernels import loss_value
+from onlineauto.learners.loss_kernels import MTR, loss_value
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, Context, Results
@@ -105,10 +104,7 @@ def visit_actions(
     learns: bool,
     buffers: Buffers,
 ) -> None:
-    """Score, estimate and learn an event: fill `buffers.score`, `buffers.target` and the `row` of the event.
-
-    The row receives the counts of features and, for a single line, the prediction.
-    """
+    """Score, estimate and learn an event: fill `buffers.score`, `buffers.target` and the event's `row`."""
     simple = run.task.shape == Shape.SIMPLE
     counted = printed = 0
     apart = _goes_apart(run, learns)

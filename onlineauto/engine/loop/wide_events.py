@@ -189,7 +189,7 @@ def _count(
     sizes: NDArray[np.float64],
 ) -> None:
     """Count the products of events in a copy of the scratch, because slots may be open in the original."""
-    copies: Any = (each.copy() for each in context.value.scratch)
+    copies: Any = (array.copy() for array in context.value.scratch)
     scratch = Scratch(*copies)
     scratch.taken[:] = False
     count_products(Sealed(context.value._replace(scratch=scratch)).record, stream, counts, begin, sizes)
@@ -202,7 +202,7 @@ def _most_features(context: Context, stream: Stream) -> int:
     most = (sizes[1] + sizes[2]).astype(np.float64)
     if context.layout.constant_key >= 0:
         most[context.layout.constant_key] += 1.0
-    crossed = max(_most_crossed(each, most) for each in (context.interactions, context.again))
+    crossed = max(_most_crossed(interactions, most) for interactions in (context.interactions, context.again))
     return int(min(most.sum() + crossed + _most_crossed(context.screen.interactions, most), 2.0**62))
 
 

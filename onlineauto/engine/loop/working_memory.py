@@ -29,8 +29,8 @@ from onlineauto.engine.records.loop import (
     Results,
     Units,
 )
-from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.exploration import pmf_address
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.features.records import COST, FEATURE, LINE, NO_SLOTS, SPAN, Stream
 from onlineauto.jit import Sealed, SealedRecords, prepare
 
@@ -113,9 +113,13 @@ def make_units(
             bool(learning), learn_regression, regression, _LESSON, np.zeros(1, np.float32), 0, 0.0, 0.0
         ),
         grow_regression=_address(bool(learning), grow_regression, regression, inputs, 0),
-        score_members=_addresses(each.score.address(*on, _ACTIONS, _PART, *own) for each, *own in kernels),
-        learn_members=_addresses(each.learn.address(*on, _ACTIONS, _LESSON, *own) for each, *own in learning),
-        grow_members=_addresses(each.grow.address(on[0], own) for each, own, _ in learning),
+        score_members=_addresses(
+            member.score.address(*on, _ACTIONS, _PART, *own) for member, *own in kernels
+        ),
+        learn_members=_addresses(
+            member.learn.address(*on, _ACTIONS, _LESSON, *own) for member, *own in learning
+        ),
+        grow_members=_addresses(member.grow.address(on[0], own) for member, own, _ in learning),
     )
 
 
@@ -227,9 +231,9 @@ class WorkingMemory:
         context = self._context
         if context is None or any(map(is_not, parts, context.value)):
             context = Sealed(Context(*parts, self._units, self._buffers), like=context)
-        of = stream, context.value.interactions, context.value.again, context.value.screen.interactions
-        if self._sizes is None or any(map(is_not, of, self._sizes[0])):
-            self._sizes = of, measure(context, layout, stream, self.limit)
+        measured = stream, context.value.interactions, context.value.again, context.value.screen.interactions
+        if self._sizes is None or any(map(is_not, measured, self._sizes[0])):
+            self._sizes = measured, measure(context, layout, stream, self.limit)
             buffers = enough_room(self._buffers, context.value, stream, self._sizes[1].features)
             if buffers is not self._buffers:
                 self._buffers = buffers

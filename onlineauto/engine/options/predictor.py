@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.explorers.choice import choose_explorer
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.options.predictor import excludes_ensemble
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers.choice import check_explorer, check_one_explorer, choose_explorer
 from onlineauto.explorers.cost_range import check_cost_range
-from onlineauto.explorers.options import EXPLORER_GROUPS
+from onlineauto.explorers.options import EXPLORER_GROUPS, check_explorer, check_one_explorer, choose_explorer
 from onlineauto.features.options import FeatureOptions, check_interactions
 from onlineauto.formats.options import InputOptions, check_format
 from onlineauto.learners.options import (

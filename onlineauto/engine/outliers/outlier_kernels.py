@@ -76,11 +76,10 @@ def _largest_value(stream: Stream, begin: int, end: int) -> float:
 
 @kernel
 def _judge_value(context: Context, feature: np.uint32, value: float, first: bool) -> int:
-    """Return the verdict on a value, other than 0, of a feature.
+    """Return the verdict on a feature's value, other than 0.
 
-    An unknown typical size is replaced by that of the values of all features or, if it is known, by the scale
-    of the feature's weight. Values up to 1 are judged only among the `first` events, if larger ones came
-    before or, unless they are 1, if the rule is neither normalized nor invariant.
+    An unknown typical size is that of all values or, if known, the scale of the feature's weight. Values
+    up to 1 are judged only among the `first` events, or if the rule is neither normalized nor invariant.
     """
     model, rule = context.model, context.rule
     index = FIRST_FEATURE + int((np.uint64(feature) * _MIX) >> _SHIFT)
@@ -142,10 +141,9 @@ def _judge_values(context: Context, stream: Stream, event: int, first: bool) -> 
 
 @kernel
 def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> int:
-    """Return the kind of the outlier of an event to be learnt, `Outlier.NONE` if there is none.
+    """Return the kind of the outlier of an event to be learnt, `Outlier.NONE` if there is none, and count it.
 
-    `Outlier.BEGINS_AGAIN` means that an outlier among earlier events has ruined the model. Call this kernel
-    again for the event after the reset. All outliers are counted.
+    `Outlier.BEGINS_AGAIN` means that an earlier outlier has ruined the model. Call again after the reset.
     """
     model = context.model
     first = bool(model.outliers[Outlier.NONE] < FIRST_EVENTS)

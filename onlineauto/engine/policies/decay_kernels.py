@@ -56,10 +56,7 @@ def epsilon_of(run: LoopRun, model: int) -> F32:
 
 @kernel
 def _probability(run: LoopRun, action: int, n: int, model: int, explores: bool, buffers: Buffers) -> F32:
-    """Return the probability (float32) of `action` by the scores in the explorer's scratch (`FILLED`).
-
-    If the model `explores`, the choice is ε-greedy. Otherwise the best action has probability 1, others 0.
-    """
+    """Return the probability (float32) of `action` by `FILLED` scores: ε-greedy if the model `explores`."""
     score, order, pmf = buffers.explored[FILLED], buffers.order, buffers.cost
     rank(score, n, order)
     if not explores:
@@ -75,10 +72,7 @@ def _probability(run: LoopRun, action: int, n: int, model: int, explores: bool, 
 
 @kernel
 def _reward(run: LoopRun, label: Label, counts: bool) -> F32:
-    """Return the reward (float32) of a label, scaled from the range of rewards to [0, 1] and clipped.
-
-    If `counts`, the tally counts a reward outside the range.
-    """
+    """Return a label's reward (float32), scaled to [0, 1] and clipped; `counts` tallies those outside."""
     decay = run.task.decay
     reward = label.cost if decay.cost_is_reward else -label.cost
     reward = (reward - decay.low) / (decay.high - decay.low)
@@ -104,10 +98,9 @@ def _observe(run: LoopRun, label: Label, model: int, n: int, buffers: Buffers) -
 def visit_models(
     run: LoopRun, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
-    """Let all models of live config `slot` score and learn an event, the champion first.
+    """Let all models of live config `slot` score and learn an event, the champion first; see `score_all`.
 
-    Unless the event is learnt, only the champion scores. Evidence is collected on the models of live config 0
-    only. Returns the two numbers of features of `score_all`.
+    Unless the event is learnt, only the champion scores. Only live config 0 collects evidence.
     """
     decay, n, models = run.task.decay, actions.n, run.task.exploration.policies
     counted = printed = 0
@@ -166,10 +159,7 @@ def _copy(bounds: NDArray[np.float64], to: NDArray[np.float64]) -> None:
 
 @kernel
 def _move_up(run: LoopRun, last: int, distance: int) -> None:
-    """Move models 0 to `last` up by `distance`, overwriting models above, and reset the first models.
-
-    With `last` = -1 no model moves, and only the first `distance` models are reset.
-    """
+    """Move models 0 to `last` (-1: none) up by `distance`, overwriting others; reset the first `distance`."""
     decay, models = run.task.decay, run.task.exploration.policies
     place, evidence = decay.place, decay.evidence
     for model in range(last, -1, -1):

@@ -18,8 +18,8 @@ from onlineauto.engine.event.pass_kernels import Pass, actions_to_visit, target_
 from onlineauto.explorers.explore_kernels import FILLED
 from onlineauto.explorers.ranking_kernels import RND
 from onlineauto.jit import inline_kernel, kernel, short_loop
-from onlineauto.learners.cost_kernels import DR, MTR
 from onlineauto.learners.gradient_kernels import LearnedLabel, clip
+from onlineauto.learners.loss_kernels import DR, MTR
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, Label, LoopRun
@@ -37,10 +37,7 @@ def part_of(run: LoopRun, policy: int) -> int:
 def score_all(
     run: LoopRun, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers
 ) -> tuple[int, int]:
-    """Fill the explorer's scratch (`FILLED`) with the scores of all actions by part `part` of a live config.
-
-    Returns two numbers of the champion's features: VW's count, and the number in VW's progress table.
-    """
+    """Fill `FILLED` with all scores of a part; return VW's count of features, and that of its table."""
     place = place_of(run.live, slot, part)
     counted = shown = 0
     for action in range(actions.n):
@@ -56,10 +53,7 @@ def score_all(
 def estimate_all(
     run: LoopRun, actions: Actions, label: Label, slot: int, part: int, learns: bool, buffers: Buffers
 ) -> None:
-    """Fill `buffers.target` with the cost that a part predicts for each action.
-
-    If it `learns`, it then learns the cost of the logged action.
-    """
+    """Fill `buffers.target` with the cost that a part predicts for each action; it may learn the logged."""
     place = place_of(run.live, slot, part)
     for action in range(actions.n):
         short_loop()
@@ -77,10 +71,7 @@ def estimate_all(
 def learn_as(
     run: LoopRun, actions: Actions, label: Label, slot: int, policy: int, screens: bool, buffers: Buffers
 ) -> None:
-    """Let a policy of a live config learn an event; members of ``--rnd`` learn by ``mtr``.
-
-    If it `screens`, the logged action is also screened.
-    """
+    """Let a policy learn an event, and screen its logged action; members of ``--rnd`` learn by ``mtr``."""
     policy_kind, part = run.task.exploration.policy_kind, part_of(run, policy)
     cb_type = MTR if policy_kind == RND and policy > 0 else run.model.settings[slot].cb_type
     if cb_type == DR:

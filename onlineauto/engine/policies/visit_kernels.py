@@ -30,7 +30,7 @@ from onlineauto.features.group_kernels import forget
 from onlineauto.features.product_kernels import cross_all, list_linear
 from onlineauto.features.records import Listing
 from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel, short_loop
-from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
+from onlineauto.learners.loss_kernels import IPS, MTR, dr_cost, ips_cost
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,10 +94,7 @@ def _list_names(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -
 
 @kernel
 def guess(run: LoopRun, actions: Actions, slot: int, member: int, buffers: Buffers) -> None:
-    """Fill the explorer's scratch (`WORK`) with the guess of a member (from 1) for each action.
-
-    The sum includes the features that live config `slot` uses, and is divided by √(2 Σ x²).
-    """
+    """Fill `WORK` with a member's guess for each action, by live config `slot`'s features, over √(2 Σ x²)."""
     seed = run.task.exploration.random[0]
     spread: F32 = math.sqrt(np.float32(run.task.exploration.numbers[RndNumber.VARIANCE]))
     apart = np.uint64(member) * _APART
@@ -135,11 +132,9 @@ def pseudo_cost(cost: F32, psi: F32, share: F32, least: F32, norm: F32) -> F32:
 def add_policy(
     at: Exploration, n: int, least: F32, norm: F32, explored: NDArray[np.float32], order: NDArray[np.int32]
 ) -> F32:
-    """Add a policy's vote, shared by its best actions, and its scores to the sums; return the new norm.
+    """Add a policy's vote, shared by its best actions, and its scores (`FILLED`) to the sums.
 
-    The policy's scores are in the explorer's scratch (`FILLED`). The norm (float32) is the sum of all shares,
-    each at least the floor `least`. With the quirk `sums_by_rank` scores are added by their rank, like in
-    VW, and not by their action.
+    Returns the norm (float32): the sum of all shares, each at least `least`. With `sums_by_rank` ranks count.
     """
     votes, sums, ranked = explored[VOTES], explored[SUMS], explored[WORK]
     leading = count_leaders(explored[FILLED], n, at.first_only, order, ranked)
@@ -224,10 +219,7 @@ def _bag(
 
 @inline_kernel
 def _true_costs(run: LoopRun, actions: Actions, label: Label, slot: int, buffers: Buffers) -> None:
-    """Fill `buffers.cost` with the estimated cost of each action, corrected for the logged one.
-
-    Under ``ips`` there are no estimates, and the cost of other actions is 0.
-    """
+    """Fill `buffers.cost` with estimated costs (0 under ``ips``), corrected for the logged action."""
     cb_type = run.model.settings[slot].cb_type
     if cb_type != IPS:
         estimate_all(run, actions, label, slot, 1, cb_type == MTR, buffers)
@@ -245,10 +237,9 @@ def _true_costs(run: LoopRun, actions: Actions, label: Label, slot: int, buffers
 def _choose_in_turn(
     run: LoopRun, actions: Actions, label: Label, slot: int, learns: bool, shown: int, buffers: Buffers
 ) -> int:
-    """Let the policies of a cover choose one after the other; if it `learns`, all but the first one learn.
+    """Let the policies of a cover choose in turn; if it `learns`, all but the first one, in `FILLED`, learn.
 
-    The scores of the first policy are in the explorer's scratch (`FILLED`). `shown` is the number of features
-    that VW prints for the first policy. Returns that number for the last policy.
+    `shown` is the number of features that VW prints for the first policy. Returns that of the last one.
     """
     at, scratch, n = run.task.exploration, buffers.explored, actions.n
     least, psi = (
@@ -296,8 +287,7 @@ def _distil(
 ) -> tuple[int, int]:
     """Let the members of ``--rnd``, then the model itself, score and learn; return the result of `score_all`.
 
-    All score before any of them learns. A member learns its own guess plus a little noise. The bonus of an
-    action is the root of the mean squared difference between score and guess.
+    All score before any learns. The bonus of an action is the root of the mean squared error of guesses.
     """
     at, scratch = run.task.exploration, buffers.explored
     members = np.float32(at.policies - 1)
@@ -338,9 +328,7 @@ def visit_policies(
 ) -> None:
     """Score and learn with all policies of all live configs; fill `buffers.score` and count features.
 
-    Leaves votes or bonuses in the explorer's scratch. A live config's score is the mean of its bag, the score
-    of its first cover policy, or that of its champion model. If it `compares`, the models of
-    ``--epsilon_decay`` are compared and may be exchanged.
+    A live config's score is the mean of its bag, or that of its first policy or champion model.
     """
     run, buffers = run_on(context, stream), context.buffers
     at, scratch = run.task.exploration, buffers.explored

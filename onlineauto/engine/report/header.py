@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.report.progress import COLUMN_TITLES, format_general
-from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.options import FeatureOptions, letters_of, unescape
 from onlineauto.formats.options import InputOptions
@@ -45,8 +45,6 @@ def header(
 ) -> Iterator[str]:
     """Yield the lines above the table and its two lines of titles, without newlines.
 
-    Examples
-    --------
     >>> from onlineauto.workspace.options import REGISTRY
     >>> for line in header(REGISTRY.parse("-d a.txt -q :: --ignore xy -t"), kind="simple"):
     ...     print(line)

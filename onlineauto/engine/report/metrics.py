@@ -24,8 +24,8 @@ from onlineauto.engine.report.header import has_wildcards
 from onlineauto.engine.report.predictions import open_sink
 from onlineauto.engine.report.search_summary import search_metrics
 from onlineauto.engine.stream.counters import Counters
-from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, letters_of

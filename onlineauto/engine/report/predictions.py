@@ -161,7 +161,7 @@ class Predictions:
         raw_tags: bool = False,
     ) -> None:
         self._sink, self._raw_tags = sink, raw_tags
-        self._names = [_IN_NAMES.sub("_", each).encode("utf-8").decode("latin-1") for each in names]
+        self._names = [_IN_NAMES.sub("_", name).encode("utf-8").decode("latin-1") for name in names]
         self._lists = "explore" in kind or rank_all
         self._simple = kind == "simple"
         self._raw = raw

@@ -345,8 +345,6 @@ class ProgressTable(Counters):
 def format_fixed(value: float, *, digits: int) -> str:
     """Return a number as text with `digits` decimals, in the format of C: NaN keeps its sign.
 
-    Examples
-    --------
     >>> format_fixed(2 / 3, digits=4)
     '0.6667'
     """
@@ -358,8 +356,6 @@ def format_fixed(value: float, *, digits: int) -> str:
 def format_trimmed(value: float, *, digits: int) -> str:
     """Return a number as text with at most `digits` decimals, and without trailing zeros.
 
-    Examples
-    --------
     >>> format_trimmed(0.5, digits=6), format_trimmed(10, digits=2), format_trimmed(2 / 3, digits=2)
     ('0.5', '10', '0.67')
     """
@@ -369,8 +365,6 @@ def format_trimmed(value: float, *, digits: int) -> str:
 def format_row(*cells: str) -> str:
     """Return seven cells as one row in VW's layout: two aligned left, five right, long ones truncated.
 
-    Examples
-    --------
     >>> format_row("-10.000000", "n.a.", "1", "1.0", "unknown", "0:0.3333333333", "12")
     '-10.0000 n.a.                1            1.0        unknown 0:0.3333333333       12'
     """
@@ -486,10 +480,7 @@ def summary(
 ) -> Iterator[str]:
     """Yield the lines after the table, an empty one first, without newlines; `ending` is the second.
 
-    Examples
-    --------
     >>> from onlineauto.workspace.options import REGISTRY
-    >>> from onlineauto.engine.report.progress import ProgressTable
     >>> configuration = REGISTRY.parse("--cb_explore_adf")
     >>> for line in summary(ProgressTable(configuration, kind="cb_explore_adf"), configuration):
     ...     print(line or "<empty>")

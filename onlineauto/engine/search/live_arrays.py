@@ -20,7 +20,7 @@ from onlineauto.engine.records.search import (
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.robust_kernels import Test
 from onlineauto.estimators.scale_kernels import make_scale
-from onlineauto.learners.cost_kernels import MTR
+from onlineauto.learners.loss_kernels import MTR
 from onlineauto.state.schema import copy, make
 
 if TYPE_CHECKING:

@@ -50,8 +50,8 @@ def with_datasets(source: Any, configuration: Configuration) -> Any:
     from onlineauto.formats.datasets.files import is_dataset
 
     if isinstance(source, list | tuple):
-        paths = [each for each in source if isinstance(each, os.PathLike)]  # texts are events, not paths
-        are_datasets = [is_dataset(each) for each in paths] if len(paths) == len(source) else []
+        paths = [path for path in source if isinstance(path, os.PathLike)]  # texts are events, not paths
+        are_datasets = [is_dataset(path) for path in paths] if len(paths) == len(source) else []
     else:
         are_datasets = [is_dataset(source)]
     if not any(are_datasets):
@@ -155,8 +155,9 @@ def read_all(source: Sources, configuration: Configuration, problems: Diagnostic
         if kind is Block:
             yield from cast("Iterator[Block]", items)
         elif kind is EventFile:
-            texts = cast("Iterator[str | bytes]", items)
-            yield from open_lines(_events_file(texts, configuration), configuration, diagnostics=problems)
+            separated = kind_of(configuration).endswith("adf") and format_of(configuration) is TEXT
+            texts = EventFile(cast("Iterator[str | bytes]", items), multiline=separated)
+            yield from open_lines(cast("BinaryIO", texts), configuration, diagnostics=problems)
         else:
             _refuse_count_of_lines(configuration, "of one file with --vw_exact, and there are several")
             for item in items:
@@ -289,9 +290,3 @@ def open_lines(
     return open_reader(
         source, rules, diagnostics=diagnostics, read_by=read_by, event_rules=event_rules(configuration)
     )
-
-
-def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:
-    """Return a file of the texts of events, each terminated as its format requires."""
-    separated = kind_of(configuration).endswith("adf") and format_of(configuration) is TEXT
-    return cast("BinaryIO", EventFile(texts, multiline=separated))

@@ -1,15 +1,14 @@
 """Random network distillation: prefer actions that were seldom learnt.
 
-Besides the model of the costs there are N auxiliary models. Each auxiliary model has a random guess for
-every action, and learns this guess, with a little noise, for logged actions. The error of an auxiliary
-model is large for an action whose features it has seldom learnt. So the error measures how little is known
-of the action, and approximates the bonus of LinUCB. The probabilities are those of softmax over cost minus
-a part of the bonus, relative to the largest bonus.
+Besides the model of the costs there are N auxiliary models. Each has a random guess for every action, drawn
+from the hashes of features, and learns this guess, with a little noise, for logged actions. Its error is
+large for an action whose features it has seldom learnt. So the error measures how little is known of the
+action, and approximates the bonus of LinUCB. The probabilities are those of softmax over cost minus a part
+of the bonus, relative to the largest bonus.
 
-Guesses are drawn from the hash of the feature's name, and auxiliary models learn logged actions only. VW
-draws guesses from the index of a weight, by a generator that gives similar numbers for near indices and for
-its auxiliary models. With another ``--cb_type`` than mtr, VW also teaches the auxiliary models that actions
-which were not logged cost nothing. Therefore exact mode rejects ``--rnd``.
+VW's guesses are similar for near indices and for its auxiliary models. With another ``--cb_type`` than mtr,
+VW also teaches the auxiliary models that actions which were not logged cost nothing. Therefore exact mode
+rejects ``--rnd``.
 
 Source: Burda, Edwards, Storkey & Klimov, *Exploration by Random Network Distillation*, 2019; VW's ``--rnd``.
 """

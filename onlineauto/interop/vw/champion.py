@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.first import left_to_explore
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.explorers.ranking_kernels import LEARNT as EXPLORED
 from onlineauto.interop.vw.decay import VwDecay
 from onlineauto.interop.vw.evidence import estimator_of

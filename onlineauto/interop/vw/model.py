@@ -14,9 +14,8 @@ from onlineauto.automl.search import Candidate, ConfigState, LiveConfig
 from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.errors import InputError
-from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.first import left_to_explore
-from onlineauto.explorers.options import SlotOptions
+from onlineauto.explorers.options import SlotOptions, choose_explorer
 from onlineauto.explorers.ranking_kernels import LEARNT as EXPLORED
 from onlineauto.interop.vw.evidence import evidence_of
 from onlineauto.interop.vw.file import read_vw_file

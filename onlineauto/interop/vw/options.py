@@ -9,8 +9,8 @@ from onlineauto.engine.loop.learner import parts_of_slot
 from onlineauto.engine.stream.source import kind_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.exact.semantics import EXACT
-from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.interop.vw.file import VwShape
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import make_rule

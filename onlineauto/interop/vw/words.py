@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.errors import OptionError
-from onlineauto.explorers.choice import choose_explorer
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
 from onlineauto.features.slots import INDEX_NAME
 from onlineauto.options import options_of

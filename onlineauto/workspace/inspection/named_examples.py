@@ -16,7 +16,7 @@ import numpy as np
 from onlineauto.engine.loop.wide_events import kept_interactions
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.report.predictions import spell_number
-from onlineauto.explorers.choice import choose_explorer
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.learners.gradient_kernels import CONTRACTION, GRADIENTS, GRAVITY, MAX_LABEL, MIN_LABEL, ORIGIN

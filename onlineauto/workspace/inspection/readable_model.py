@@ -18,8 +18,8 @@ from onlineauto.automl.config import ConfigKind
 from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.engine.stream.source import kind_of
 from onlineauto.estimators.robust_kernels import HISTOGRAM, LOW, LOWER, MID, SUM, UPPER, USED, T
-from onlineauto.explorers.choice import choose_explorer
 from onlineauto.explorers.kinds.first import left_to_explore
+from onlineauto.explorers.options import choose_explorer
 from onlineauto.explorers.ranking_kernels import LEARNT
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.options import FeatureOptions
