@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.options import Configuration
-    from onlineauto.service.join.replay import Skipped
+    from onlineauto.service.join.join import Skipped
     from onlineauto.service.log.segment_log import SegmentLog
 
 
@@ -96,7 +96,7 @@ def run(configuration: Configuration) -> int:
     if options.fill_gaps:
         return _fill_gaps(folder)
     from onlineauto.service.log.segment_log import SegmentLog
-    from onlineauto.service.loop.folder_identity import check_whole
+    from onlineauto.service.loop.folder import check_whole
 
     check_whole(folder)
 
@@ -145,10 +145,10 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
 
 def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
     """Remove the features of events from the logs in some folders, and return 0."""
-    from onlineauto.service.join.replay import skipped_at
+    from onlineauto.service.join.join import skipped_at
     from onlineauto.service.log.erase import erase
     from onlineauto.service.log.segment_log import SegmentLog
-    from onlineauto.service.loop.folder_identity import check_whole
+    from onlineauto.service.loop.folder import check_whole
 
     for folder in folders:
         if not (folder / "log").is_dir():
@@ -181,7 +181,7 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
 def _fill_gaps(folder: Path) -> int:
     """Write blanks in place of missing parts of the log in a folder, and return 0."""
     from onlineauto.service.log.segment_log import fill_gaps
-    from onlineauto.service.loop.folder_identity import FolderIdentity
+    from onlineauto.service.loop.folder import FolderIdentity
 
     with ExitStack() as stack:
         _lock(folder, stack)
@@ -199,7 +199,7 @@ def _fill_gaps(folder: Path) -> int:
 
 def _back_up(folder: Path, log: SegmentLog, target: Path) -> None:
     """Copy the folder of a service, which may run."""
-    from onlineauto.service.loop.folder_copy import FolderCopy
+    from onlineauto.service.loop.folder import FolderCopy
 
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -213,7 +213,7 @@ def _back_up(folder: Path, log: SegmentLog, target: Path) -> None:
 
 def _restore(source: Path, folder: Path) -> int:
     """Copy a backup to an empty folder, print what it has and what is lost, and return 0."""
-    from onlineauto.service.loop.folder_copy import restore_folder
+    from onlineauto.service.loop.folder import restore_folder
 
     try:
         restored = restore_folder(source, folder)
@@ -232,7 +232,7 @@ def _restore(source: Path, folder: Path) -> int:
 
 def _lock(folder: Path, stack: ExitStack) -> None:
     """Lock the folder of a service until a stack is closed."""
-    from onlineauto.service.loop.folder_identity import FolderLock
+    from onlineauto.service.loop.folder import FolderLock
 
     try:
         stack.callback(FolderLock(folder).release)
@@ -252,8 +252,7 @@ def _is_of(line: bytes, event_id: str) -> bool:
 
 
 def _print_counts(log: SegmentLog) -> None:
-    from onlineauto.service.join.join import Join, JoinSettings
-    from onlineauto.service.join.replay import replay
+    from onlineauto.service.join.join import Join, JoinSettings, replay
 
     join = Join(JoinSettings())
     skipped = [each.skipped for each in replay(join, log, log.begin) if each.skipped is not None]

@@ -63,7 +63,7 @@ def _learners(folder: str, model: Configuration, n: int) -> Learners | None:
 
 
 def _log_as_json(*, quiet: bool) -> None:
-    from onlineauto.service.http.logs import JsonLines
+    from onlineauto.service.loop.telemetry import JsonLines
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())

@@ -35,7 +35,7 @@ def walk_command(folder: Path) -> list[str]:
 def walk_rank(folder: Path) -> list[str]:
     """Return the files on the way of a rank and its reward through a service, until they are learnt."""
     from onlineauto.service.http.app import application
-    from onlineauto.service.http.waiting import Waiting
+    from onlineauto.service.http.endpoint import Waiting
     from onlineauto.service.loop.loop import Every, Loop
     from onlineauto.workspace.options import REGISTRY
     from tests.service.in_process import InProcessClient

@@ -30,7 +30,7 @@ def log(tmp_path: Path) -> SegmentLog:
 def serve(tmp_path: Path) -> Iterator[Callable[..., InProcessClient]]:
     """Return a function that starts a service in this process, over one folder, and returns its client."""
     from onlineauto.service.http.app import application
-    from onlineauto.service.http.waiting import Waiting
+    from onlineauto.service.http.endpoint import Waiting
     from onlineauto.service.loop.loop import Every, Loop
     from onlineauto.workspace.options import REGISTRY
     from tests.service.in_process import InProcessClient

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.service.client import AsyncClient, Client, Retry, ServiceDecision
-from onlineauto.service.loop.upstream import HttpUpstream
+from onlineauto.service.loop.rank_server import HttpUpstream
 
 pytestmark = pytest.mark.lane("quick")
 

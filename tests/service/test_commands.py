@@ -14,7 +14,7 @@ from onlineauto.cli.main import main
 from onlineauto.errors import InputError
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.log.segment_log import SegmentLog
-from onlineauto.service.loop.folder_identity import FolderLock
+from onlineauto.service.loop.folder import FolderLock
 from onlineauto.service.loop.loop import Loop
 from onlineauto.workspace.workspace import Workspace
 from tests.service.serving import MODEL, Service

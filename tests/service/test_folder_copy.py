@@ -17,7 +17,7 @@ from onlineauto.service.http.metrics import ServiceMetrics
 from onlineauto.service.http.status import status_of
 from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
-from onlineauto.service.loop.folder_copy import FolderCopy, OtherLogError, restore_folder
+from onlineauto.service.loop.folder import FolderCopy, OtherLogError, restore_folder
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
 from tests.service.serving import Service

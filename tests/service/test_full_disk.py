@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from onlineauto.service.learning.journal_file import JournalFile
+from onlineauto.service.learning.learner import JournalFile
 from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.loop import Every, Loop
@@ -36,7 +36,7 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.full, self.write, self.sync, self.pwrite = False, os.write, os.fdatasync, os.pwrite
         monkeypatch.setattr("onlineauto.service.log.segment_log.os.write", self._write)
-        monkeypatch.setattr("onlineauto.service.learning.journal_file.os.pwrite", self._pwrite)
+        monkeypatch.setattr("onlineauto.service.learning.learner.os.pwrite", self._pwrite)
         monkeypatch.setattr("onlineauto.workspace.run.save_model", self._saved())
 
     def _write(self, file: int, data: bytes) -> int:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto.service.http.app import application
-from onlineauto.service.http.endpoint import Endpoint
+from onlineauto.service.http.endpoint import Endpoint, Waiting
 from onlineauto.service.http.tokens import Tokens, add_token
-from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.options import Limits
 from onlineauto.workspace.options import REGISTRY

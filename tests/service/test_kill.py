@@ -16,7 +16,7 @@ import pytest
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
-from onlineauto.service.loop.folder_copy import restore_folder
+from onlineauto.service.loop.folder import restore_folder
 from onlineauto.workspace.options import REGISTRY
 from tests.service.serving import MODEL, Service
 from tests.waiting import until

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto.service.http.app import application
+from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.http.protocol.http_protocol import HttpProtocol
-from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.options import Limits
 from onlineauto.workspace.options import REGISTRY

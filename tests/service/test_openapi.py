@@ -6,8 +6,7 @@ from typing import Any
 
 from onlineauto.service.http.front_handlers import RankServerHandlers
 from onlineauto.service.http.handlers import Handlers
-from onlineauto.service.http.openapi import openapi_document
-from onlineauto.service.http.routes import ROUTES
+from onlineauto.service.http.routes import ROUTES, openapi_document
 
 
 def references(value: Any) -> set[str]:

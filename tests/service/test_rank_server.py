@@ -18,14 +18,12 @@ from onlineauto.service.join.decision import read_decision
 from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.learning.experiment import CONTROL, arm_of, bucket_of
 from onlineauto.service.log.record import read_record, sealed
-from onlineauto.service.loop.folder_copy import FolderCopy, restore_folder
+from onlineauto.service.loop.folder import FolderCopy, restore_folder
 from onlineauto.service.loop.loop import Every, Loop
-from onlineauto.service.loop.rank_server import RankServer
-from onlineauto.service.loop.slots import rank_slots, reward_slots
-from onlineauto.service.loop.upstream import HttpUpstream
+from onlineauto.service.loop.rank_server import HttpUpstream, RankServer
+from onlineauto.service.loop.slots import SlotRequest, SlotsRankRequest, rank_slots, reward_slots
 from onlineauto.service.options import Limits
 from onlineauto.service.ranking.rank_request import RankRequest
-from onlineauto.service.ranking.slots import SlotRequest, SlotsRankRequest
 from onlineauto.service.refused import RefusedError
 from tests.service.serving import Service
 from tests.service.traffic import BEGIN, CONFIGURATION, decision

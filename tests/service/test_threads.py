@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from onlineauto.service.http.app import application
-from onlineauto.service.http.waiting import Waiting
+from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.learning.joined import join_log_lines
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.record import read_record

@@ -18,8 +18,14 @@ from onlineauto.cli.main import main
 from onlineauto.errors import InputError
 from onlineauto.service.learning.rounds import PlannedRounds
 from onlineauto.service.log.segment_log import SegmentLog
-from onlineauto.service.loop.folder_copy import FolderCopy, OtherLogError, restore_folder
-from onlineauto.service.loop.folder_identity import FolderIdentity, FolderLock, check_whole
+from onlineauto.service.loop.folder import (
+    FolderCopy,
+    FolderIdentity,
+    FolderLock,
+    OtherLogError,
+    check_whole,
+    restore_folder,
+)
 from onlineauto.service.loop.rank_server import RankServer
 from tests.service.serving import MODEL, ROOT
 from tests.service.test_folder_copy import fill, model_of, opened, step
@@ -311,7 +317,7 @@ def test_a_source_whose_log_loses_its_beginning_during_a_restore_is_reported(
         if source.name == "snapshot.oam" and not loop.log.begin:
             loop.log.remove_first(2)
 
-    monkeypatch.setattr("onlineauto.service.loop.folder_copy.shutil.copy2", copied)
+    monkeypatch.setattr("onlineauto.service.loop.folder.shutil.copy2", copied)
     with pytest.raises(InputError, match="run the restore again"):
         restore_folder(loop.folder, tmp_path / "new")
     restore_folder(loop.folder, tmp_path / "new")
@@ -405,7 +411,7 @@ import os, resource, signal, sys, time
 from pathlib import Path
 from onlineauto.errors import OnlineautoError
 from onlineauto.service.log.segment_log import SegmentLog
-from onlineauto.service.loop.folder_copy import FolderCopy, restore_folder
+from onlineauto.service.loop.folder import FolderCopy, restore_folder
 how, source, target, number, rest = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:])
 seen = 0
 def hook(event, words):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    from onlineauto.service.http.endpoint import Waiting
     from onlineauto.service.http.reply import Reply
-    from onlineauto.service.http.waiting import Waiting
     from onlineauto.service.loop.front import Front
     from onlineauto.service.loop.loop import Loop
     from onlineauto.service.loop.rank_server import RankServer

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onlineauto.service.client.messages import RECORDED_BY
-from onlineauto.service.http.openapi import openapi_document
+from onlineauto.service.client import RECORDED_BY
 from onlineauto.service.http.reply import Reply, content_type, reply_to_error
+from onlineauto.service.http.routes import openapi_document
 from onlineauto.service.http.status import rank_server_status
 from onlineauto.service.http.wire import (
     BatchAnswer,
@@ -30,8 +30,7 @@ from onlineauto.service.http.wire import (
     personalizer_slots_answer,
     slots_answer,
 )
-from onlineauto.service.loop.slots import activate_slots, rank_slots, reward_slots
-from onlineauto.service.ranking.slots import slot_id
+from onlineauto.service.loop.slots import activate_slots, rank_slots, reward_slots, slot_id
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -42,9 +41,9 @@ if TYPE_CHECKING:
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.loop.front import Front
     from onlineauto.service.loop.rank_server import RankServer
+    from onlineauto.service.loop.slots import SlotsRankRequest
     from onlineauto.service.ranking.answer import Ranked
     from onlineauto.service.ranking.rank_request import RankRequest
-    from onlineauto.service.ranking.slots import SlotsRankRequest
 
 _RANK = msgspec.json.Decoder(Rank)
 _PERSONALIZER_RANK = msgspec.json.Decoder(PersonalizerRank)

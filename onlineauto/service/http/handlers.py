@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.http.front_handlers import FrontHandlers
 from onlineauto.service.http.page import page_reply
 from onlineauto.service.http.personalizer import (
@@ -25,7 +26,6 @@ from onlineauto.service.http.personalizer import (
 )
 from onlineauto.service.http.reply import Reply, content_type
 from onlineauto.service.http.status import status_of
-from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.http.wire import Canary, Evaluate, ModelChoice, Settings
 from onlineauto.service.learning.evaluate import evaluate_policies
 from onlineauto.service.log.record import RecordsAnswer

@@ -30,7 +30,7 @@ from onlineauto.service.http.personalizer import (
 )
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop, service_configuration
-from onlineauto.service.ranking.slots import SLOT
+from onlineauto.service.loop.slots import SLOT
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 

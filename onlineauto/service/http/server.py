@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.service.http.app import application, rank_server_application
+from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.http.memory import memory_bytes, return_memory
 from onlineauto.service.http.protocol.connections import ConnectionLimits, most_connections
 from onlineauto.service.http.protocol.serving import (
@@ -23,13 +24,11 @@ from onlineauto.service.http.protocol.serving import (
     run_until_signal,
 )
 from onlineauto.service.http.tokens import Tokens
-from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.join.decision import BYTES_PER_DECISION
-from onlineauto.service.loop.folder_copy import FolderCopy
+from onlineauto.service.loop.folder import FolderCopy
 from onlineauto.service.loop.loop import Every, Loop
-from onlineauto.service.loop.rank_server import RankServer
+from onlineauto.service.loop.rank_server import HttpUpstream, RankServer
 from onlineauto.service.loop.telemetry import end_telemetry
-from onlineauto.service.loop.upstream import HttpUpstream
 from onlineauto.service.loop.warm import warm_up
 from onlineauto.service.options import Limits
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from onlineauto.service.loop.slots import SlotRequest, SlotsRankRequest
 from onlineauto.service.ranking.answer import Ranked  # noqa: TC001 - msgspec reads the annotations
 from onlineauto.service.ranking.rank_request import Features, RankRequest
-from onlineauto.service.ranking.slots import SlotRequest, SlotsRankRequest
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:

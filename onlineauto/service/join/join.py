@@ -27,7 +27,7 @@ reward, recognised by its key, is counted and changes nothing.
 
 from __future__ import annotations
 
-from math import inf
+from math import frexp, inf, ldexp
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -49,7 +49,6 @@ from onlineauto.service.join.decision import (
     table_of,
     upgrade,
 )
-from onlineauto.service.join.scale import RewardScale
 from onlineauto.service.join.settings import (
     MOST_WAIT,
     JoinRules,
@@ -60,11 +59,13 @@ from onlineauto.service.join.settings import (
     final_reward,
     read_settings,
 )
+from onlineauto.service.log.record import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from onlineauto.formats.decisions.dsjson import LogRecord
+    from onlineauto.service.log.segment_log import SegmentLog
 
 __all__ = ["MOST_SOURCES", "Counts", "EndedDecision", "Join", "JoinDecision", "JoinSettings"]
 
@@ -73,6 +74,56 @@ MOST_SOURCES: Final = 256
 _DAY: Final = 86400.0
 _JITTER: Final = 60.0
 """Seconds by which a record may precede the one before it without counting as a clock that was set back."""
+
+_AT_FIRST: Final = 100.0
+"""The bound before any magnitude is supported."""
+_ALWAYS: Final = 1.0
+"""Rewards up to this are never limited."""
+_SUPPORT: Final = 3
+_EARLY: Final = 32
+_ROOM_EARLY: Final = 3
+_ROOM: Final = 1
+
+
+class RewardScale:
+    """Bounds rewards by the magnitude of the others, so that one absurd reward does not ruin sums.
+
+    The magnitude of a reward is the next power of two. A magnitude is supported once three rewards, and one
+    in a thousand of the nonzero rewards, have it or a larger one. The bound is twice the largest supported
+    magnitude, or eight times while there are fewer than 32 rewards. A larger reward is replaced by the bound.
+    So rewards of a new size are limited until their magnitude is supported, and then count in full.
+
+    Examples
+    --------
+    >>> scale = RewardScale()
+    >>> [scale.bound_reward(reward) for reward in (1.0, 0.0, 1.0, 1.0, -1e25, -12.0)]
+    [1.0, 0.0, 1.0, 1.0, -16.0, -12.0]
+    """
+
+    def __init__(self, counts: dict[int, int] | None = None, limit: float = _AT_FIRST) -> None:
+        self.counts: dict[int, int] = dict(counts or {})
+        self._total = sum(self.counts.values())
+        self.limit = limit
+
+    def bound_reward(self, reward: float) -> float:
+        """Return a reward limited to the bound, and count its magnitude."""
+        if reward == 0.0:
+            return reward
+        power = frexp(reward)[1]
+        self.counts[power] = self.counts.get(power, 0) + 1
+        self._total += 1
+        if abs(reward) > self.limit or self._total % _EARLY == 0 or self._total < _EARLY:
+            self.limit = self._current_bound()
+        return min(max(reward, -self.limit), self.limit)
+
+    def _current_bound(self) -> float:
+        wanted, count = max(_SUPPORT, self._total // 1000), 0
+        room = _ROOM_EARLY if self._total < _EARLY else _ROOM
+        for power in sorted(self.counts, reverse=True):
+            count += self.counts[power]
+            if count >= wanted:
+                return max(ldexp(1.0, min(power + room, 1023)), _ALWAYS)
+        return _AT_FIRST
 
 
 class Counts(msgspec.Struct):
@@ -590,3 +641,49 @@ def check_state(kept: JoinState) -> None:
         raise InputError("a time is out of range")
     if kept.scale is not None and not 0 < kept.scale[1] < inf:
         raise InputError(f"the bound of rewards is {kept.scale[1]}")
+
+
+class Skipped(NamedTuple):
+    """A record that could not be applied: its position, its segment, the byte in it, and the reason."""
+
+    position: int
+    segment: str
+    offset: int
+    reason: str
+
+    def __str__(self) -> str:
+        """Return a sentence for a log or a status."""
+        return f"the record at byte {self.offset} of {self.segment} was skipped: {self.reason}"
+
+
+class Replayed(NamedTuple):
+    """A record of the log: its line, its content, the mode at the time, and the decisions that it ends.
+
+    If it could not be applied, `skipped` has the reason, `record` is None, and `ended` is empty.
+    """
+
+    position: int
+    line: bytes
+    record: LogRecord | None
+    mode: str
+    ended: list[EndedDecision]
+    skipped: Skipped | None
+
+
+def replay(join: Join, log: SegmentLog, position: int) -> Iterator[Replayed]:
+    """Let a join take the records of a log from a position on, and yield each of them."""
+    for at, line in log.lines(position):
+        mode = join.settings.mode
+        try:
+            record = read_record(line)
+            ended = join.take(record, at, len(line))
+        except Exception as error:  # a record may be damaged in any way; those behind it must be applied
+            yield Replayed(at, line, None, mode, [], skipped_at(log, at, error))
+        else:
+            yield Replayed(at, line, record, mode, ended, None)
+
+
+def skipped_at(log: SegmentLog, position: int, error: Exception | str) -> Skipped:
+    """Return the description of a record that could not be applied."""
+    reason = " ".join(str(error).split())[:300] or type(error).__name__
+    return Skipped(position, *log.place_of(position), reason)

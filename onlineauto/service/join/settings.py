@@ -93,7 +93,7 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Options of the model, as on a command line.
     reward_range : tuple of (float, float), optional
         The lowest and the highest reward. A reward outside is replaced by the nearer bound, and so is a sum
-        with the aggregation ``sum``. By default the bound is learnt (`onlineauto.service.join.scale`).
+        with the aggregation ``sum``. By default the bound is learnt (`onlineauto.service.join.join`).
     max_finished : int
         Maximum number of finished decisions that are remembered until their wait is over, to recognise
         repetitions. At least the latest half of them is remembered.

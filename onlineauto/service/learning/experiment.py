@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from onlineauto.service.join.scale import RewardScale
+from onlineauto.service.join.join import RewardScale
 from onlineauto.service.join.settings import ROLLBACK
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.errors import OnlineautoError
 from onlineauto.formats.decisions.dsjson import LogRecord, labelled_line
-from onlineauto.service.join.join import Join
-from onlineauto.service.join.replay import replay
+from onlineauto.service.join.join import Join, replay
 from onlineauto.service.join.settings import JoinSettings, read_settings
 from onlineauto.service.learning.experiment import CONTROL
 from onlineauto.service.log.record import read_record

@@ -9,6 +9,7 @@ its snapshot, and learns each decision exactly once.
 from __future__ import annotations
 
 import logging
+import os
 from contextlib import suppress
 from pathlib import Path
 from struct import error as StructError  # noqa: N812 - it is a class
@@ -16,13 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.learners.options import CbOptions
-from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
-from onlineauto.service.join.replay import Skipped, replay, skipped_at
+from onlineauto.service.join.join import EndedDecision, Join, JoinSettings, Skipped, replay, skipped_at
 from onlineauto.service.learning.experiment import CONTROL, TREATMENT, Experiment, LabelledDecision
 from onlineauto.service.learning.joined import is_explored, label_line
-from onlineauto.service.learning.journal_file import SearchJournal
 from onlineauto.service.learning.models import PUT, Models
 from onlineauto.service.learning.rounds import ANY, PlannedRounds, valid_blocks
 from onlineauto.service.learning.segments import Segments
@@ -33,7 +33,6 @@ from onlineauto.workspace.save_load import load_model
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
     from onlineauto.engine.event.outcomes import Outcomes
@@ -48,6 +47,83 @@ _LOG = logging.getLogger("onlineauto.service")
 _MOST_LATEST: Final = 20
 MOST_RECORDS: Final = 1024
 """Maximum number of records in one step."""
+
+
+class JournalFile:
+    """Appends to a file; bytes that the disk does not take are written first by the next write."""
+
+    def __init__(self, path: str | os.PathLike[str], size: int) -> None:
+        self.name = Path(path).stem
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        os.ftruncate(self._file, size)
+        self._written, self._rest = size, b""
+
+    def tell(self) -> int:
+        """Return the size of the journal, including buffered bytes."""
+        return self._written + len(self._rest)
+
+    def write(self, data: bytes) -> int:
+        """Append bytes."""
+        self._rest += data
+        return len(data)
+
+    def flush(self) -> None:
+        """Write as many buffered bytes as the disk takes."""
+        with suppress(OSError):
+            self._write()
+
+    def sync(self) -> None:
+        """Wait until the disk has everything."""
+        self._write()
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Write as many buffered bytes as the disk takes, and close the file."""
+        self.flush()
+        os.close(self._file)
+
+    def _write(self) -> None:
+        while self._rest:
+            done = os.pwrite(self._file, self._rest, self._written)
+            self._written, self._rest = self._written + done, self._rest[done:]
+
+
+class SearchJournal:
+    """The journal of the current search, if the options ask for a search."""
+
+    def __init__(self, folder: Path, configuration: Configuration) -> None:
+        self._folder, self._configuration = folder, configuration
+        self._file: JournalFile | None = None
+
+    def open(self, name: str, size: int) -> None:
+        """Open a journal, and cut it to `size` bytes."""
+        self.close()
+        if self._configuration.get("automl") is None:
+            return
+        self._folder.mkdir(exist_ok=True)
+        self._file = JournalFile(self._folder / f"{name}.jsonl", size)
+        self._writer = Journal(self._file, command=self._configuration.command(kept=True), began=size > 0)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The name and the size of the journal."""
+        return ("", 0) if self._file is None else (self._file.name, self._file.tell())
+
+    def append(self, entry: Any) -> None:
+        """Write an entry of the search."""
+        if self._file is not None:
+            self._writer.append(entry)
+
+    def sync(self) -> None:
+        """Wait until the disk has everything."""
+        if self._file is not None:
+            self._file.sync()
+
+    def close(self) -> None:
+        """Close the journal, if one is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 class Published(NamedTuple):

@@ -18,8 +18,7 @@ import msgspec
 
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.formats.decisions.dsjson import stamp
-from onlineauto.service.join.join import MOST_SOURCES, Join
-from onlineauto.service.join.replay import replay
+from onlineauto.service.join.join import MOST_SOURCES, Join, replay
 from onlineauto.service.join.settings import JoinSettings, check_settings, seconds_of
 from onlineauto.service.learning.experiment import CANARY, LEAST_SHARE, can_compare
 from onlineauto.service.learning.learner import LogLearner
@@ -27,7 +26,7 @@ from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, taken_over
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
-from onlineauto.service.loop.folder_identity import FolderLock, claim_folder
+from onlineauto.service.loop.folder import FolderLock, claim_folder
 from onlineauto.service.loop.front import WAITING, Front, ignore_completion
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.options import Limits

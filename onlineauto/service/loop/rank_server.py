@@ -10,20 +10,21 @@ from __future__ import annotations
 import logging
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
+import httpx
 import msgspec
 
 from onlineauto.errors import InputError, OnlineautoError
 from onlineauto.formats.decisions.dsjson import stamp
-from onlineauto.service.join.join import Join, JoinSettings
-from onlineauto.service.join.replay import replay
+from onlineauto.service.client import ServiceAddress, message_in
+from onlineauto.service.join.join import Join, JoinSettings, replay
 from onlineauto.service.join.settings import read_settings
 from onlineauto.service.learning.learner import Published
 from onlineauto.service.log.group_commit import call_all
-from onlineauto.service.log.record import read_record, sealed
+from onlineauto.service.log.record import RecordsAnswer, read_record, sealed
 from onlineauto.service.log.segment_log import SegmentLog
-from onlineauto.service.loop.folder_identity import FolderLock, claim_folder
+from onlineauto.service.loop.folder import FolderLock, claim_folder
 from onlineauto.service.loop.front import Front, ignore_completion
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.loop.warm import warm_predictor
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from onlineauto.service.log.group_commit import Done
-    from onlineauto.service.loop.upstream import Upstream
 
 _LOG = logging.getLogger("onlineauto.service")
 _PART = 1 << 19
@@ -45,6 +45,88 @@ _SETTINGS = 1.0
 """Seconds after which a learner without a new model is asked for its settings."""
 _KEPT: Final = 30.0
 """Seconds between two models that are saved in the folder."""
+
+Answer = TypeVar("Answer", bound=msgspec.Struct)
+
+
+class Upstream(Protocol):
+    """A learner as seen by a rank server. Each method raises `InputError` if the learner is away."""
+
+    def model(self, known: str) -> tuple[str, bytes] | None:
+        """Return the name and the bytes of the model, or None if it is still the known one."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the join."""
+
+    def take(self, source: str, position: int, content: bytes) -> int:
+        """Hand over records, and return the position from which more are wanted."""
+
+
+class _Status(msgspec.Struct):
+    settings: dict[str, Any]
+
+
+class HttpUpstream:
+    """A learner at an address; methods raise `InputError` if it is away or rejects the request."""
+
+    def __init__(
+        self, url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self._learner = ServiceAddress(url, token)
+        headers = self._learner.headers
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=10.0, transport=transport)
+
+    def model(self, known: str) -> tuple[str, bytes] | None:
+        """Return the name and the bytes of the model, or None if it is still the known one."""
+        answer = self._request("GET", "/v1/model", headers={"If-None-Match": f'"{known}"'})
+        name = answer.headers.get("etag", "").strip('"')
+        if answer.status_code == 304 and known:
+            return None
+        kind = answer.headers.get("content-type", "")
+        if answer.status_code != 200 or not name or kind != "application/octet-stream":
+            raise self._stranger(
+                answer, f"status {answer.status_code}, {kind or 'no content'}, ETag {name!r}"
+            )
+        return name, answer.content
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the join."""
+        return self._read(self._request("GET", "/v1/status"), _Status).settings
+
+    def take(self, source: str, position: int, content: bytes) -> int:
+        """Hand over records, and return the position from which more are wanted."""
+        answer = self._request("POST", f"/v1/records/{source}/{position}", content=content)
+        found = self._read(answer, RecordsAnswer).position
+        if found < 0 or (content and not position <= found <= position + len(content)):
+            raise self._stranger(answer, f"it wants the records from {found}")
+        return found
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _request(self, method: str, path: str, **given: Any) -> httpx.Response:
+        try:
+            answer = self._http.request(method, path, **given)
+        except httpx.HTTPError as error:
+            raise InputError(f"the learner is away{self._learner.proxy()}: {error}") from None
+        if answer.status_code >= 400:
+            message = message_in(answer) or answer.text[:300] + self._learner.proxy()
+            raise InputError(f"the learner rejects {method} {path} ({answer.status_code}): {message}")
+        if answer.status_code not in (200, 304):
+            raise self._stranger(answer, f"status {answer.status_code}: {answer.text[:300]}")
+        return answer
+
+    def _read(self, answer: httpx.Response, kind: type[Answer]) -> Answer:
+        """Return the content of an answer; raise `InputError` if it is that of a proxy."""
+        try:
+            return msgspec.json.decode(answer.content, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise self._stranger(answer, str(error)) from None
+
+    def _stranger(self, answer: httpx.Response, reason: str) -> InputError:
+        url = answer.url.copy_with(userinfo=b"")
+        return InputError(f"what answers at {url}{self._learner.proxy()} is no learner: {reason}")
 
 
 class LogPart(NamedTuple):

@@ -2,7 +2,7 @@
 
 Nothing happens, and nothing is imported, unless a variable of `ENDPOINTS` is set or the program has
 configured OpenTelemetry itself, for example by ``opentelemetry-instrument``. Spans have no bodies, features
-or ids.
+or ids. `JsonLines` formats the log records for a terminal or a file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import time
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from onlineauto.errors import OptionError
+from onlineauto.formats.decisions.dsjson import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,6 +31,25 @@ ENDPOINTS: Final = tuple(f"OTEL_EXPORTER_OTLP_{kind}ENDPOINT" for kind in ("", "
 _LOG = logging.getLogger("onlineauto")
 _END_SECONDS: Final = 3.0
 _PROVIDERS: Final = list[Any]()  # those of this module, which `end_telemetry` shuts down
+
+_PLAIN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonLines(logging.Formatter):
+    """Formats a record as a line of JSON: its time, level, logger, message and extra fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as a line of JSON."""
+        line: dict[str, Any] = {
+            "time": stamp(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line, enc_hook=str).decode()
 
 
 def record_spans(front: Front) -> None:

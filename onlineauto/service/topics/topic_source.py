@@ -1,4 +1,11 @@
-"""``TopicSource``: the events of a topic, read from the offsets that a model file has."""
+"""``TopicSource``: the events of a topic, read from the offsets that a model file has.
+
+`TopicJoin` joins decisions and rewards of topics by event id, with the join of the service. A decision is a
+message in dsjson with ``EventId``, ``a`` and ``p``; a reward is a message with ``EventId``, ``RewardValue``
+and, optionally, ``RewardId``, which identifies a repetition. The time of the join is that of the messages.
+Other records of a service's log have only a time here. Records that a service has sent twice
+(`onlineauto.service.topics.log_topic`) are recognised by their positions in its log.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +15,26 @@ import time
 import zlib
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 
 from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.decisions.dsjson import LogRecord
 from onlineauto.formats.explicit_json import follow_names
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.diagnostics import Diagnostics, make_diagnostic, summary_of
 from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import ReaderRules
 from onlineauto.formats.text_reader import TextReader
+from onlineauto.service.join.join import Join
 from onlineauto.service.join.settings import JoinSettings, check_settings
+from onlineauto.service.learning.joined import label_line
 from onlineauto.service.topics.brokers import WAIT, Brokers, describe_error, kafka, split_address
-from onlineauto.service.topics.partitions import Partitions
-from onlineauto.service.topics.topic_join import TopicJoin, TopicLine
+from onlineauto.service.topics.partitions import Origin, Partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -36,7 +46,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostic
     from onlineauto.formats.lines.event_source import EventRules
     from onlineauto.formats.lines.line_reader import LineReader
-    from onlineauto.service.join.join import Join
     from onlineauto.service.topics.partitions import Origin, TopicMessage
 
 _MOST_LINES, _MOST_BYTES = 1024, 1 << 18
@@ -47,6 +56,134 @@ _POLL: Final = 0.1
 
 _LOG = logging.getLogger("onlineauto.topics")
 _REASON: Final = 1000
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TICKS: Final = ("tick", "settings", "model", "activate")
+"""Types of records in a service's log that are neither decisions nor rewards."""
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class TopicLine(NamedTuple):
+    """A line to learn, the place of its message, and the message if it was deserialised."""
+
+    origin: Origin
+    line: bytes
+    raw: bytes | None = None
+
+
+class _Message(msgspec.Struct):
+    """The members of a message that the join reads."""
+
+    kind: str = msgspec.field(name="Type", default="")
+    event_id: str = msgspec.field(name="EventId", default="")
+    reward: float | None = msgspec.field(name="RewardValue", default=None)
+    key: str = msgspec.field(name="RewardId", default="")
+    ranked: list[int] = msgspec.field(name="a", default_factory=list)
+    probabilities: list[float] = msgspec.field(name="p", default_factory=list)
+    source: str = msgspec.field(name="Source", default="")
+    behind: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] = msgspec.field(name="Behind", default=0)
+
+
+class _State(msgspec.Struct):
+    """The content of `TopicJoin.state`."""
+
+    join: dict[str, Any]
+    waiting: list[tuple[int, TopicLine]]
+    number: int
+
+
+_DECODER: Final = msgspec.json.Decoder(_Message)
+
+
+class TopicJoin:
+    """The decisions that wait for their rewards, with their lines."""
+
+    def __init__(self, settings: JoinSettings, state: bytes | None = None) -> None:
+        self.join, self._settings = Join(settings), settings
+        self._waiting: dict[int, TopicLine] = {}
+        self._number = 0
+        if state is not None:
+            try:
+                stored = msgspec.msgpack.decode(state, type=_State)
+                self.join = Join.of(stored.join)
+            except (msgspec.MsgspecError, ValueError) as error:
+                raise InputError(f"the state of the join cannot be read: {error}") from None
+            self._waiting = dict(stored.waiting)
+            self._number = stored.number
+
+    def take(self, entry: TopicLine, time: float) -> Iterator[TopicLine]:
+        """Take the next message, and yield the labelled lines of the decisions that it ends."""
+        record = _record_of(entry.line, entry.origin.partition)
+        if record.source and record.behind <= self.join.sources.get(record.source, 0):
+            self.join.counts.repeated += 1  # without its time, which is that of its first arrival
+            return
+        if self.join.settings != self._settings:
+            changed = LogRecord("settings", _EPOCH, settings=msgspec.to_builtins(self._settings))
+            yield from self._ended(self.join.take(changed, 0, 0, at=time))
+        ranked = self.join.counts.ranked
+        self._number += 1
+        ended = self.join.take(record, self._number, len(entry.line), at=time)
+        if self.join.counts.ranked > ranked:
+            line = entry.line
+            self._waiting[self._number] = (
+                entry._replace(line=_unlabelled(line)) if b'"_label' in line else entry
+            )
+        yield from self._ended(ended)
+
+    def _ended(self, ended: list[Any]) -> Iterator[TopicLine]:
+        for each in ended:
+            entry = self._waiting.pop(each.position)
+            yield entry._replace(line=label_line(entry.line, _record_of(entry.line, 0), each.reward))
+
+    def state(self) -> bytes:
+        """Return the state, with the lines that wait."""
+        return msgspec.msgpack.encode(_State(self.join.state(), [*self._waiting.items()], self._number))
+
+
+def _record_of(line: bytes, partition: int) -> LogRecord:
+    """Return the record that a message is to the join."""
+    try:
+        message = _DECODER.decode(line)
+    except (
+        msgspec.MsgspecError,
+        ValueError,
+        RecursionError,
+    ) as error:  # a UnicodeDecodeError is a ValueError
+        raise InputError(f"not a decision or a reward: {error}") from None
+    if message.kind in _TICKS:
+        return LogRecord("tick", _EPOCH)
+    source = f"{message.source}[{partition}]" if message.source else ""
+    if not message.event_id:
+        raise InputError("not a decision or a reward: it has no EventId")
+    if message.reward is not None and not message.ranked:
+        if not abs(message.reward) < 3e38:
+            raise InputError(f"RewardValue is {message.reward}, which a float32 cannot have")
+        return LogRecord(
+            "reward",
+            _EPOCH,
+            message.event_id,
+            reward=message.reward,
+            key=message.key,
+            source=source,
+            behind=message.behind,
+        )
+    if not message.ranked or len(message.ranked) != len(message.probabilities):
+        raise InputError("not a decision: a and p are not equally long lists of actions and probabilities")
+    return LogRecord(
+        "rank",
+        _EPOCH,
+        message.event_id,
+        message.ranked,
+        message.probabilities,
+        source=source,
+        behind=message.behind,
+    )
+
+
+def _unlabelled(line: bytes) -> bytes:
+    """Return a decision without the labels that it was written with."""
+    members = {name: value for name, value in _MEMBERS.decode(line).items() if not name.startswith("_label")}
+    return msgspec.json.encode(members)
 
 
 class DeadLetters:
