@@ -89,13 +89,7 @@ class Retry(msgspec.Struct, frozen=True):
 
 
 class ServiceAddress:
-    """The address of a service, with the headers of its requests; logs when the service goes away or is back.
-
-    Raises
-    ------
-    InputError
-        The address has no ``http://`` or ``https://``, or a header cannot have the token.
-    """
+    """The address of a service, with the headers of its requests; logs when it goes away or is back."""
 
     def __init__(self, url: str, token: str | None) -> None:
         self.headers, self._is_away = dict[str, str](), False
@@ -134,12 +128,7 @@ def result_of(
 ) -> tuple[Result | None, str, str | None]:
     """Return what `read` finds in an answer; or None, the reason and the header ``Retry-After``.
 
-    Without an answer, `answer` is the reason.
-
-    Raises
-    ------
-    InputError
-        The service has rejected the request, and would do so again.
+    Without an answer, `answer` is the reason. A request that would be rejected again is an `InputError`.
     """
     if isinstance(answer, str):
         return None, answer, None
@@ -162,13 +151,7 @@ def rank_body(
     deferred: bool,
     unit: str = "",
 ) -> tuple[str, list[str], bytes]:
-    """Return the id of a decision, the ids of its actions and its body, which may be sent again.
-
-    Raises
-    ------
-    InputError
-        A value cannot be a feature, or `excluded` is no list of ids of actions.
-    """
+    """Return the id of a decision, the ids of its actions and its body, which may be sent again."""
     event_id = event_id or secrets.token_hex(16)
     named = plain_tree(actions, "actions")
     body: dict[str, Any] = {
@@ -271,11 +254,6 @@ def fallback(event_id: str, ids: Sequence[str], excluded: Sequence[str]) -> Serv
 
     >>> fallback("e", ["a", "b"], ["a"]).action
     'b'
-
-    Raises
-    ------
-    InputError
-        No action is left.
     """
     index = next((index for index, name in enumerate(ids) if name not in excluded), None)
     if index is None:

@@ -135,7 +135,7 @@ def test_an_experiment_is_restored_and_begins_again_with_other_arms() -> None:
     made = simulated(3, 2000, visits=3, effect=-0.2)
     settings = JoinSettings(control=0.2, guardrails=("reward:rollback", "basket"))
     made.follow(settings, 1, 5000.0)
-    again = Experiment.of(made.state(), settings, 1, 0.0)
+    again = Experiment.of(made.state())
     assert again.report() == made.report()
     for each in (made, again):
         for unit in range(2000):
@@ -157,9 +157,10 @@ def visit(client: InProcessClient, number: int, reward: Callable[..., float], **
 
 
 def test_what_is_reported_without_an_arm_is_restored() -> None:
-    made = Experiment(JoinSettings(), 1, 100.0)
+    made = Experiment(JoinSettings())
+    made.follow(JoinSettings(control=0.1), 1, 100.0)
     made.take_metric("basket", 1.0, None, 150.0)
-    again = Experiment.of(made.state(), JoinSettings(), 1, 200.0)
+    again = Experiment.of(made.state())
     assert again.report() == made.report()
     assert (again.report().unmatched, again.report().began) == (1, 100.0)
 

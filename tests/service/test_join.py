@@ -340,31 +340,6 @@ def test_rewards_count_within_the_range_that_is_declared_or_learnt() -> None:
     assert (declared, clipped) == ([0.5, 1.0, 0.0], 2)
 
 
-def test_a_table_of_the_first_version_goes_on() -> None:
-    settings = {"reward_wait": 10.0, "default_reward": 0.0, "aggregation": "first", "mode": "online"}
-    state = {
-        "settings": {**settings, "options": ""},
-        "now": 1_700_000_000.0,
-        "decisions": [
-            ["open", [0, 100, 1_700_000_005.0, True, False, 0, 0.0, None]],
-            ["ended", [100, 100, 1_700_000_006.0, True, True, 1, 1.0, {"k": 1.0}]],
-            ["trapped", [200, 100, 1_700_000_000.0 + 30 * 86400, True, False, 0, 0.0, None]],
-        ],
-        "early": [["nobody", [1_700_000_003.0, False, [["", 1.0]]]]],
-        "counts": {"ranked": 3, "joined": 1},
-        "sources": {"rank1": 77},
-    }
-    join = Join.of(state)
-    assert (join.waiting, join.finished, join.early, join.sources) == (2, 1, 1, {"rank1": 77})
-    assert (join.key_of("ended", "k"), join.key_of("ended", "l")) == (1.0, None)
-    ended = join.take(read_record(record("tick", 5.5)), 300, 50)
-    assert [each.position for each in ended] == [0]
-    ended = join.take(read_record(record("tick", 11.0)), 350, 50)
-    assert [each.position for each in ended] == [200]  # not in thirty days
-    again = Join.of(msgspec.msgpack.decode(msgspec.msgpack.encode(join.state())))
-    assert again.state() == join.state()
-
-
 def test_hours_of_traffic_take_memory_for_what_waits() -> None:
     """Those of 50 hours at 2,000 a second and a wait of an hour: 50 waits, with 1/10,000 of the decisions."""
     found = simulate(rate=20.0, wait=36.0, hours=0.5, rewarded=0.5)

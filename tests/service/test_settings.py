@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.formats.decisions.waiting import LEARN_AT
-from onlineauto.service.join.decision import DecisionTable
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
 from onlineauto.service.join.settings import AGGREGATIONS
 from onlineauto.service.learning.learner import LogLearner
@@ -240,26 +239,3 @@ def test_a_snapshot_with_settings_out_of_range_is_learnt_again(
         pass
     assert again.join.state() == wanted
     again.close()
-
-
-def test_decisions_of_the_second_version_go_on_under_the_settings_of_their_snapshot() -> None:
-    lines = [decision("a", 0.0), decision("b", 0.0), reward("b", 1.0, 3.0), reward("a", 1.0, 1.0, "k")]
-    join, _ = taken(lines, JoinSettings(reward_wait=WAIT, aggregation="sum"), cuts=frozenset())
-    state = stored(join)
-    for name in ("rules", "heard", "retired"):
-        del state[name]
-    for table in (state["waiting"], *state["finished"]):
-        before, ends = table["entries"], []
-        sizes = [
-            int.from_bytes(table["sizes"][at : at + 4], "little") for at in range(0, len(table["sizes"]), 4)
-        ]
-        for size in sizes:
-            ends.append(before[:28] + before[30:size])  # without the number of the rules
-            before = before[size:]
-        table["entries"] = b"".join(ends)
-        table["sizes"] = b"".join((size - 2).to_bytes(4, "little") for size in sizes)
-    assert isinstance(msgspec.convert(state["waiting"], DecisionTable), DecisionTable)
-    again = Join.of(state)
-    assert again.state() == join.state()
-    late = record("tick", 20.0)
-    assert sorted(each.reward for each in again.take(read_record(late), 0, len(late))) == [1.0, 3.0]

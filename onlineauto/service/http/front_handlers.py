@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -54,7 +54,26 @@ _SLOTS = msgspec.json.Decoder(SlotsRank)
 _PERSONALIZER_SLOTS = msgspec.json.Decoder(PersonalizerSlotsRank)
 _PERSONALIZER_SLOTS_REWARD = msgspec.json.Decoder(PersonalizerSlotsReward)
 _METRIC = msgspec.json.Decoder(MetricValue)
+Handlers = TypeVar("Handlers", bound="FrontHandlers")
 _NOTHING = Reply(204, headers=((RECORDED_BY[0].encode(), RECORDED_BY[1].encode()),))
+
+
+def _one_by_one(
+    answer: Callable[[Handlers, Request], Reply | None],
+) -> Callable[[Handlers, Sequence[Request]], list[Reply | Exception]]:
+    """Return a handler of many requests that answers each by `answer`; an error affects its request only."""
+
+    @wraps(answer)
+    def answer_all(self: Handlers, requests: Sequence[Request]) -> list[Reply | Exception]:
+        replies: list[Reply | Exception] = []
+        for request in requests:
+            try:
+                replies.append(answer(self, request) or _NOTHING)
+            except Exception as error:
+                replies.append(error)
+        return replies
+
+    return answer_all
 
 
 class FrontHandlers:
@@ -64,66 +83,97 @@ class FrontHandlers:
         self.front, self.metrics = front, metrics
         self.stopping = self.abandoned = False
 
-    def personalizer_slots(self, requests: Sequence[Request]) -> list[Reply | Exception]:
+    @_one_by_one
+    def personalizer_slots(self, request: Request) -> Reply:
         """Rank slots, in Personalizer's format."""
-        return _each(partial(self._slots, _PERSONALIZER_SLOTS, personalizer_slots_answer, 201), requests)
+        asked, ranked = self._slots(_PERSONALIZER_SLOTS, request)
+        return Reply.json(personalizer_slots_answer(asked, ranked), 201)
 
-    def slots(self, requests: Sequence[Request]) -> list[Reply | Exception]:
+    @_one_by_one
+    def slots(self, request: Request) -> Reply:
         """Rank slots."""
-        return _each(partial(self._slots, _SLOTS, slots_answer, 200), requests)
+        return Reply.json(slots_answer(*self._slots(_SLOTS, request)))
 
-    def personalizer_slots_reward(self, requests: Sequence[Request]) -> list[Reply | Exception]:
+    @_one_by_one
+    def personalizer_slots_reward(self, request: Request) -> None:
         """Record rewards of slots, in Personalizer's format."""
-        return _each(self._personalizer_slots_reward, requests)
+        slots = _PERSONALIZER_SLOTS_REWARD.decode(request.body).reward
+        rewards = [(slot.slot_id, slot.value) for slot in slots]
+        reward_slots(self.front, request.path["event_id"], rewards, request.done, key=_key_of(request))
 
     def personalizer_rank(self, requests: Sequence[Request]) -> list[Reply | Exception]:
         """Rank, in Personalizer's format."""
-        return self._ranks(_PERSONALIZER_RANK, requests, _personalizer_reply)
+        return self._ranks(
+            _PERSONALIZER_RANK, requests, lambda ranked: Reply.json(personalizer_answer(ranked), 201)
+        )
 
     def rank(self, requests: Sequence[Request]) -> list[Reply | Exception]:
         """Rank."""
-        return self._ranks(_RANK, requests, _reply)
+        return self._ranks(_RANK, requests, lambda ranked: Reply.json(answer_to(ranked)))
 
-    def rank_batch(self, requests: Sequence[Request]) -> list[Reply | Exception]:
+    @_one_by_one
+    def rank_batch(self, request: Request) -> Reply:
         """Rank many times at once; each decision fails alone."""
-        return _each(self._rank_batch, requests)
+        decisions, most = _BATCH.decode(request.body).decisions, self.front.limits.decisions
+        if not 1 <= len(decisions) <= most:
+            message = f"a batch has 1 to {most} decisions, not {len(decisions)}"
+            raise RefusedError(message, status=413 if decisions else 400)
+        all_done = _AllDone(request.done, len(decisions) + 1)
+        unit = request.headers.get("unit-id")
+        rows = []
+        for answer in self._decide(_RANK, [(raw, unit, all_done) for raw in decisions], set()):
+            if isinstance(answer, Exception):
+                refused = reply_to_error(answer, "rank_batch")
+                error = msgspec.json.decode(refused.body, type=Problem).error
+                rows.append(BatchDecision(refused.status, error=error))
+                all_done(None)  # this decision has no record in the log
+            else:
+                rows.append(BatchDecision(200, answer_to(answer)))
+        all_done(None)
+        return Reply.json(BatchAnswer(rows))
 
-    def personalizer_reward(self, requests: Sequence[Request]) -> list[Reply | Exception]:
+    @_one_by_one
+    def personalizer_reward(self, request: Request) -> None:
         """Record rewards, in Personalizer's format."""
-        return _each(self._personalizer_reward, requests)
+        value = _PERSONALIZER_REWARD.decode(request.body).value
+        self.front.reward(request.path["event_id"], value, request.done, key=_key_of(request))
 
-    def metric(self, requests: Sequence[Request]) -> list[Reply | Exception]:
+    @_one_by_one
+    def metric(self, request: Request) -> None:
         """Record values of metrics."""
-        return _each(self._metric, requests)
+        body = _METRIC.decode(request.body)
+        event_id, key = _named_by(body), body.key or _key_of(request)
+        self.front.metric(event_id, body.metric, body.value, request.done, key=key)
 
-    def activate(self, requests: Sequence[Request]) -> list[Reply | Exception]:
+    @_one_by_one
+    def activate(self, request: Request) -> None:
         """Activate decisions."""
-        return _each(self._activate, requests)
+        activate_slots(self.front, request.path["event_id"], request.done, single=True)
 
-    def slots_activate(self, requests: Sequence[Request]) -> list[Reply | Exception]:
+    @_one_by_one
+    def slots_activate(self, request: Request) -> None:
         """Activate the deferred slots of events."""
-        return _each(partial(self._activate, single=False), requests)
+        activate_slots(self.front, request.path["event_id"], request.done, single=False)
 
-    def reward(self, requests: Sequence[Request]) -> list[Reply | Exception]:
+    @_one_by_one
+    def reward(self, request: Request) -> None:
         """Record rewards."""
-        return _each(self._reward, requests)
+        body = _REWARD.decode(request.body)
+        self.front.reward(_named_by(body), body.reward, request.done, key=body.key or _key_of(request))
 
-    async def alive(self, request: Request) -> Reply:
+    async def alive(self, _request: Request) -> Reply:
         """Report whether the process answers, writes its log and learns."""
-        del request
         trouble = self.front.trouble
         if trouble:
             return Reply.text(f"no: {trouble}\n", 503)
         return Reply.text("ok\n")
 
-    async def prometheus(self, request: Request) -> Reply:
+    async def prometheus(self, _request: Request) -> Reply:
         """Return the metrics."""
-        del request
         return Reply(200, self.metrics.text(), content_type("text/plain; version=0.0.4; charset=utf-8"))
 
-    async def openapi(self, request: Request) -> Reply:
+    async def openapi(self, _request: Request) -> Reply:
         """Describe the endpoints."""
-        del request
         return Reply.json(openapi_document(type(self)))
 
     def _ranks(
@@ -151,72 +201,29 @@ class FrontHandlers:
         for body, unit, done in asked:
             try:
                 rank_request = decoder.decode(body).rank_request(_new_id)
+                event_id = rank_request.event_id
+                if ids is not None and event_id in ids:
+                    message = (
+                        f"event {event_id[:200]!r} is twice in this batch: each decision needs its own id"
+                    )
+                    raise RefusedError(message, status=409)
                 if ids is not None:
-                    _add_once(rank_request.event_id, ids)
+                    ids.add(event_id)
                 found.append((rank_request._replace(unit=unit) if unit else rank_request, done))
             except Exception as error:
                 found.append(error)
         answers = iter(self.front.rank_all([each for each in found if not isinstance(each, Exception)]))
         return [each if isinstance(each, Exception) else next(answers) for each in found]
 
-    def _rank_batch(self, request: Request) -> Reply:
-        decisions, most = _BATCH.decode(request.body).decisions, self.front.limits.decisions
-        if not 1 <= len(decisions) <= most:
-            message = f"a batch has 1 to {most} decisions, not {len(decisions)}"
-            raise RefusedError(message, status=413 if decisions else 400)
-        all_done = _AllDone(request.done, len(decisions) + 1)
-        unit = request.headers.get("unit-id")
-        rows = []
-        for each in self._decide(_RANK, [(raw, unit, all_done) for raw in decisions], set()):
-            if isinstance(each, Exception):
-                refused = reply_to_error(each, "rank_batch")
-                error = msgspec.json.decode(refused.body, type=Problem).error
-                rows.append(BatchDecision(refused.status, error=error))
-                all_done(None)  # this decision has no record in the log
-            else:
-                rows.append(BatchDecision(200, answer_to(each)))
-        all_done(None)
-        return Reply.json(BatchAnswer(rows))
-
     def _slots(
         self,
         decoder: msgspec.json.Decoder[SlotsRank] | msgspec.json.Decoder[PersonalizerSlotsRank],
-        answer: Callable[[SlotsRankRequest, Sequence[Ranked]], object],
-        status: int,
         request: Request,
-    ) -> Reply:
+    ) -> tuple[SlotsRankRequest, list[Ranked]]:
+        """Rank the slots of a request, and return it with an answer for each slot."""
         asked = decoder.decode(request.body).rank_request(_new_id)
         asked = asked._replace(unit=request.headers.get("unit-id") or asked.unit)
-        return Reply.json(answer(asked, rank_slots(self.front, asked, request.done)), status)
-
-    def _personalizer_slots_reward(self, request: Request) -> None:
-        rewards = [
-            (each.slot_id, each.value) for each in _PERSONALIZER_SLOTS_REWARD.decode(request.body).reward
-        ]
-        key = request.headers.get("idempotency-key", "")
-        reward_slots(self.front, request.path["event_id"], rewards, request.done, key=key)
-
-    def _personalizer_reward(self, request: Request) -> None:
-        value, key = (
-            _PERSONALIZER_REWARD.decode(request.body).value,
-            request.headers.get("idempotency-key", ""),
-        )
-        self.front.reward(request.path["event_id"], value, request.done, key=key)
-
-    def _activate(self, request: Request, *, single: bool = True) -> None:
-        activate_slots(self.front, request.path["event_id"], request.done, single=single)
-
-    def _metric(self, request: Request) -> None:
-        body = _METRIC.decode(request.body)
-        key = body.key or request.headers.get("idempotency-key", "")
-        event_id = slot_id(body.event_id, body.slot) if body.slot else body.event_id
-        self.front.metric(event_id, body.metric, body.value, request.done, key=key)
-
-    def _reward(self, request: Request) -> None:
-        body = _REWARD.decode(request.body)
-        key = body.key or request.headers.get("idempotency-key", "")
-        event_id = slot_id(body.event_id, body.slot) if body.slot else body.event_id
-        self.front.reward(event_id, body.reward, request.done, key=key)
+        return asked, rank_slots(self.front, asked, request.done)
 
     def _readiness(self, stale: str) -> Reply:
         """Return whether ranks can be answered, and why the model is stale, if it is."""
@@ -243,43 +250,24 @@ class RankServerHandlers(FrontHandlers):
 
     front: RankServer
 
-    async def status(self, request: Request) -> Reply:
+    async def status(self, _request: Request) -> Reply:
         """Return the state of the rank server."""
-        del request
         return Reply.json(rank_server_status(self.front))
 
-    async def ready(self, request: Request) -> Reply:
+    async def ready(self, _request: Request) -> Reply:
         """Report whether ranks can be answered, and whether the learner is available."""
-        del request
         stale = "" if self.front.failed is None else "the learner is away"
         return self._readiness(stale)
 
 
-def _reply(ranked: Ranked) -> Reply:
-    return Reply.json(answer_to(ranked))
+def _key_of(request: Request) -> str:
+    """Return the key in the header of a request, by which a repetition is recognised."""
+    return request.headers.get("idempotency-key", "")
 
 
-def _personalizer_reply(ranked: Ranked) -> Reply:
-    return Reply.json(personalizer_answer(ranked), 201)
-
-
-def _each(take: Callable[[Request], Reply | None], requests: Sequence[Request]) -> list[Reply | Exception]:
-    """Process requests one after the other; an error affects its own request only."""
-    replies: list[Reply | Exception] = []
-    for each in requests:
-        try:
-            replies.append(take(each) or _NOTHING)
-        except Exception as error:
-            replies.append(error)
-    return replies
-
-
-def _add_once(event_id: str, ids: set[str]) -> None:
-    """Add the id of a decision to those before it in its batch."""
-    if event_id in ids:
-        message = f"event {event_id[:200]!r} is twice in this batch: each decision needs its own id"
-        raise RefusedError(message, status=409)
-    ids.add(event_id)
+def _named_by(body: Reward | MetricValue) -> str:
+    """Return the id of the decision, or of the decision of a slot, that a body names."""
+    return slot_id(body.event_id, body.slot) if body.slot else body.event_id
 
 
 def _new_id() -> str:

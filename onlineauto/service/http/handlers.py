@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -32,16 +32,18 @@ from onlineauto.service.log.record import RecordsAnswer
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from onlineauto.service.http.endpoint import Request
     from onlineauto.service.http.metrics import ServiceMetrics
+    from onlineauto.service.log.group_commit import Done
     from onlineauto.service.loop.loop import Loop
 
 _BYTES: Final = content_type("application/octet-stream")
 _POSITION_DIGITS: Final = 19
 _WATCHERS: Final = 32
 _LAG: Final = 60.0
+Result = TypeVar("Result")
 
 
 class Handlers(FrontHandlers):
@@ -54,23 +56,18 @@ class Handlers(FrontHandlers):
         self._evaluating = asyncio.Lock()
         self._model: tuple[str, bytes] = ("", b"")
 
-    async def status(self, request: Request) -> Reply:
+    async def status(self, _request: Request) -> Reply:
         """Return the state of the service."""
-        del request
         return Reply.json(status_of(self.loop, points=True))
 
-    async def experiment(self, request: Request) -> Reply:
+    async def experiment(self, _request: Request) -> Reply:
         """Return the state of the experiment: the lift over the control arm, the guardrails, the alarms."""
-        del request
         return Reply.json(self.loop.experiment)
 
     async def settings(self, request: Request) -> Reply:
         """Change the mode, and the settings of the join."""
         changes = msgspec.to_builtins(msgspec.json.decode(request.body, type=Settings))
-        future, done = Waiting.future()
-        changed = self.loop.change(changes, done)
-        await future
-        return Reply.json(changed)
+        return Reply.json(await _recorded(partial(self.loop.change, changes)))
 
     async def model(self, request: Request) -> Reply:
         """Return the model that ranks, unless the client has it."""
@@ -88,22 +85,18 @@ class Handlers(FrontHandlers):
         await self._switch_to(name, request.body)
         return Reply.json(ModelChoice(name), 201)
 
-    async def configuration(self, request: Request) -> Reply:
+    async def configuration(self, _request: Request) -> Reply:
         """Return the settings, in Personalizer's format."""
-        del request
         return Reply.json(configuration_of(self.loop))
 
     async def configure(self, request: Request) -> Reply:
         """Change the settings, in Personalizer's format."""
         changes = changes_in(msgspec.json.decode(request.body, type=ServiceConfiguration), self.loop)
-        future, done = Waiting.future()
-        self.loop.change(changes, done)
-        await future
+        await _recorded(partial(self.loop.change, changes))
         return Reply.json(configuration_of(self.loop))
 
-    async def policy(self, request: Request) -> Reply:
+    async def policy(self, _request: Request) -> Reply:
         """Return the options of the model, in Personalizer's format."""
-        del request
         return Reply.json(policy_of(self.loop.app, self.loop.join.settings))
 
     async def set_policy(self, request: Request) -> Reply:
@@ -111,9 +104,8 @@ class Handlers(FrontHandlers):
         check_policy(msgspec.json.decode(request.body, type=PolicyContract), self.loop.join.settings)
         return await self.policy(request)
 
-    async def export_model(self, request: Request) -> Reply:
+    async def export_model(self, _request: Request) -> Reply:
         """Return the model whole, so that another service with the same options can learn on from it."""
-        del request
         _, content = await asyncio.to_thread(partial(self.loop.model, learns=True))
         return Reply(200, content, _BYTES)
 
@@ -122,66 +114,53 @@ class Handlers(FrontHandlers):
         await self._switch_to(f"put-{secrets.token_hex(6)}", request.body)
         return Reply(204)
 
-    async def reset_model(self, request: Request) -> Reply:
+    async def reset_model(self, _request: Request) -> Reply:
         """Switch to a model that has learnt nothing."""
         content = await asyncio.to_thread(self.loop.empty_model)
         await self._switch_to(f"put-reset-{secrets.token_hex(6)}", content)
-        del request
         return Reply(204)
 
-    async def model_properties(self, request: Request) -> Reply:
+    async def model_properties(self, _request: Request) -> Reply:
         """Return the times of the first record and of the latest model, in Personalizer's format."""
-        del request
         first, _ = await asyncio.to_thread(self.loop.log_times)
         latest = max(self.loop.published.time, first)
         return Reply.json(ModelProperties(*map(date_of, (first, latest))))
 
-    async def log_properties(self, request: Request) -> Reply:
+    async def log_properties(self, _request: Request) -> Reply:
         """Return the times of the first and the last record of the log, in Personalizer's format."""
-        del request
         times = await asyncio.to_thread(self.loop.log_times)
         return Reply.json(LogProperties(DateRange(*map(date_of, times))))
 
     async def _switch_to(self, name: str, content: bytes) -> None:
         """Add a model to the history, and switch to it."""
-        future, done = Waiting.future()
-        await asyncio.to_thread(self.loop.put_model, name, content, _from_thread(done))
-        await future
+        await _recorded(partial(self.loop.put_model, name, content), in_thread=True)
 
     async def records(self, request: Request) -> Reply:
         """Take over records of the log of a rank server."""
         source, position = request.path["source"], request.path["position"]
         if not position.isascii() or not position.isdigit() or len(position) > _POSITION_DIGITS:
             raise RefusedError(f"a position is a number of bytes, not {position[:40]!r}")
-        future, done = Waiting.future()
-        wanted = self.loop.take_over(source, int(position), request.body, done)
-        await future
-        return Reply.json(RecordsAnswer(wanted))
+        taken_over = partial(self.loop.take_over, source, int(position), request.body)
+        return Reply.json(RecordsAnswer(await _recorded(taken_over)))
 
-    async def models(self, request: Request) -> Reply:
+    async def models(self, _request: Request) -> Reply:
         """List the models of the history."""
-        del request
         return Reply.json(self.loop.learner.models.all())
 
-    async def keep_model(self, request: Request) -> Reply:
+    async def keep_model(self, _request: Request) -> Reply:
         """Write the current model into the history."""
-        del request
         return Reply.json(ModelChoice(await asyncio.to_thread(self.loop.keep_model)), 201)
 
     async def use_model(self, request: Request) -> Reply:
         """Switch to a model of the history."""
         body = msgspec.json.decode(request.body, type=ModelChoice)
-        future, done = Waiting.future()
-        self.loop.use_model(body.name, done)
-        await future
+        await _recorded(partial(self.loop.use_model, body.name))
         return Reply.json(body)
 
     async def start_canary(self, request: Request) -> Reply:
         """Let a model of the history decide for a share of the units; a share of 0 ends the canary."""
         body = msgspec.json.decode(request.body, type=Canary)
-        future, done = Waiting.future()
-        await asyncio.to_thread(self.loop.start_canary, body.name, body.share, _from_thread(done))
-        await future
+        await _recorded(partial(self.loop.start_canary, body.name, body.share), in_thread=True)
         return Reply.json(body)
 
     async def evaluate(self, request: Request) -> Reply:
@@ -195,14 +174,12 @@ class Handlers(FrontHandlers):
                 await asyncio.to_thread(evaluate_policies, log, policies, app.workspace.configuration)
             )
 
-    async def explanation(self, request: Request) -> Reply:
+    async def explanation(self, _request: Request) -> Reply:
         """Explain the scores of the latest decision; see `onlineauto.interop.explanation`."""
-        del request
         return Reply.json(await asyncio.to_thread(self.loop.explain))
 
-    async def ready(self, request: Request) -> Reply:
+    async def ready(self, _request: Request) -> Reply:
         """Report whether ranks can be answered, and whether learning continues."""
-        del request
         loop = self.loop
         if not loop.caught_up:
             return Reply.text("no: the log is being learnt\n", 503)
@@ -210,14 +187,12 @@ class Handlers(FrontHandlers):
         lags = f"the learner is {lag:.0f} seconds behind the log" if lag > _LAG else ""
         return self._readiness(loop.trouble or lags)
 
-    async def page(self, request: Request) -> Reply:
+    async def page(self, _request: Request) -> Reply:
         """Return the live page."""
-        del request
         return page_reply()
 
-    async def watch(self, request: Request) -> Reply:
+    async def watch(self, _request: Request) -> Reply:
         """Send the status every second, as server-sent events."""
-        del request
         if self._watchers >= _WATCHERS:
             raise RefusedError(f"{_WATCHERS} pages watch already", status=429, retry_after=30.0)
         headers = (*content_type("text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"))
@@ -237,7 +212,13 @@ def _tag_of(name: str) -> tuple[tuple[bytes, bytes], ...]:
     return ((b"etag", f'"{name}"'.encode()),)
 
 
-def _from_thread(done: Any) -> Any:
-    """Return a function that calls `done` in the running event loop and may be called from any thread."""
-    loop = asyncio.get_running_loop()
-    return lambda error: loop.call_soon_threadsafe(done, error)
+async def _recorded(submit: Callable[[Done], Result], *, in_thread: bool = False) -> Result:
+    """Return the result of `submit`, which is called with a callback, once the log has its record."""
+    future, done = Waiting.future()
+    if in_thread:
+        loop = asyncio.get_running_loop()
+        result = await asyncio.to_thread(submit, lambda error: loop.call_soon_threadsafe(done, error))
+    else:
+        result = submit(done)
+    await future
+    return result

@@ -20,16 +20,9 @@ if TYPE_CHECKING:
 
 
 class Router:
-    """The endpoints of a server.
+    """The endpoints by path and method; a path may have parts in braces.
 
-    Parameters
-    ----------
-    endpoints : mapping of str to mapping of str to Endpoint
-        The endpoints by path and method; a path may have parts in braces.
-    connections : Connections
-        The open connections.
-    running : callable
-        Returns the context in which connections are served.
+    Connections are served within the context that `running` returns.
     """
 
     hint: ClassVar[str] = ""  # The end of the message that there is no such endpoint.

@@ -38,7 +38,6 @@ class JoinDecision(NamedTuple):
 
 _PLAIN: Final = Struct("<qIddH?")
 _REWARDED: Final = Struct("<qIddH?Id")
-_RULES_AT: Final = Struct("<qIdd").size  # offset of the number of the rules in the second version
 _TIMES: Final = Struct("<12xdd")
 _KEY: Final = Struct("<8sd")
 
@@ -61,11 +60,6 @@ def is_decision(packed: bytes) -> bool:
     """Return whether bytes have the length of a packed decision."""
     rest = len(packed) - _REWARDED.size
     return len(packed) == _PLAIN.size or (rest >= 0 and rest % _KEY.size == 0)
-
-
-def upgrade(packed: bytes) -> bytes:
-    """Return the bytes of a decision of the second version, which has no rules, with the rules 0."""
-    return packed[:_RULES_AT] + b"\0\0" + packed[_RULES_AT:]
 
 
 def deadline_of(packed: bytes) -> float:

@@ -47,7 +47,6 @@ from onlineauto.service.join.decision import (
     remember_key,
     reward_of,
     table_of,
-    upgrade,
 )
 from onlineauto.service.join.settings import (
     MOST_WAIT,
@@ -62,7 +61,7 @@ from onlineauto.service.join.settings import (
 from onlineauto.service.log.record import read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from onlineauto.formats.decisions.dsjson import LogRecord
     from onlineauto.service.log.segment_log import SegmentLog
@@ -350,10 +349,10 @@ class Join:
             self.counts,
             self.sources,
             table_of(*self._waiting.columns()),
-            [
+            (
                 table_of(list(finished.old), list(finished.old.values()), finished.old_until),
                 table_of(list(finished.young), list(finished.young.values()), finished.young_until),
-            ],
+            ),
             self._clock,
             self._set_back,
             (self._scale.counts, self._scale.limit),
@@ -370,42 +369,20 @@ class Join:
         stored = msgspec.convert(state, JoinState, strict=False)
         check_state(stored)
         made = cls(stored.settings)
-        made.heard = {source: stored.heard.get(source, stored.now) for source in stored.sources}
-        made.retired = stored.retired
-        if stored.rules is not None:
-            made._book = RuleBook.of(stored.settings, stored.rules)
+        made.heard, made.retired = stored.heard, stored.retired
+        made._book = RuleBook.of(stored.settings, stored.rules)
         made.now, made.counts, made.sources = stored.now, stored.counts, stored.sources
-        made._clock = stored.now if stored.clock is None and stored.now else stored.clock
-        made._set_back = stored.set_back
-        made._scale = RewardScale(*(stored.scale or ()))
+        made._clock, made._set_back = stored.clock, stored.set_back
+        made._scale = RewardScale(*stored.scale)
         for event_id, early in stored.early:
-            early.wait = early.wait or stored.settings.reward_wait
             early.deadline = min(early.deadline, stored.now + early.wait)
             made._early.add(event_id, early, wait=early.wait)
-        for event_id, packed in () if stored.waiting is None else decisions_of(stored.waiting, stored):
+        for event_id, packed in decisions_of(stored.waiting):
             made._waiting.add(event_id, packed, wait=checked_wait(read_decision(packed), made._book))
-        finished = made._finished
-        if stored.finished:
-            old, young = stored.finished
-            finished.old, finished.old_until = dict(decisions_of(old, stored)), old.until
-            finished.young, finished.young_until = dict(decisions_of(young, stored)), young.until
-        for event_id, values in stored.decisions:
-            made._take_over(event_id, values)
+        finished, (old, young) = made._finished, stored.finished
+        finished.old, finished.old_until = dict(decisions_of(old)), old.until
+        finished.young, finished.young_until = dict(decisions_of(young)), young.until
         return made
-
-    def _take_over(self, event_id: str, values: Sequence[Any]) -> None:
-        """Restore a decision of a state of the first version, whose deadline a longer wait may have moved."""
-        position, size, deadline, active, ended, rewards, value, keys = values
-        wait = self.settings.reward_wait
-        made = min(deadline - wait, self.now)
-        decision = JoinDecision(position, size, made, wait, self._book.current, active, rewards, value)
-        for key, reward in (keys or {}).items():
-            decision = remember_key(decision, hash_of(key), reward)
-        packed = pack_decision(decision)
-        if ended:
-            self._remember(event_id, packed)
-        else:
-            self._waiting.add(event_id, packed, wait=wait)
 
     def _note_source(self, source: str, behind: int, at: float) -> None:
         """Record that the log of a rank server is known up to a position, at a time of the clock."""
@@ -589,26 +566,25 @@ class Early(msgspec.Struct, array_like=True):
     deadline: float
     active: bool
     rewards: list[tuple[str, float]]
-    wait: float = 0.0
+    wait: float
 
 
 class JoinState(msgspec.Struct):
-    """The state of a join in a snapshot; the states of all earlier versions can be read."""
+    """The state of a join in a snapshot."""
 
     settings: JoinSettings
     now: float
     early: list[tuple[str, Early]]
     counts: Counts
     sources: dict[str, int]
-    waiting: DecisionTable | None = None
-    finished: list[DecisionTable] = []
-    clock: float | None = None
-    set_back: tuple[float, float] | None = None
-    scale: tuple[dict[int, int], float] | None = None
-    rules: tuple[int, list[tuple[int, float, JoinRules]]] | None = None  # absent in the second version
-    heard: dict[str, float] = {}
-    retired: float = 0.0
-    decisions: list[tuple[str, list[Any]]] = []  # the decisions of a state of the first version
+    waiting: DecisionTable
+    finished: tuple[DecisionTable, DecisionTable]
+    clock: float | None
+    set_back: tuple[float, float] | None
+    scale: tuple[dict[int, int], float]
+    rules: tuple[int, list[tuple[int, float, JoinRules]]]
+    heard: dict[str, float]
+    retired: float
 
 
 def checked_wait(decision: JoinDecision, book: RuleBook) -> float:
@@ -618,20 +594,19 @@ def checked_wait(decision: JoinDecision, book: RuleBook) -> float:
     return decision.wait
 
 
-def decisions_of(table: DecisionTable, kept: JoinState) -> Iterator[tuple[str, bytes]]:
-    """Yield the entries of a table of a state; entries of version 2 get the rules of the settings."""
+def decisions_of(table: DecisionTable) -> Iterator[tuple[str, bytes]]:
+    """Yield the entries of a table of a state."""
     for event_id, packed in entries_of(table):
-        entry = packed if kept.rules is not None else upgrade(packed)
-        if not is_decision(entry):
+        if not is_decision(packed):
             raise InputError(f"{event_id!r} has {len(packed)} bytes, as no decision has")
-        yield event_id, entry
+        yield event_id, packed
 
 
 def check_state(kept: JoinState) -> None:
     """Check that the settings, times and bounds of a state are within their ranges."""
     try:
         check_settings(kept.settings)
-        for _, _, rules in () if kept.rules is None else kept.rules[1]:
+        for _, _, rules in kept.rules[1]:
             check_settings(msgspec.structs.replace(kept.settings, **msgspec.structs.asdict(rules)))
     except OptionError as error:
         raise InputError(f"the settings are out of range: {error}") from None
@@ -639,7 +614,7 @@ def check_state(kept: JoinState) -> None:
     times += [each for _, early in kept.early for each in (early.deadline, early.wait)]
     if not all(abs(each) < _END for each in times):
         raise InputError("a time is out of range")
-    if kept.scale is not None and not 0 < kept.scale[1] < inf:
+    if not 0 < kept.scale[1] < inf:
         raise InputError(f"the bound of rewards is {kept.scale[1]}")
 
 

@@ -40,16 +40,9 @@ class Estimate(msgspec.Struct, frozen=True):
 def evaluate_policies(
     log: SegmentLog, policies: Sequence[str], configuration: Configuration
 ) -> dict[str, Estimate]:
-    """Return the values of policies that learn from the log, and of the logged decisions, ``(as logged)``.
+    """Return the values of policies, given as flags, that learn from the log, and of ``(as logged)``.
 
-    Parameters
-    ----------
-    log : SegmentLog
-        The log.
-    policies : sequence of str
-        The flags of each policy.
-    configuration : Configuration
-        The options of the service; the policies read events with the same options.
+    The policies read events with the options of the service, `configuration`.
     """
     workspaces = {flags: Workspace(configuration=_policy(flags, configuration)) for flags in policies}
     evaluation = Evaluation(workspaces)

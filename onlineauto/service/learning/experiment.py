@@ -33,14 +33,12 @@ import msgspec
 import numpy as np
 
 from onlineauto.service.join.join import RewardScale
-from onlineauto.service.join.settings import ROLLBACK
+from onlineauto.service.join.settings import ROLLBACK, JoinSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from onlineauto.service.join.settings import JoinSettings
 
 BUCKETS: Final = 2048
 CONTROL, TREATMENT, CANARY = ARMS = ("control", "treatment", "canary")
@@ -290,30 +288,15 @@ class BucketSums:
 
 
 class Experiment:
-    """Counts decisions by arm, and tests guardrails; all of it is a function of the log.
+    """Counts decisions by arm, and tests guardrails; all of it is a function of the log."""
 
-    Parameters
-    ----------
-    settings : JoinSettings
-        The settings in force, with the share of the control arm and the guardrails.
-    replaced : int
-        The number of replacements of the model.
-    now : float
-        The time.
-
-    Attributes
-    ----------
-    changes : int
-        The number of decisions and values so far, by which a new report is recognised.
-    """
-
-    def __init__(self, settings: JoinSettings, replaced: int = 0, now: float = 0.0) -> None:
-        self.changes = self.unmatched = 0
+    def __init__(self, settings: JoinSettings) -> None:
+        self.changes = self.unmatched = 0  # decisions and values so far; those without a known decision
         self.alarms: list[Alarm] = []
-        self.epoch = settings.epoch + replaced
+        self.epoch = settings.epoch
         self._parts, self._scales = 1, dict[str, RewardScale]()
         self._settings = settings
-        self._begin(now)
+        self._begin(0.0)
 
     def _begin(self, now: float) -> None:
         """Begin a new experiment."""
@@ -436,11 +419,9 @@ class Experiment:
         }
 
     @classmethod
-    def of(cls, state: dict[str, Any], settings: JoinSettings, replaced: int, now: float) -> Experiment:
-        """Return the experiment of a `state`, or a new one if that is empty."""
-        if not state:
-            return cls(settings, replaced, now)
-        made = cls(msgspec.convert(state["settings"], type(settings)), replaced, now)
+    def of(cls, state: dict[str, Any]) -> Experiment:
+        """Return the experiment of a `state`."""
+        made = cls(msgspec.convert(state["settings"], JoinSettings))
         made._began, made._changed = map(float, state["times"])
         made.changes, made.unmatched, made._parts, made.epoch, made._began_epoch = map(int, state["numbers"])
         made._held = msgspec.convert(dict(state["held"]), dict[int, _Held])

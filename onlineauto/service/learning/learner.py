@@ -150,12 +150,12 @@ class _State(msgspec.Struct):
     join: dict[str, Any]
     values: dict[str, Any]
     journal: tuple[str, int]
-    used: int = 0
-    skipped: int = 0
-    latest: list[Skipped] = []
-    held_out: int = 0
-    experiment: dict[str, Any] = {}
-    segments: dict[str, Any] = {}
+    used: int
+    skipped: int
+    latest: list[Skipped]
+    held_out: int
+    experiment: dict[str, Any]
+    segments: dict[str, Any]
 
 
 class _LostError(InputError):
@@ -400,7 +400,7 @@ class LogLearner:
         try:
             state = msgspec.convert(stored["service"], _State)
             join, values = Join.of(state.join), Values.of(state.values)
-            experiment = Experiment.of(state.experiment, join.settings, state.used, join.now)
+            experiment = Experiment.of(state.experiment)
             segments = Segments.of(state.segments)
         except (KeyError, ValueError, StructError) as error:
             raise InputError(f"{path} is not a snapshot of a service: {error}") from None

@@ -30,20 +30,7 @@ class ModelVersion(msgspec.Struct, frozen=True):
 
 
 class Models:
-    """Model files in a folder; only the latest are kept.
-
-    Parameters
-    ----------
-    folder : path
-        The folder; it is created if it does not exist.
-    keep : int
-        Maximum number of models.
-
-    Attributes
-    ----------
-    in_use : str
-        The name of a model that is not removed, or "".
-    """
+    """Model files in a folder: the latest `keep`, and the one named `in_use`."""
 
     def __init__(self, folder: str | os.PathLike[str], *, keep: int = 10) -> None:
         self.folder, self.keep, self.in_use = Path(folder), keep, ""

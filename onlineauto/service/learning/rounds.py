@@ -31,18 +31,10 @@ MOST_BYTES: Final = 16 << 20
 
 
 class Learners(Protocol):
-    """Workers that learn blocks together.
+    """Workers that learn blocks together."""
 
-    Attributes
-    ----------
-    alone : int
-        Number of decisions that are learnt before the first part.
-    plans : bool
-        Whether to plan further parts; False to learn only those that are planned.
-    """
-
-    alone: int
-    plans: bool
+    alone: int  # Number of decisions that are learnt before the first part.
+    plans: bool  # False to learn only the parts that are planned already.
 
     def learn(
         self, workspace: Workspace, blocks: Sequence[Block], done: int

@@ -50,17 +50,7 @@ class CopyStatus(msgspec.Struct, frozen=True):
 class LogCopier(ABC):
     """Copies a log within a context; what is not copied at its end is copied at the next start.
 
-    Parameters
-    ----------
-    log : SegmentLog
-        The log.
-    target : str
-        The place of the copy, for messages.
-
-    Attributes
-    ----------
-    position : int
-        The position in the log up to which the copy has it.
+    The copy has the log up to `position`; `target` is its place, for messages.
     """
 
     def __init__(self, log: SegmentLog, target: str) -> None:

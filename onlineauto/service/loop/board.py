@@ -38,41 +38,17 @@ class ChampionChange(msgspec.Struct, frozen=True):
 
 
 class Board(msgspec.Struct, frozen=True):
-    """The state of the model and of its search.
-
-    Attributes
-    ----------
-    model : str
-        The name of the model.
-    learnt, faulty : int
-        Decisions that were learnt, and those that could not be.
-    too_wide : int
-        Decisions since the start that were learnt without their widest interactions; see ``--max_crossed``.
-    outliers : int
-        Decisions that were not learnt, because a number is far beyond all others of its kind.
-    waited : float
-        Mean number of seconds that a learnt decision has waited.
-    champion_changes : int
-        Number of champions before this one.
-    changes : list of ChampionChange
-        The latest of these changes.
-    live_configs : list of LiveConfig
-        The champion first.
-    values, points, agreement
-        See `onlineauto.service.learning.values`.
-    segments : list of SegmentSummary
-        What the model prefers for whom.
-    """
+    """The state of the model and of its search; the fields without a comment are those of `Status`."""
 
     model: str
     learnt: int
     faulty: int
     too_wide: int
     outliers: int
-    waited: float
+    waited: float  # Mean number of seconds that a learnt decision has waited.
     champion_changes: int
-    changes: list[ChampionChange]
-    live_configs: list[LiveConfigSummary]
+    changes: list[ChampionChange]  # The latest of these changes.
+    live_configs: list[LiveConfigSummary]  # The champion first.
     values: list[Value]
     points: list[Point]
     agreement: Agreement

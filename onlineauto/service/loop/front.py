@@ -130,13 +130,7 @@ class Front:
         return [each.answer if each.error is None else each.error for each in turn]
 
     def explain(self) -> dict[str, Any]:
-        """Return which features and members moved the predicted rewards of the latest decision.
-
-        Raises
-        ------
-        RefusedError
-            There is no decision since the start, or it cannot be explained.
-        """
+        """Return which features and members moved the predicted rewards of the latest decision."""
         last = self._last
         if last is None:
             raise RefusedError("no decision was made since the start", status=404)

@@ -372,13 +372,7 @@ class TopicSource:
     # -- the protocol of event sources -----------------------------------------------------------------
 
     def seek(self, position: Mapping[str, Any] | None) -> None:
-        """Let the next `open` begin at a position; None is the beginning.
-
-        Raises
-        ------
-        InputError
-            The position is not one of these topics.
-        """
+        """Let the next `open` begin at a position; None is the beginning."""
         self._parts: deque[_Part] = deque(maxlen=_BLOCKS)
         self._offsets: dict[str, list[int]] = {}
         self._ready: list[TopicLine] = []
@@ -407,15 +401,7 @@ class TopicSource:
             self._join = TopicJoin(self._how, content.join)
 
     def open(self, rules: EventRules, found: Diagnostics | None = None) -> TopicReader:
-        """Connect, and return a reader of the events from the position on.
-
-        Raises
-        ------
-        InputError
-            No broker answers, a topic does not exist, or the position is not one of these topics.
-        OptionError
-            The options do not fit a topic.
-        """
+        """Connect, and return a reader of the events from the position on."""
         if not rules.native or rules.strict:
             flag = "strict_parse" if rules.native else "vw_exact"
             raise OptionError(f"a topic cannot be read with --{flag}")
@@ -432,15 +418,7 @@ class TopicSource:
         return reader
 
     def position(self, events: int) -> dict[str, Any]:
-        """Return the position after `events` events.
-
-        Raises
-        ------
-        ValueError
-            The event was not read yet, or is not in one of the last blocks.
-        InputError
-            An error has interrupted the reading of a block, so that messages would be lost.
-        """
+        """Return the position after `events` events, the last of which is in one of the last blocks."""
         with self._lock:
             if not self._is_whole:
                 raise InputError("an error has interrupted reading: resume from the last file that was saved")
@@ -528,13 +506,7 @@ class TopicSource:
         return n_messages > 0, entries
 
     def _entry(self, message: TopicMessage, reader: TopicReader) -> TopicLine:
-        """Return the event of a message as a line, or as the lines of a text.
-
-        Raises
-        ------
-        InputError
-            The message is not an event.
-        """
+        """Return the event of a message as a line, or as the lines of a text; reject any other message."""
         value = (message.value or b"").strip()
         if self.deserialise is not None and message.value is not None:
             try:
