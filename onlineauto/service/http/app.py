@@ -21,6 +21,7 @@ from onlineauto.service.http.routes import ROUTES
 from onlineauto.service.http.status import rank_server_status, status_of
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.learning.learner import MOST_RECORDS
+from onlineauto.service.loop.loop import Loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from onlineauto.service.http.endpoint import Waiting
     from onlineauto.service.http.reply import Reply
     from onlineauto.service.loop.front import Front
-    from onlineauto.service.loop.loop import Loop
     from onlineauto.service.loop.rank_server import RankServer
 
 _LOG = logging.getLogger("onlineauto.service")
@@ -42,42 +42,27 @@ _COMPILING: Final = 1.0
 
 
 def application(
-    loop: Loop,
-    waiting: Waiting,
-    *,
-    tokens: Tokens | None = None,
-    most: int = 1000,
-    hosts: Collection[str] = (),
-) -> Application:
-    """Return the application of a loop; it learns while it runs, and closes the loop when it ends."""
-    metrics = ServiceMetrics(partial(status_of, loop))
-    guard = RequestGuard(Tokens() if tokens is None else tokens, metrics.request, most=most, hosts=hosts)
-    return _application(loop, Handlers(loop, metrics), guard, waiting, partial(_learn, loop))
-
-
-def rank_server_application(
-    rank_server: RankServer,
-    waiting: Waiting,
-    *,
-    tokens: Tokens | None = None,
-    most: int = 1000,
-    hosts: Collection[str] = (),
-) -> Application:
-    """Return the application of a rank server; the parameters are those of `application`."""
-    metrics = ServiceMetrics(partial(rank_server_status, rank_server))
-    guard = RequestGuard(Tokens() if tokens is None else tokens, metrics.request, most=most, hosts=hosts)
-    handlers = RankServerHandlers(rank_server, metrics)
-    return _application(rank_server, handlers, guard, waiting, partial(_follow, rank_server))
-
-
-def _application(
     front: Loop | RankServer,
-    handlers: FrontHandlers,
-    guard: RequestGuard,
     waiting: Waiting,
-    work: Callable[[threading.Event], None],
+    *,
+    tokens: Tokens | None = None,
+    most: int = 1000,
+    hosts: Collection[str] = (),
 ) -> Application:
-    """Return the application with all endpoints that `handlers` has; `work` runs in a thread."""
+    """Return the application of a loop, which learns, or of a rank server, which follows its learner.
+
+    It has all endpoints of its handlers, works in a thread while it runs, and closes `front` when it ends.
+    """
+    handlers: FrontHandlers
+    if isinstance(front, Loop):
+        handlers = Handlers(front, ServiceMetrics(partial(status_of, front)))
+        work = partial(_learn, front)
+    else:
+        handlers = RankServerHandlers(front, ServiceMetrics(partial(rank_server_status, front)))
+        work = partial(_follow, front)
+    guard = RequestGuard(
+        Tokens() if tokens is None else tokens, handlers.metrics.request, most=most, hosts=hosts
+    )
     batch = RequestBatch(front.together)
     endpoints: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import dataclass, field
 from functools import lru_cache
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -74,36 +75,23 @@ class Waiting:
         return future, done
 
 
+@dataclass(slots=True, eq=False)
 class Request:
     """A request, from its head to its reply."""
 
-    __slots__ = (
-        "_send",
-        "began",
-        "body",
-        "closes",
-        "endpoint",
-        "has_body",
-        "headers",
-        "is_counted",
-        "is_http_1_0",
-        "is_written",
-        "path",
-        "refusal",
-        "reply",
-    )
-
-    def __init__(
-        self, headers: Mapping[str, str], path: Mapping[str, str], send: Callable[[Reply], object]
-    ) -> None:
-        self.headers, self.path = headers, path
-        self.body, self.began = b"", time.perf_counter()
-        self.endpoint: Endpoint | None = None
-        self.is_written = self.is_counted = self.closes = self.is_http_1_0 = False
-        self.has_body = True
-        self.refusal: Reply | None = None
-        self.reply: Reply | None = None
-        self._send: Callable[[Reply], object] | None = send
+    headers: Mapping[str, str]
+    path: Mapping[str, str]  # the parts of the path by name
+    _send: Callable[[Reply], object] | None
+    body: bytes = b""
+    began: float = field(default_factory=time.perf_counter)
+    endpoint: Endpoint | None = None
+    is_written: bool = False
+    is_counted: bool = False
+    closes: bool = False
+    is_http_1_0: bool = False
+    has_body: bool = True
+    refusal: Reply | None = None
+    reply: Reply | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -189,13 +177,9 @@ class RequestGuard:
         """Count a request, and log it if it failed or if all requests are logged."""
         self.count(endpoint, status, seconds)
         if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
-            fields = {
-                "event": "request",
-                "endpoint": endpoint,
-                "status": status,
-                "seconds": round(seconds, 6),
-            }
-            _LOG.log(logging.ERROR if status >= 500 else logging.DEBUG, "request", extra=fields)
+            fields = {"endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
+            level = logging.ERROR if status >= 500 else logging.DEBUG
+            _LOG.log(level, "request", extra={"event": "request", **fields})
 
 
 class Endpoint:

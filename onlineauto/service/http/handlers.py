@@ -22,7 +22,6 @@ from onlineauto.service.http.personalizer import (
     check_policy,
     configuration_of,
     date_of,
-    policy_of,
 )
 from onlineauto.service.http.reply import Reply, content_type
 from onlineauto.service.http.status import status_of
@@ -97,7 +96,7 @@ class Handlers(FrontHandlers):
 
     async def policy(self, _request: Request) -> Reply:
         """Return the options of the model, in Personalizer's format."""
-        return Reply.json(policy_of(self.loop.app, self.loop.join.settings))
+        return Reply.json(PolicyContract(self.loop.app, self.loop.join.settings.options))
 
     async def set_policy(self, request: Request) -> Reply:
         """Check that a policy of Personalizer has the options of the model."""

@@ -14,7 +14,7 @@ from onlineauto.service.http.protocol.connections import Connections
 from onlineauto.service.http.status import Status, metrics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from prometheus_client import Metric
 
@@ -26,8 +26,6 @@ GAUGES: Final = metrics_of("gauge")
 """Meanings of the gauges, by field of the status; their names are ``onlineauto_FIELD``."""
 
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
-
-
 _BOUNDS: Final = (*(str(each) for each in _BUCKETS), "+Inf")
 
 
@@ -75,17 +73,14 @@ class ServiceMetrics(Collector):
         closed = CounterMetricFamily(
             "onlineauto_connections_closed", "Connections that were closed by limits.", labels=["reason"]
         )
-        for reason, count in self.connections.dropped.items():
-            closed.add_metric([reason], count)
-        yield closed
+        yield _filled(closed, ((count, reason) for reason, count in self.connections.dropped.items()))
         reward = GaugeMetricFamily(
             "onlineauto_reward", "Mean reward of a policy and its interval.", labels=["policy", "bound"]
         )
-        for value in status.values if isinstance(status, Status) else ():
-            for bound in ("reward", "low", "high"):
-                if (number := getattr(value, bound)) is not None:
-                    reward.add_metric([value.policy, bound], number)
-        yield reward
+        values, bounds = (status.values if isinstance(status, Status) else ()), ("reward", "low", "high")
+        yield _filled(
+            reward, ((getattr(value, bound), value.policy, bound) for value in values for bound in bounds)
+        )
         if isinstance(status, Status):
             yield from self._experiment(status)
             yield from _copies(status)
@@ -95,10 +90,7 @@ class ServiceMetrics(Collector):
         lift = GaugeMetricFamily(
             "onlineauto_lift", "Reward of the treatment less that of the control arm.", labels=["bound"]
         )
-        for bound in ("difference", "low", "high"):
-            if (number := getattr(found.lift, bound)) is not None:
-                lift.add_metric([bound], number)
-        yield lift
+        yield _filled(lift, ((getattr(found.lift, each), each) for each in ("difference", "low", "high")))
         alarms = sum(each.epoch == found.epoch for each in found.alarms)
         yield GaugeMetricFamily(
             "onlineauto_guardrail_alarms", "Broken guardrails since the latest change.", value=alarms
@@ -110,32 +102,33 @@ class ServiceMetrics(Collector):
 
     def _requests_so_far(self) -> Iterator[Metric]:
         requests = CounterMetricFamily("onlineauto_requests", "Requests.", labels=["endpoint", "status"])
-        for (endpoint, code), count in list(self._requests.items()):
-            requests.add_metric([endpoint, str(code)], count)
-        yield requests
+        counts = list(self._requests.items())
+        yield _filled(requests, ((count, endpoint, str(code)) for (endpoint, code), count in counts))
         seconds = HistogramMetricFamily(
             "onlineauto_request_seconds", "Seconds from a request to its answer.", labels=["endpoint"]
         )
         for endpoint, counter in list(self._seconds.items()):
-            counts = zip(_BOUNDS, accumulate(counter.counts), strict=True)
-            seconds.add_metric([endpoint], [(bound, float(count)) for bound, count in counts], counter.total)
+            buckets = zip(_BOUNDS, accumulate(counter.counts), strict=True)
+            seconds.add_metric([endpoint], [(bound, float(count)) for bound, count in buckets], counter.total)
         yield seconds
 
 
 def _copies(status: Status) -> Iterator[Metric]:
-    behind = GaugeMetricFamily(
-        "onlineauto_copy_behind_bytes", "Bytes of the log that a copy does not have.", labels=["target"]
-    )
-    lag = GaugeMetricFamily(
-        "onlineauto_copy_lag_seconds",
-        "Age of the oldest record that a copy does not have.",
-        labels=["target"],
-    )
-    failures = CounterMetricFamily(
-        "onlineauto_copy_failures", "Failed attempts to copy the log.", labels=["target"]
-    )
-    for each in status.copies:
-        behind.add_metric([each.target], each.behind_bytes)
-        lag.add_metric([each.target], each.lag_seconds)
-        failures.add_metric([each.target], each.failures)
-    yield from (behind, lag, failures)
+    for family, name, meaning in (
+        (GaugeMetricFamily, "behind_bytes", "Bytes of the log that a copy does not have."),
+        (GaugeMetricFamily, "lag_seconds", "Age of the oldest record that a copy does not have."),
+        (CounterMetricFamily, "failures", "Failed attempts to copy the log."),
+    ):
+        metric = family(f"onlineauto_copy_{name}", meaning, labels=["target"])
+        yield _filled(metric, ((getattr(copy, name), copy.target) for copy in status.copies))
+
+
+def _filled(
+    metric: CounterMetricFamily | GaugeMetricFamily,
+    rows: Iterable[tuple[float | None, *tuple[str, ...]]],
+) -> Metric:
+    """Add rows of a number and its labels to a metric, except those without a number."""
+    for number, *labels in rows:
+        if number is not None:
+            metric.add_metric(labels, number)
+    return metric

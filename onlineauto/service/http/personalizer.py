@@ -178,11 +178,6 @@ def settings_in(body: ServiceConfiguration) -> dict[str, object]:
     return changes
 
 
-def policy_of(app: str, settings: JoinSettings) -> PolicyContract:
-    """Return the name of a service and the options of its model."""
-    return PolicyContract(app, settings.options)
-
-
 def check_policy(policy: PolicyContract, settings: JoinSettings) -> None:
     """Check that a policy has the options of the model, which are those of the start."""
     wanted = REGISTRY.parse(words_of(policy.arguments)).command(kept=True)

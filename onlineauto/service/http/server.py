@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.service.http.app import application, rank_server_application
+from onlineauto.service.http.app import application
 from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.http.memory import memory_bytes, return_memory
 from onlineauto.service.http.protocol.connections import ConnectionLimits, most_connections
@@ -66,10 +66,9 @@ def serve(
         front: Loop | RankServer
         if options.follow is None:
             front = _loop(folder, model, options, learners, waiting)
-            app = application(front, waiting, tokens=tokens, most=most, hosts=hosts)
         else:
             front = _rank_server(folder, options, waiting)
-            app = rank_server_application(front, waiting, tokens=tokens, most=most, hosts=hosts)
+        app = application(front, waiting, tokens=tokens, most=most, hosts=hosts)
         app.connections.limits = limits
         return_memory()
         sys.setswitchinterval(_SWITCH)

@@ -134,14 +134,13 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def check_settings(settings: JoinSettings) -> None:
     """Check that each setting is within its range."""
-    if settings.aggregation not in AGGREGATIONS:
-        raise OptionError(
-            f"reward_aggregation takes one of {', '.join(AGGREGATIONS)}, not {settings.aggregation}"
-        )
-    if settings.learn_at not in LEARN_AT:
-        raise OptionError(f"learn_at takes one of {', '.join(LEARN_AT)}, not {settings.learn_at}")
-    if settings.mode not in MODES:
-        raise OptionError(f"mode takes one of {', '.join(MODES)}, not {settings.mode}")
+    for name, value, choices in (
+        ("reward_aggregation", settings.aggregation, AGGREGATIONS),
+        ("learn_at", settings.learn_at, LEARN_AT),
+        ("mode", settings.mode, MODES),
+    ):
+        if value not in choices:
+            raise OptionError(f"{name} takes one of {', '.join(choices)}, not {value}")
     if not 0 < settings.reward_wait <= MOST_WAIT:
         raise OptionError(
             f"reward_wait is {settings.reward_wait}: give a number of seconds above 0, and at most 30 days"

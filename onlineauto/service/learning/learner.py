@@ -185,9 +185,7 @@ class LogLearner:
         self._explored = True  # True if the model chose the actions of the decisions that are being learnt
         self._predictor: Predictor | None = None
         self._unlearnable: dict[int, str] = {}  # the reasons for decisions that are left out, by position
-        self._single_range: tuple[int, int] | None = (
-            None  # first and last position of the range in which decisions are learnt one by one
-        )
+        self._single_range: tuple[int, int] | None = None  # positions of decisions to learn one by one
         self._learning: LabelledDecision | None = None
         self._broken = False
         self.snapshot_due = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -340,7 +341,7 @@ class Front:
         """Choose an action by the model, or choose the baseline."""
         request = one.request
         one.seed = seed_of(self.app, request.event_id)
-        out = one.out = [index for index, name in enumerate(request.ids) if name in request.excluded]
+        one.out = out = [index for index, name in enumerate(request.ids) if name in request.excluded]
         if one.mode == "online":
             choice = choose(one.pmf, out, one.seed)
         else:
@@ -406,36 +407,23 @@ class Front:
             raise RefusedError(str(error), status=503, retry_after=1.0) from None
 
 
+@dataclass(slots=True, eq=False)
 class _Ranking:
     """A rank request that is not answered yet."""
 
-    __slots__ = (
-        "answer",
-        "arm",
-        "bucket",
-        "context",
-        "done",
-        "epoch",
-        "error",
-        "mode",
-        "out",
-        "pmf",
-        "published",
-        "request",
-        "seed",
-    )
-
-    answer: Ranked
-    context: bytes
-    out: list[int]
-    seed: int
-
-    def __init__(self, request: RankRequest, done: Done, mode: str, published: Published, epoch: int) -> None:
-        self.request, self.done, self.mode, self.published = request, done, mode, published
-        self.epoch = epoch
-        self.error: Exception | None = None
-        self.pmf: list[float] = []
-        self.arm, self.bucket = "", 0
+    request: RankRequest
+    done: Done
+    mode: str
+    published: Published
+    epoch: int
+    error: Exception | None = None
+    context: bytes = b""
+    pmf: Sequence[float] = ()
+    arm: str = ""
+    bucket: int = 0
+    seed: int = 0
+    out: Sequence[int] = ()  # the indices of the excluded actions
+    answer: Ranked = field(init=False)
 
 
 def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
