@@ -59,21 +59,6 @@ class Waiting:
         else:
             loop.call_soon_threadsafe(call_all, waiting, error)
 
-    @staticmethod
-    def future() -> tuple[asyncio.Future[None], Callable[[Exception | None], None]]:
-        """Return a future, and the callback that completes it."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(error: Exception | None) -> None:
-            if future.done():
-                return
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(RefusedError(f"the log cannot be written: {error}", status=503))
-
-        return future, done
-
 
 @dataclass(slots=True, eq=False)
 class Request:

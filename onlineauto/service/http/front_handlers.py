@@ -30,7 +30,7 @@ from onlineauto.service.http.wire import (
     personalizer_slots_answer,
     slots_answer,
 )
-from onlineauto.service.loop.slots import activate_slots, rank_slots, reward_slots, slot_id
+from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots, slot_id
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class FrontHandlers:
         if not 1 <= len(decisions) <= most:
             message = f"a batch has 1 to {most} decisions, not {len(decisions)}"
             raise RefusedError(message, status=413 if decisions else 400)
-        all_done = _AllDone(request.done, len(decisions) + 1)
+        all_done = after_all(len(decisions) + 1, request.done)
         unit = request.headers.get("unit-id")
         rows = []
         for answer in self._decide(_RANK, [(raw, unit, all_done) for raw in decisions], set()):
@@ -231,18 +231,6 @@ class FrontHandlers:
             why = "the service stops" if self.stopping else self.front.trouble
             return Reply.text(f"no: {why}\n", 503)
         return Reply.text(f"stale: {stale}\n" if stale else "ready\n")
-
-
-class _AllDone:
-    """Calls `done` once it was called `count` times itself, or with the first error."""
-
-    def __init__(self, done: Done, count: int) -> None:
-        self._done, self._left = done, count
-
-    def __call__(self, error: Exception | None) -> None:
-        self._left -= 1
-        if error is not None or not self._left:
-            self._done(error)
 
 
 class RankServerHandlers(FrontHandlers):

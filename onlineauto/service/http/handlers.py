@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.http.front_handlers import FrontHandlers
 from onlineauto.service.http.page import page_reply
 from onlineauto.service.http.personalizer import (
@@ -213,9 +212,16 @@ def _tag_of(name: str) -> tuple[tuple[bytes, bytes], ...]:
 
 async def _recorded(submit: Callable[[Done], Result], *, in_thread: bool = False) -> Result:
     """Return the result of `submit`, which is called with a callback, once the log has its record."""
-    future, done = Waiting.future()
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+
+    def done(error: Exception | None) -> None:
+        if error is not None and not future.done():
+            future.set_exception(RefusedError(f"the log cannot be written: {error}", status=503))
+        elif not future.done():
+            future.set_result(None)
+
     if in_thread:
-        loop = asyncio.get_running_loop()
         result = await asyncio.to_thread(submit, lambda error: loop.call_soon_threadsafe(done, error))
     else:
         result = submit(done)

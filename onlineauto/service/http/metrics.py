@@ -124,8 +124,7 @@ def _copies(status: Status) -> Iterator[Metric]:
 
 
 def _filled(
-    metric: CounterMetricFamily | GaugeMetricFamily,
-    rows: Iterable[tuple[float | None, *tuple[str, ...]]],
+    metric: CounterMetricFamily | GaugeMetricFamily, rows: Iterable[tuple[float | None, *tuple[str, ...]]]
 ) -> Metric:
     """Add rows of a number and its labels to a metric, except those without a number."""
     for number, *labels in rows:

@@ -46,11 +46,7 @@ _NOT_HERE: Final = (
     ),
     ("POST", "/logs/interactions", "each rank is logged when it is answered: send ranks"),
     ("POST", "/logs/observations", "rewards of decisions made elsewhere are not accepted: send rewards"),
-    (
-        "DELETE",
-        "/logs",
-        _ERASE,
-    ),
+    ("DELETE", "/logs", _ERASE),
 )
 
 

@@ -11,7 +11,7 @@ import gzip
 import io
 import shlex
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,12 +22,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.decisions.dsjson import decision_line, label_of
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import options_of
-from onlineauto.service.http.personalizer import (
-    PolicyContract,
-    ServiceConfiguration,
-    settings_in,
-    words_of,
-)
+from onlineauto.service.http.personalizer import PolicyContract, ServiceConfiguration, settings_in, words_of
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop, service_configuration
 from onlineauto.service.loop.slots import SLOT
@@ -192,10 +187,8 @@ def _chunks(paths: Sequence[Path]) -> Iterator[bytes]:
                 whole = line if line.endswith(b"\n") else line + b"\n"
                 parts = [whole]
                 if b'"_slots"' in line:
-                    try:
-                        parts = slot_lines(line)
-                    except (ValueError, LookupError, RecursionError, msgspec.MsgspecError):  # it is counted
-                        parts = [whole]
+                    with suppress(ValueError, LookupError, RecursionError, msgspec.MsgspecError):
+                        parts = slot_lines(line)  # a line that has none is counted when it is learnt
                 lines += parts
                 size += sum(map(len, parts))
                 if size > _CHUNK:

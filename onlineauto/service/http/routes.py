@@ -63,15 +63,7 @@ _OWN: Final = "/personalizer/v1.0"
 _EVENT: Final = f"{_OWN}/events/{{event_id}}"
 _SLOTS: Final = f"{_OWN}/multislot/events/{{event_id}}"
 ROUTES: Final = (
-    Endpoints(
-        "POST",
-        f"{_OWN}/rank",
-        "personalizer_rank",
-        "rank",
-        PersonalizerRank,
-        PersonalizerAnswer,
-        201,
-    ),
+    Endpoints("POST", f"{_OWN}/rank", "personalizer_rank", "rank", PersonalizerRank, PersonalizerAnswer, 201),
     Endpoints("POST", f"{_EVENT}/reward", "personalizer_reward", "reward", PersonalizerReward, None, 204),
     Endpoints("POST", f"{_EVENT}/activate", "activate", "reward", None, None, 204),
     Endpoints(

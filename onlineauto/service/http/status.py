@@ -143,8 +143,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         ),
     ]
     clock_jumps: Annotated[
-        int,
-        _counter("Records whose time is implausibly far from the one before.", "join.counts.clock_jumps"),
+        int, _counter("Records whose time is implausibly far from the one before.", "join.counts.clock_jumps")
     ]
     faulty: Annotated[int, _counter("Decisions that could not be learnt.", "learner.faulty")]
     too_wide: Annotated[

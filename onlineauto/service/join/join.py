@@ -186,10 +186,6 @@ class Join:
         self._early: Timed[Early] = Timed(lambda early: early.deadline)
         self._scale = RewardScale()
 
-    def __len__(self) -> int:
-        """Return the number of decisions that wait."""
-        return len(self._waiting)
-
     @property
     def waiting(self) -> int:
         """The number of decisions that have not ended."""

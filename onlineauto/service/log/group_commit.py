@@ -38,10 +38,7 @@ class GroupCommit:
     """Appends lines to a log in the order in which they are submitted, many at once."""
 
     def __init__(
-        self,
-        log: SegmentLog,
-        *,
-        deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
+        self, log: SegmentLog, *, deliver: Callable[[Sequence[Done], Exception | None], object] = call_all
     ) -> None:
         self.log, self.deliver, self.position = log, deliver, log.end
         self.failed: Exception | None = None

@@ -141,13 +141,8 @@ class Loop(Front):
         self.board = board_of(self.learner)
         self.experiment, self._reported = self.learner.experiment.report(), -1
         self._learning = threading.RLock()
-        self._done_at = {
-            "learn": clock(),
-            "publish": 0.0,
-            "snapshot": clock(),
-            "keep": clock(),
-            "report": 0.0,
-        }
+        now = clock()
+        self._done_at = {"learn": now, "publish": 0.0, "snapshot": now, "keep": now, "report": 0.0}
         known = list(self.learner.workspace.layout.keys())
         super().__init__(
             folder,

@@ -124,10 +124,9 @@ class TopicJoin:
         self._number += 1
         ended = self.join.take(record, self._number, len(entry.line), at=time)
         if self.join.counts.ranked > ranked:
-            line = entry.line
-            self._waiting[self._number] = (
-                entry._replace(line=_unlabelled(line)) if b'"_label' in line else entry
-            )
+            if b'"_label' in entry.line:
+                entry = entry._replace(line=_unlabelled(entry.line))
+            self._waiting[self._number] = entry
         yield from self._ended(ended)
 
     def _ended(self, ended: list[Any]) -> Iterator[TopicLine]:
@@ -144,40 +143,21 @@ def _record_of(line: bytes, partition: int) -> LogRecord:
     """Return the record that a message is to the join."""
     try:
         message = _DECODER.decode(line)
-    except (
-        msgspec.MsgspecError,
-        ValueError,
-        RecursionError,
-    ) as error:  # a UnicodeDecodeError is a ValueError
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: also of UTF-8
         raise InputError(f"not a decision or a reward: {error}") from None
     if message.kind in _TICKS:
         return LogRecord("tick", _EPOCH)
     source = f"{message.source}[{partition}]" if message.source else ""
+    origin: dict[str, Any] = {"source": source, "behind": message.behind}
     if not message.event_id:
         raise InputError("not a decision or a reward: it has no EventId")
     if message.reward is not None and not message.ranked:
         if not abs(message.reward) < 3e38:
             raise InputError(f"RewardValue is {message.reward}, which a float32 cannot have")
-        return LogRecord(
-            "reward",
-            _EPOCH,
-            message.event_id,
-            reward=message.reward,
-            key=message.key,
-            source=source,
-            behind=message.behind,
-        )
+        return LogRecord("reward", _EPOCH, message.event_id, reward=message.reward, key=message.key, **origin)
     if not message.ranked or len(message.ranked) != len(message.probabilities):
         raise InputError("not a decision: a and p are not equally long lists of actions and probabilities")
-    return LogRecord(
-        "rank",
-        _EPOCH,
-        message.event_id,
-        message.ranked,
-        message.probabilities,
-        source=source,
-        behind=message.behind,
-    )
+    return LogRecord("rank", _EPOCH, message.event_id, message.ranked, message.probabilities, **origin)
 
 
 def _unlabelled(line: bytes) -> bytes:

@@ -93,15 +93,13 @@ def address_of(host: str, opened: socket.socket) -> str:
 def run_until_signal(app: Router, opened: socket.socket, announce: Callable[[], object]) -> None:
     """Run an application until a signal arrives; `announce` is called once connections are accepted."""
 
-    def exit_early(number: int, frame: FrameType | None) -> None:
-        del frame
+    def exit_early(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
     async def main() -> None:
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
-        def end(number: int, frame: FrameType | None) -> None:
-            del number, frame
+        def end(_number: int, _frame: FrameType | None) -> None:
             app.stop()
             loop.call_soon_threadsafe(ended.set)
 
