@@ -183,9 +183,9 @@ class FrontHandlers:
         reply: Callable[[Ranked], Reply],
     ) -> list[Reply | Exception]:
         """Rank all readable requests at once; return a reply or an error for each."""
-        asked = [(each.body, each.headers.get("unit-id"), each.done) for each in requests]
+        asked = [(request.body, request.headers.get("unit-id"), request.done) for request in requests]
         answers = self._decide(decoder, asked)
-        return [each if isinstance(each, Exception) else reply(each) for each in answers]
+        return [answer if isinstance(answer, Exception) else reply(answer) for answer in answers]
 
     def _decide(
         self,
@@ -197,7 +197,7 @@ class FrontHandlers:
 
         `ids` collects the ids of the decisions of a batch, of which none may have the id of an earlier one.
         """
-        found: list[tuple[RankRequest, Done] | Exception] = []
+        items: list[tuple[RankRequest, Done] | Exception] = []
         for body, unit, done in asked:
             try:
                 rank_request = decoder.decode(body).rank_request(_new_id)
@@ -209,11 +209,11 @@ class FrontHandlers:
                     raise RefusedError(message, status=409)
                 if ids is not None:
                     ids.add(event_id)
-                found.append((rank_request._replace(unit=unit) if unit else rank_request, done))
+                items.append((rank_request._replace(unit=unit) if unit else rank_request, done))
             except Exception as error:
-                found.append(error)
-        answers = iter(self.front.rank_all([each for each in found if not isinstance(each, Exception)]))
-        return [each if isinstance(each, Exception) else next(answers) for each in found]
+                items.append(error)
+        answers = iter(self.front.rank_all([item for item in items if not isinstance(item, Exception)]))
+        return [item if isinstance(item, Exception) else next(answers) for item in items]
 
     def _slots(
         self,

@@ -84,11 +84,11 @@ class Tokens:
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             token = headers.get("ocp-apim-subscription-key", "")
-        digest, found = sha256(token.strip().encode("utf-8", "replace")).digest(), frozenset[str]()
+        digest, granted = sha256(token.strip().encode("utf-8", "replace")).digest(), frozenset[str]()
         for known, scopes in self._known:
             if hmac.compare_digest(known, digest):
-                found = scopes
-        return found
+                granted = scopes
+        return granted
 
     def check(self, headers: Mapping[str, str], scope: str) -> None:
         """Reject a request without the scope `scope`."""

@@ -38,8 +38,8 @@ class PersonalizerRank(msgspec.Struct, rename="camel"):
         return RankRequest(
             self.event_id or new_id(),
             _objects(self.context_features),
-            [each.id for each in self.actions],
-            [_objects(each.features) for each in self.actions],
+            [action.id for action in self.actions],
+            [_objects(action.features) for action in self.actions],
             frozenset(self.excluded_actions or ()),
             bool(self.defer_activation),
         )
@@ -89,13 +89,13 @@ class PersonalizerSlotsRank(msgspec.Struct, rename="camel"):
         return SlotsRankRequest(
             self.event_id or new_id(),
             _objects(self.context_features),
-            [each.id for each in self.actions],
-            [_objects(each.features) for each in self.actions],
+            [action.id for action in self.actions],
+            [_objects(action.features) for action in self.actions],
             [
                 SlotRequest(
-                    each.id, _objects(each.features), each.baseline_action, each.excluded_actions or ()
+                    slot.id, _objects(slot.features), slot.baseline_action, slot.excluded_actions or ()
                 )
-                for each in self.slots
+                for slot in self.slots
             ],
             deferred=bool(self.defer_activation),
         )
@@ -272,7 +272,7 @@ class SlotsRank(msgspec.Struct, forbid_unknown_fields=True):
             [self.context],
             list(named),
             [[each] for each in named.values()],
-            [SlotRequest(each.id, [each.features], each.baseline, each.excluded) for each in self.slots],
+            [SlotRequest(slot.id, [slot.features], slot.baseline, slot.excluded) for slot in self.slots],
             self.unit,
             self.deferred,
         )

@@ -364,21 +364,21 @@ class Join:
         """Return the join of a `state`."""
         stored = msgspec.convert(state, JoinState, strict=False)
         check_state(stored)
-        made = cls(stored.settings)
-        made.heard, made.retired = stored.heard, stored.retired
-        made._book = RuleBook.of(stored.settings, stored.rules)
-        made.now, made.counts, made.sources = stored.now, stored.counts, stored.sources
-        made._clock, made._set_back = stored.clock, stored.set_back
-        made._scale = RewardScale(*stored.scale)
+        join = cls(stored.settings)
+        join.heard, join.retired = stored.heard, stored.retired
+        join._book = RuleBook.of(stored.settings, stored.rules)
+        join.now, join.counts, join.sources = stored.now, stored.counts, stored.sources
+        join._clock, join._set_back = stored.clock, stored.set_back
+        join._scale = RewardScale(*stored.scale)
         for event_id, early in stored.early:
             early.deadline = min(early.deadline, stored.now + early.wait)
-            made._early.add(event_id, early, wait=early.wait)
+            join._early.add(event_id, early, wait=early.wait)
         for event_id, packed in decisions_of(stored.waiting):
-            made._waiting.add(event_id, packed, wait=checked_wait(read_decision(packed), made._book))
-        finished, (old, young) = made._finished, stored.finished
+            join._waiting.add(event_id, packed, wait=checked_wait(read_decision(packed), join._book))
+        finished, (old, young) = join._finished, stored.finished
         finished.old, finished.old_until = dict(decisions_of(old)), old.until
         finished.young, finished.young_until = dict(decisions_of(young)), young.until
-        return made
+        return join
 
     def _note_source(self, source: str, behind: int, at: float) -> None:
         """Record that the log of a rank server is known up to a position, at a time of the clock."""
@@ -607,8 +607,8 @@ def check_state(kept: JoinState) -> None:
     except OptionError as error:
         raise InputError(f"the settings are out of range: {error}") from None
     times = [kept.now, kept.clock or 0.0, kept.retired, *(kept.set_back or ()), *kept.heard.values()]
-    times += [each for _, early in kept.early for each in (early.deadline, early.wait)]
-    if not all(abs(each) < _END for each in times):
+    times += [time for _, early in kept.early for time in (early.deadline, early.wait)]
+    if not all(abs(time) < _END for time in times):
         raise InputError("a time is out of range")
     if not 0 < kept.scale[1] < inf:
         raise InputError(f"the bound of rewards is {kept.scale[1]}")
@@ -643,15 +643,15 @@ class Replayed(NamedTuple):
 
 def replay(join: Join, log: SegmentLog, position: int) -> Iterator[Replayed]:
     """Let a join take the records of a log from a position on, and yield each of them."""
-    for at, line in log.lines(position):
+    for offset, line in log.lines(position):
         mode = join.settings.mode
         try:
             record = read_record(line)
-            ended = join.take(record, at, len(line))
+            ended = join.take(record, offset, len(line))
         except Exception as error:  # a record may be damaged in any way; those behind it must be applied
-            yield Replayed(at, line, None, mode, [], skipped_at(log, at, error))
+            yield Replayed(offset, line, None, mode, [], skipped_at(log, offset, error))
         else:
-            yield Replayed(at, line, record, mode, ended, None)
+            yield Replayed(offset, line, record, mode, ended, None)
 
 
 def skipped_at(log: SegmentLog, position: int, error: Exception | str) -> Skipped:

@@ -70,13 +70,13 @@ def _policy(flags: str, configuration: Configuration) -> Configuration:
 def _estimate(value: PolicyValue) -> Estimate:
     def in_rewards(way: str) -> Value:
         bounded = getattr(value, way)
-        known = abs(bounded.low) < float("inf") and abs(bounded.high) < float("inf")
+        is_bounded = abs(bounded.low) < float("inf") and abs(bounded.high) < float("inf")
         return Value(
             policy=value.policy,
             events=value.events,
             reward=0.0 - bounded.value,
-            low=0.0 - bounded.high if known else None,
-            high=0.0 - bounded.low if known else None,
+            low=0.0 - bounded.high if is_bounded else None,
+            high=0.0 - bounded.low if is_bounded else None,
             effective_sample_size=value.effective_sample_size,
         )
 

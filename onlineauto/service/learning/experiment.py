@@ -234,17 +234,17 @@ class BucketSums:
         mean, square = self._mean(quantity, first, variance)
         against, square_against = self._mean(quantity, second, variance)
         difference, error = mean - against, math.sqrt(square + square_against)
-        enough = min(np.count_nonzero(self.counts[each]) for each in (first, second)) >= _LEAST_BUCKETS
+        enough = min(np.count_nonzero(self.counts[arm]) for arm in (first, second)) >= _LEAST_BUCKETS
         half = _half_width(error, _TYPICAL * math.sqrt(variance), alpha) if enough else math.inf
-        known = math.isfinite(half)
+        is_bounded = math.isfinite(half)
         return Comparison(
             quantity,
             *pair,
             mean,
             against,
             difference,
-            difference - half if known else None,
-            difference + half if known else None,
+            difference - half if is_bounded else None,
+            difference + half if is_bounded else None,
             difference / against if against > 0.0 else None,
         )
 
@@ -277,9 +277,9 @@ class BucketSums:
             made.sums[name], made.squares[name] = np.array(sums, float), float(squares)
         return made
 
-    def _mean(self, quantity: str, at: slice, variance: float) -> tuple[float, float]:
+    def _mean(self, quantity: str, arm: slice, variance: float) -> tuple[float, float]:
         """Return the mean of an arm, and the square of its standard error."""
-        counts, sums = self.counts[at], self.sums[quantity][at]
+        counts, sums = self.counts[arm], self.sums[quantity][arm]
         total = float(counts.sum())
         mean = float(sums.sum()) / total
         rest: NDArray[np.float64] = sums - mean * counts
@@ -458,12 +458,12 @@ class Experiment:
         for quantity, pair in self._guards():
             if (quantity, pair[0]) in self._broken:
                 continue
-            found = self._guarded(quantity, pair)
-            if found.high is not None and found.high < 0.0:
+            comparison = self._guarded(quantity, pair)
+            if comparison.high is not None and comparison.high < 0.0:
                 self._broken.add((quantity, pair[0]))
                 rolls_back = f"{quantity}:{ROLLBACK}" in self._settings.guardrails
                 decisions = int(self._part.counts.sum())
-                alarm = Alarm(now, decisions, quantity, *pair, found.high, rolls_back, self.epoch)
+                alarm = Alarm(now, decisions, quantity, *pair, comparison.high, rolls_back, self.epoch)
                 self.alarms = [*self.alarms, alarm][-_MOST_ALARMS:]
 
 

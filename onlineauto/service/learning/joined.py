@@ -48,10 +48,10 @@ def join_log_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes
     Records that the learner skips are left out, too, and so are decisions of a control arm.
     """
     join = Join(_first_settings(log))
-    for each in replay(join, log, log.begin):
-        for ended in each.ended:
+    for entry in replay(join, log, log.begin):
+        for ended in entry.ended:
             line = log.line_at(ended.position, ended.size)
-            if each.mode != "logging-only" and (is_explored(line) or not explored):
+            if entry.mode != "logging-only" and (is_explored(line) or not explored):
                 with suppress(OnlineautoError, LookupError, ValueError, TypeError):  # the learner skips it
                     record = read_record(line)
                     if record.arm != CONTROL:

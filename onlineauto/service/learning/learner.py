@@ -238,8 +238,8 @@ class LogLearner:
         if self._rounds is not None and self._single_range is None:
             self._part = self._rounds.part_at(self.position, self.learnt)
         most = ANY.end if self._part.together else MOST_RECORDS
-        for each in replay(self.join, self.log, self.position):
-            for ended in each.ended:
+        for entry in replay(self.join, self.log, self.position):
+            for ended in entry.ended:
                 self.waited += ended.waited
                 decided = self._labelled_decision(ended)
                 if decided is None:
@@ -250,19 +250,19 @@ class LogLearner:
                     self.held_out += 1
                     continue
                 if lines and (decided.explored != self._explored or len(lines) >= most):
-                    self._learn(lines, each.mode)
+                    self._learn(lines, entry.mode)
                     lines = []
                 self._explored = decided.explored
                 lines.append(decided)
-            if each.skipped is not None:
-                self._skip(each.skipped)
-            elif each.record is not None and each.record.kind in ("settings", "model"):
-                self._learn(lines, each.mode)  # decisions before this record are learnt in the earlier mode
+            if entry.skipped is not None:
+                self._skip(entry.skipped)
+            elif entry.record is not None and entry.record.kind in ("settings", "model"):
+                self._learn(lines, entry.mode)  # decisions before this record are learnt in the earlier mode
                 lines = []
-            self.position = each.position + len(each.line)
+            self.position = entry.position + len(entry.line)
             taken += 1
-            if each.record is not None:
-                self._follow(each.record, each.position)
+            if entry.record is not None:
+                self._follow(entry.record, entry.position)
             if self.position >= self._part.end or taken == most:
                 break
             if self._single_range is not None and self.position == self._single_range[0]:
@@ -490,10 +490,10 @@ class LogLearner:
         if not decided or mode == "logging-only":
             return
         single = self._single_range is not None and self.position >= self._single_range[0]
-        for part in [[each] for each in decided] if single else [decided]:
+        for part in [[decision] for decision in decided] if single else [decided]:
             self._learning = part[0] if single else None
             before = self.learnt
-            blocks = valid_blocks(self.workspace, b"".join(each.line for each in part))
+            blocks = valid_blocks(self.workspace, b"".join(decision.line for decision in part))
             if self._rounds is not None and self._part.together:
                 for learnt in self._rounds.learners.learn(self.workspace, [*blocks], self.learnt):
                     self._run.progress.update(learnt[1], emit=None)
@@ -508,10 +508,10 @@ class LogLearner:
 
     def _count_faulty(self, decided: list[LabelledDecision]) -> None:
         """Count the decisions whose lines have no valid event, and report their positions."""
-        for each in decided:
-            if not [*valid_blocks(self.workspace, each.line)]:
+        for decision in decided:
+            if not [*valid_blocks(self.workspace, decision.line)]:
                 self.faulty += 1
-                self._skip(skipped_at(self.log, each.position, "it has no event that can be learnt"))
+                self._skip(skipped_at(self.log, decision.position, "it has no event that can be learnt"))
 
     def _isolate(self, begin: int, error: Exception) -> None:
         """Prepare to repeat a step without the decision that raised an error, or to locate it."""

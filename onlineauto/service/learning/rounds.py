@@ -93,11 +93,11 @@ class PlannedRounds:
 
     def part_at(self, position: int, learnt: int) -> Part:
         """Return the part that begins or continues at a position; plan one if the learner is far behind."""
-        at = bisect_right(self._begins, position)
-        if at and position < self._ends[at - 1]:
-            return Part(self._ends[at - 1], True)
-        if at < len(self._begins):
-            return Part(self._begins[at], False)
+        number = bisect_right(self._begins, position)
+        if number and position < self._ends[number - 1]:
+            return Part(self._ends[number - 1], True)
+        if number < len(self._begins):
+            return Part(self._begins[number], False)
         missing = self._log.durable - position
         if not self.learners.plans or learnt < self.learners.alone or missing < LEAST_BYTES:
             return ANY

@@ -125,7 +125,7 @@ class Values:
             pmf=np.zeros(0),
         )
         policies = dict(zip(POLICIES[1:], (pmf, baseline, uniform), strict=True))
-        of = {
+        events_of = {
             name: events._replace(weight=policies[name][logged] / probability, pmf=policies[name])
             for name in policies
         }
@@ -133,7 +133,7 @@ class Values:
         while done < len(logged):  # points lie at the same events however the events are cut into blocks
             end = min(done + self._stride - self._recent[0], len(logged))
             for name, evidence in self._evidence.items():
-                part = _part(of.get(name, events), done, end)
+                part = _part(events_of.get(name, events), done, end)
                 evaluate_events(evidence, part, _ALPHA, np.empty((0, 3, 2)))
             self._count(reward[done:end])
             done = end
@@ -184,13 +184,13 @@ class Values:
 
 def _part(events: Logged, begin: int, end: int) -> Logged:
     """Return the events from `begin` to `end`."""
-    at = slice(begin, end)
+    part = slice(begin, end)
     return events._replace(
-        weight=events.weight[at],
-        reward=events.reward[at],
-        probability=events.probability[at],
-        action=events.action[at],
-        start=events.start[at],
+        weight=events.weight[part],
+        reward=events.reward[part],
+        probability=events.probability[part],
+        action=events.action[part],
+        start=events.start[part],
     )
 
 
@@ -198,13 +198,13 @@ def _value(name: str, evidence: Evidence) -> Value:
     totals = evidence.totals
     weights = float(totals[WEIGHTS])
     low, high = bounds_of(evidence, SNIPS, _ALPHA)
-    known = bool(np.isfinite(low) and np.isfinite(high))
+    is_bounded = bool(np.isfinite(low) and np.isfinite(high))
     return Value(
         policy=name,
         events=int(totals[EVENTS]),
         reward=float(min(max(totals[REWARDS] / weights, low), high)) if weights else None,
-        low=float(low) if known else None,
-        high=float(high) if known else None,
+        low=float(low) if is_bounded else None,
+        high=float(high) if is_bounded else None,
         effective_sample_size=float(weights * weights / totals[SQUARES]) if weights else 0.0,
     )
 

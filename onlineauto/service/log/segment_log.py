@@ -138,15 +138,15 @@ class SegmentLog:
     def line_at(self, position: int, size: int) -> bytes:
         """Return the line of `size` bytes at a position; lines around it are then in memory."""
         begin, near = self._near
-        at = position - begin
-        if at < 0:  # a line further back is an exception
+        offset = position - begin
+        if offset < 0:  # a line further back is an exception
             return self._read(position, size)
-        if at + size > len(near):
+        if offset + size > len(near):
             start = self._starts[bisect_right(self._starts, position) - 1]
             begin = max(start, position - _NEAR)
             near = self._read(begin, max(min(self.durable, position + _NEAR), position + size) - begin)
-            self._near, at = (begin, near), position - begin
-        return near[at : at + size]
+            self._near, offset = (begin, near), position - begin
+        return near[offset : offset + size]
 
     def replace(self, lines: Mapping[int, bytes]) -> None:
         """Overwrite lines by lines of the same length, by position, in a log that no process appends to.
@@ -310,8 +310,8 @@ def fill_gaps(folder: Path) -> list[tuple[int, int]]:
             continue
         gaps.append((begin, end))
         with path.open("ab") as file:
-            for at in range(begin, end, _BLANKS):
-                file.write(b" " * (min(_BLANKS, end - at) - 1) + b"\n")
+            for offset in range(begin, end, _BLANKS):
+                file.write(b" " * (min(_BLANKS, end - offset) - 1) + b"\n")
             file.flush()
             os.fsync(file.fileno())
     return gaps

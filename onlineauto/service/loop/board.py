@@ -66,7 +66,7 @@ def board_of(learner: LogLearner) -> Board:
             LiveConfigSummary(
                 interactions=list(champion.interactions)
                 if index == 0
-                else ["*".join(map(namespace_text, each)) for each in names],
+                else ["*".join(map(namespace_text, interaction)) for interaction in names],
                 settings=dict(champion.settings) | dict(config.settings),
                 events=champion.events if index == 0 else estimates.updates(index),
                 low=estimates.lower(index),
@@ -84,8 +84,8 @@ def board_of(learner: LogLearner) -> Board:
         waited=learner.waited / max(learner.learnt, 1),
         champion_changes=champion.changes,
         changes=[
-            ChampionChange(each.events, ["*".join(map(namespace_text, names)) for names in each.after])
-            for each in list(workspace.searching.changes)[-_MOST_CHANGES:]
+            ChampionChange(change.events, ["*".join(map(namespace_text, names)) for names in change.after])
+            for change in list(workspace.searching.changes)[-_MOST_CHANGES:]
         ],
         live_configs=live,
         values=values.values(),

@@ -136,12 +136,12 @@ class Front:
         if last is None:
             raise RefusedError("no decision was made since the start", status=404)
         try:
-            found = as_rewards(explain(last.published.predictor, _HEAD + last.context + b"}\n"))
+            explanation = as_rewards(explain(last.published.predictor, _HEAD + last.context + b"}\n"))
         except OptionError as error:
             raise RefusedError(str(error), status=404) from None
-        for row, name in zip(found["actions"], last.request.ids, strict=True):
+        for row, name in zip(explanation["actions"], last.request.ids, strict=True):
             row["action_id"] = name
-        return {"event_id": last.request.event_id, "model": last.published.name} | found
+        return {"event_id": last.request.event_id, "model": last.published.name} | explanation
 
     def check(self, request: RankRequest) -> None:
         """Check that a request can be answered."""
@@ -176,9 +176,9 @@ class Front:
     def metric(self, event_id: str, name: str, value: float, done: Done, *, key: str = "") -> None:
         """Record a value of a guardrail's metric for a decision; it counts once `done` is called."""
         self._check_value(event_id, value, key, "value")
-        known = [name_of(each) for each in self.join.settings.guardrails]
+        known = [name_of(guarded) for guarded in self.join.settings.guardrails]
         if name not in known or name == REWARD:
-            others = ", ".join(each for each in known if each != REWARD) or "none"
+            others = ", ".join(guarded for guarded in known if guarded != REWARD) or "none"
             raise RefusedError(f"{name!r} is not a metric of --guardrails, which names {others}")
         with self._lock:
             if not self._is_known(event_id, value, key, name) and key:
@@ -455,11 +455,11 @@ def _predict(one: _Ranking) -> None:
         one.pmf = one.published.predictor.predict(_HEAD + one.context + b"}\n").tolist()
     except InputError as error:
         problems = error.problems if isinstance(error, NotOneEventError) else ()
-        found = [
-            f"{path_at(one.context, each.column - 1 - len(_HEAD), one.request.ids)}: {each.message}"
-            for each in problems
+        places = [
+            f"{path_at(one.context, problem.column - 1 - len(_HEAD), one.request.ids)}: {problem.message}"
+            for problem in problems
         ]
-        raise RefusedError(f"the features cannot be read: {'; '.join(found) or error}") from None
+        raise RefusedError(f"the features cannot be read: {'; '.join(places) or error}") from None
     if len(one.pmf) != len(one.request.ids):
         raise RefusedError(
             f"the features describe {len(one.pmf)} actions, but there are {len(one.request.ids)} ids"

@@ -96,10 +96,10 @@ class HttpUpstream:
     def take(self, source: str, position: int, content: bytes) -> int:
         """Hand over records, and return the position from which more are wanted."""
         answer = self._request("POST", f"/v1/records/{source}/{position}", content=content)
-        found = self._read(answer, RecordsAnswer).position
-        if found < 0 or (content and not position <= found <= position + len(content)):
-            raise self._stranger(answer, f"it wants the records from {found}")
-        return found
+        wanted = self._read(answer, RecordsAnswer).position
+        if wanted < 0 or (content and not position <= wanted <= position + len(content)):
+            raise self._stranger(answer, f"it wants the records from {wanted}")
+        return wanted
 
     def close(self) -> None:
         """Close the connections."""
@@ -177,15 +177,15 @@ class LogParts:
 
     def part_of(self, position: int) -> tuple[LogPart, int | None]:
         """Return the part that contains a position, and its end; None if it is the last part."""
-        number = max(index for index, each in enumerate(self.parts) if each.begin <= position)
+        number = max(index for index, part in enumerate(self.parts) if part.begin <= position)
         following = self.parts[number + 1 : number + 2]
         return self.parts[number], following[0].begin if following else None
 
     def _begin(self, position: int) -> None:
         """Begin a part; an empty part at the same position is replaced, since its name may be in use."""
-        parts = [each for each in self.parts if each.begin < position]
+        parts = [part for part in self.parts if part.begin < position]
         parts.append(LogPart(secrets.token_hex(8), position))
-        lines = [f"{each.name} {each.begin}" if each.begin else each.name for each in parts]
+        lines = [f"{part.name} {part.begin}" if part.begin else part.name for part in parts]
         try:
             replace_file(self._path, ["\n".join(lines).encode()])
         except OSError as error:

@@ -144,8 +144,8 @@ def activate_slots(front: Front, event_id: str, done: Done, *, single: bool) -> 
         done(None)
         return
     part = after_all(len(ids), done)
-    for each in list(ids):
-        front.activate(each, part)
+    for slot in list(ids):
+        front.activate(slot, part)
 
 
 def rank_slots(front: Front, asked: SlotsRankRequest, done: Done) -> list[Ranked]:
@@ -175,8 +175,8 @@ def reward_slots(
         done(None)
         return
     part = after_all(len(ids), done)
-    for each, (_, value) in zip(ids, rewards, strict=True):
-        front.reward(each, value, part, key=key)
+    for event, (_, value) in zip(ids, rewards, strict=True):
+        front.reward(event, value, part, key=key)
 
 
 def after_all(count: int, done: Done) -> Done:

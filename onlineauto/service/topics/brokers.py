@@ -106,14 +106,14 @@ class Brokers:
         """Return the number of partitions of a topic."""
         module = kafka()
         try:
-            found = client.list_topics(topic, timeout=WAIT).topics[topic]
+            described = client.list_topics(topic, timeout=WAIT).topics[topic]
         except module.KafkaException as error:
             raise InputError(f"no broker of {self.servers} answers: {describe_error(error)}") from None
-        if found.error is not None:
+        if described.error is not None:
             raise InputError(
-                f"{self.servers} has no topic {topic!r}: {found.error.str()}{self._hint(client)}"
+                f"{self.servers} has no topic {topic!r}: {described.error.str()}{self._hint(client)}"
             )
-        return len(found.partitions)
+        return len(described.partitions)
 
     def _hint(self, client: Any) -> str:
         """Return the names of some topics, for a message."""
@@ -124,12 +124,12 @@ class Brokers:
         """Return the offset of the oldest message of a partition, and the offset after the newest one."""
         module = kafka()
         try:
-            found = client.get_watermark_offsets(module.TopicPartition(topic, partition), timeout=WAIT)
+            offsets = client.get_watermark_offsets(module.TopicPartition(topic, partition), timeout=WAIT)
         except module.KafkaException as error:
             raise InputError(f"{topic}[{partition}] cannot be read: {describe_error(error)}") from None
-        if found is None:
+        if offsets is None:
             raise InputError(f"{topic}[{partition}] cannot be read: no broker answers")
-        low, high = found
+        low, high = offsets
         return int(low), int(high)
 
 

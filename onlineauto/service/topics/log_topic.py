@@ -63,9 +63,9 @@ class LogTopic(LogCopier):
     def step(self) -> int:
         """Send the next records, wait until the topic has them, and return their number."""
         self._failed, number, position = False, 0, self.position
-        for at, line in self.log.lines(self.position):
-            self._send(at, line)
-            number, position = number + 1, at + len(line)
+        for offset, line in self.log.lines(self.position):
+            self._send(offset, line)
+            number, position = number + 1, offset + len(line)
             if number == _MOST:
                 break
         if self._producer.flush(WAIT) or self._failed:

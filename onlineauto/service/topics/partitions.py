@@ -147,10 +147,10 @@ class Partitions:
     @property
     def offsets(self) -> dict[str, list[int]]:
         """The offset of the next message to take of each partition, by topic."""
-        found: dict[str, list[int]] = {topic: [] for topic in self._topics}
+        offsets: dict[str, list[int]] = {topic: [] for topic in self._topics}
         for topic, number in sorted(self._parts):
-            found[topic].append(self._parts[topic, number].next)
-        return found
+            offsets[topic].append(self._parts[topic, number].next)
+        return offsets
 
     @property
     def caught_up(self) -> bool:

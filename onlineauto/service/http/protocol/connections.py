@@ -93,19 +93,19 @@ class Connections:
 
     def sweep(self, now: float) -> None:
         """Close the connections that have waited for too long."""
-        for each, reason in list(self._late(now)):
+        for connection, reason in list(self._late(now)):
             answer = (408, f"{reason} did not come in time") if reason in ("head", "body") else (0, "")
-            self._drop(each, reason, *answer)
+            self._drop(connection, reason, *answer)
 
     def shutdown(self) -> None:
         """Close each connection once its requests are answered."""
-        for each in list(self._open):
-            each.shutdown()
+        for connection in list(self._open):
+            connection.shutdown()
 
     def _late(self, now: float) -> Iterator[tuple[Connection, str]]:
-        for each in self._open:
-            if reason := each.waits_for(now, self.limits):
-                yield each, reason
+        for connection in self._open:
+            if reason := connection.waits_for(now, self.limits):
+                yield connection, reason
 
     def _drop(self, connection: Connection, reason: str, status: int = 0, message: str = "") -> None:
         self._open.pop(connection, None)
@@ -126,16 +126,16 @@ def most_connections(wanted: int | None = None) -> int:
 
     The limit of open files is raised as far as needed and as the system allows.
     """
-    most = _MOST if wanted is None else wanted
+    limit = _MOST if wanted is None else wanted
     try:
         import resource
     except ImportError:  # not on Windows
-        return min(most, 400)
+        return min(limit, 400)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = most + _RESERVE + BACKLOG
+    needed = limit + _RESERVE + BACKLOG
     if soft != resource.RLIM_INFINITY and soft < needed:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY:
-        return most
-    return min(most, max(soft - _RESERVE - BACKLOG, soft // 4))
+        return limit
+    return min(limit, max(soft - _RESERVE - BACKLOG, soft // 4))

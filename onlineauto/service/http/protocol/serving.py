@@ -72,17 +72,17 @@ async def _sweep(connections: Connections) -> None:
 
 def bind_socket(host: str, port: int) -> socket.socket:
     """Return a socket bound to an address; it does not accept connections yet."""
-    made = None
+    opened = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
+        opened = socket.socket(family, kind, protocol)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
     except OSError as error:
-        if made is not None:
-            made.close()
+        if opened is not None:
+            opened.close()
         raise OptionError(f"cannot listen to {host}:{port}: {error.strerror}") from None
-    return made
+    return opened
 
 
 def address_of(host: str, opened: socket.socket) -> str:
@@ -104,14 +104,14 @@ def run_until_signal(app: Router, opened: socket.socket, announce: Callable[[], 
             loop.call_soon_threadsafe(ended.set)
 
         def started() -> None:
-            for each in _SIGNALS:
-                signal.signal(each, end)
+            for number in _SIGNALS:
+                signal.signal(number, end)
             announce()
 
         await serve_until(ended, app, opened, started)
 
-    for each in _SIGNALS:
-        signal.signal(each, exit_early)  # until connections are accepted
+    for number in _SIGNALS:
+        signal.signal(number, exit_early)  # until connections are accepted
     with asyncio.Runner(loop_factory=event_loop) as runner:
         runner.run(main())
 
