@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.service.options import Limits
 from onlineauto.service.ranking.rank_request import Features, RankRequest
 from onlineauto.service.refused import RefusedError
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from onlineauto.service.join.join import Join
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.loop.front import Front
+    from onlineauto.service.options import Limits
     from onlineauto.service.ranking.answer import Ranked
 
 _FEW: Final = 1000
