@@ -5,7 +5,7 @@ from pathlib import Path
 from onlineauto import Workspace
 from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.tune.live import flags_of, hand_over, tune_stream
-from onlineauto.tune.live.budget import used_resource
+from onlineauto.tune.live.tuning import used_resource
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.warm_start import search_from

@@ -28,7 +28,7 @@ from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.cluster.simulator import JobKind, Workload, draw_traces, record
-from onlineauto.cluster.simulator.comparison import mean_ratio
+from onlineauto.cluster.simulator.simulation import mean_ratio
 
 
 def own(seed: int) -> Workload:

@@ -27,10 +27,9 @@ from typing import Any
 from bench import kit
 from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
 from onlineauto.cluster.learned import Improving, Learned, WarmUp
-from onlineauto.cluster.learned.warming import scales_of
+from onlineauto.cluster.learned.training import scales_of
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, record
-from onlineauto.cluster.simulator.comparison import mean_ratio
-from onlineauto.cluster.simulator.simulation import run
+from onlineauto.cluster.simulator.simulation import mean_ratio, run
 
 RATES = (0.3, 0.5, 0.8, 1.2)
 HELD_OUT = 5_000_000

@@ -47,7 +47,7 @@ from onlineauto.cluster.history import Record
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.cluster.simulator import JobKind, Workload
-from onlineauto.cluster.simulator.comparison import mean_ratio
+from onlineauto.cluster.simulator.simulation import mean_ratio
 
 SETS = ("philly", "saturn", "newtrace")
 HALVES = {"odd": (1,), "even": (0,), "all": (0, 1)}

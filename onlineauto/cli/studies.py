@@ -82,7 +82,7 @@ def _print(url: str) -> None:
 
 def _serve(url: str, options: StudiesOptions) -> None:
     from onlineauto.cli.study_page import serve_studies
-    from onlineauto.tune.store.urls import without_password
+    from onlineauto.tune.store.open_store import without_password
 
     def announce(address: str) -> None:
         print(f"{address} shows the studies of {without_password(url)}; Ctrl-C ends it", flush=True)

@@ -20,7 +20,7 @@ from onlineauto.tune.live.tuning import SEARCHED, flags_of, tune_stream
 from onlineauto.tune.schedulers import SCHEDULERS
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.spaces import Space
-from onlineauto.tune.store.urls import without_password
+from onlineauto.tune.store.open_store import without_password
 from onlineauto.tune.study import Study
 from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.running import EXECUTORS

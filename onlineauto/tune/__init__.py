@@ -5,7 +5,6 @@ from __future__ import annotations
 from onlineauto.tune.active_trial import ActiveTrial, TrialPruned
 from onlineauto.tune.creating import copy_study, create_study, load_study
 from onlineauto.tune.drawing import draw_study
-from onlineauto.tune.result_grid import ResultGrid
 from onlineauto.tune.schedulers import SCHEDULERS, Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
 from onlineauto.tune.searchers import SEARCHERS, Searcher
 from onlineauto.tune.spaces import (
@@ -22,7 +21,7 @@ from onlineauto.tune.store import LeaseLost, Store
 from onlineauto.tune.study import Study
 from onlineauto.tune.study_view import StudyState
 from onlineauto.tune.trial import Job, Trial
-from onlineauto.tune.tuner import RunConfig, TuneConfig, Tuner
+from onlineauto.tune.tuner import ResultGrid, RunConfig, TuneConfig, Tuner
 from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.ray_workers import RayWorkers
 from onlineauto.tune.workers.resources import Headcount, Workers

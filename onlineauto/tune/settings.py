@@ -14,7 +14,7 @@ from onlineauto.tune.searchers import SEARCHERS, Searcher
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import objectives_of
 from onlineauto.tune.spaces import Space
-from onlineauto.tune.spaces.open_space import OpenSpace
+from onlineauto.tune.spaces.space import OpenSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -25,9 +25,9 @@ from onlineauto.tune.replica import Replica
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.searchers.outcome import Outcome, first_number
 from onlineauto.tune.settings import StudySettings, seconds_of
-from onlineauto.tune.spaces.open_space import OpenSpace
+from onlineauto.tune.spaces.space import OpenSpace
 from onlineauto.tune.store import open_store
-from onlineauto.tune.store.urls import without_password
+from onlineauto.tune.store.open_store import without_password
 from onlineauto.tune.study_view import StudyState
 from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.jobs import claim_of

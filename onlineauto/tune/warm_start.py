@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError, OptionError, kind_of
 from onlineauto.tune.plain import as_int, number, scalar
-from onlineauto.tune.spaces.open_space import OpenSpace
 from onlineauto.tune.spaces.parameter import number_of_text
+from onlineauto.tune.spaces.space import OpenSpace
 from onlineauto.tune.study_view import StudyView
 
 if TYPE_CHECKING:

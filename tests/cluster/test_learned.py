@@ -11,8 +11,7 @@ import pytest
 
 from onlineauto.cluster import Fair, Fifo, MarginalGain, Situation, allocate
 from onlineauto.cluster.learned import Guarded, Improving, Learned, WarmUp
-from onlineauto.cluster.learned.features import NetworkInputs, features
-from onlineauto.cluster.learned.net import Net, draw_weights, forward
+from onlineauto.cluster.learned.net import Net, NetworkInputs, draw_weights, features, forward
 from onlineauto.cluster.policies.policy import best_choices
 from onlineauto.cluster.simulator import Simulation, Workload, compare, draw_traces, record
 from onlineauto.errors import InputError
@@ -215,7 +214,7 @@ def test_the_network_has_the_same_numbers_in_pytorch() -> None:
 
 def test_a_teacher_is_imitated() -> None:
     pytest.importorskip("torch")
-    from onlineauto.cluster.learned.warming import agreement, decisions_of, scales_of
+    from onlineauto.cluster.learned.training import agreement, decisions_of, scales_of
 
     workload = Workload()
     policy = Learned.warm_up(workload, settings=replace(QUICK, smoothing=0.0))

@@ -18,7 +18,7 @@ from onlineauto.cluster.simulator import (
     draw_traces,
     run,
 )
-from onlineauto.cluster.simulator.comparison import mean_ratio
+from onlineauto.cluster.simulator.simulation import mean_ratio
 from onlineauto.errors import OptionError
 from tests.cluster.test_policies import Drawn
 

@@ -7,8 +7,7 @@ from math import nan
 
 import pytest
 
-from onlineauto.tune.schedulers.bracket import Bracket, RungSlot, best_slots
-from onlineauto.tune.schedulers.brackets import Brackets
+from onlineauto.tune.schedulers.brackets import Bracket, Brackets, RungSlot, best_slots
 from onlineauto.tune.schedulers.rungs import geometric
 
 pytestmark = pytest.mark.lane("quick")

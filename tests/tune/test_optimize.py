@@ -15,7 +15,7 @@ import pytest
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune import Categorical, Float, Study, TrialPruned, create_study, load_study
 from onlineauto.tune.schedulers import State
-from onlineauto.tune.spaces.open_space import space_of_configs
+from onlineauto.tune.spaces.space import space_of_configs
 
 if TYPE_CHECKING:
     from pathlib import Path

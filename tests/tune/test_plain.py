@@ -20,7 +20,7 @@ from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune import Callback, Categorical, Float, Headcount, Int, Space, State, Study
 from onlineauto.tune.plain import as_int, as_json, number, scalar
 from onlineauto.tune.store.checkpoints import pack_checkpoint, unpack_checkpoint
-from onlineauto.tune.store.urls import without_password
+from onlineauto.tune.store.open_store import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable

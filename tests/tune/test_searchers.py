@@ -15,9 +15,8 @@ from onlineauto.tune import SEARCHERS, Categorical, Float, Int, Searcher, Space
 from onlineauto.tune.searchers.cmaes import CmaesSearcher
 from onlineauto.tune.searchers.gp import _improvement
 from onlineauto.tune.searchers.grid import GridSearcher
-from onlineauto.tune.searchers.parzen import Parzen, widths
 from onlineauto.tune.searchers.quasi import QuasiSearcher
-from onlineauto.tune.searchers.tpe import TpeSearcher
+from onlineauto.tune.searchers.tpe import Parzen, TpeSearcher, widths
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from onlineauto.cluster.learned.guard import Guarded
-from onlineauto.cluster.learned.learned import Learned
-from onlineauto.cluster.learned.settings import Improving, WarmUp
+from onlineauto.cluster.learned.learned import Improving, Learned, WarmUp
 
 __all__ = ["Guarded", "Improving", "Learned", "WarmUp"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from onlineauto.cluster.history import Head, History
 from onlineauto.cluster.policies.policy import ClusterPolicy
-from onlineauto.cluster.simulator.comparison import Compared, compare
+from onlineauto.cluster.simulator.simulation import Compared, compare
 from onlineauto.cluster.simulator.workload import draw_traces
 from onlineauto.errors import InputError
 

@@ -1,4 +1,4 @@
-"""``Learned``: a policy that first imitates a teacher and is then improved in a simulator."""
+"""``Learned``: a policy that imitates a teacher, then improves in a simulator; settings of the training."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from onlineauto.cluster.learned.features import features
 from onlineauto.cluster.learned.guard import Guarded
-from onlineauto.cluster.learned.net import Net, draw_weights, shapes
+from onlineauto.cluster.learned.net import Net, draw_weights, features, shapes
 from onlineauto.cluster.policies.baselines import Fair
 from onlineauto.cluster.policies.policy import ClusterPolicy
 from onlineauto.errors import InputError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing import IO
 
     from onlineauto.cluster.learned.net import Weights
-    from onlineauto.cluster.learned.settings import Improving, WarmUp
     from onlineauto.cluster.policies.situation import Floats, Situation
     from onlineauto.cluster.simulator.workload import Workload
 
@@ -107,6 +106,84 @@ def _array(arrays: Any, name: str, kind: type, shape: tuple[int, ...] | None = N
     return array.astype(np.float64)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUp:
+    """Settings of the imitation of a teacher.
+
+    Attributes
+    ----------
+    traces, jobs : int
+        Number of simulated clusters in which the teacher decides, and number of jobs in each.
+    steps, batch : int
+        Number of steps of Adam, and number of decisions in each step.
+    rate : float
+        The learning rate.
+    smoothing : float
+        The part of the probability that is spread evenly over all choices (label smoothing).
+    rates : tuple of float
+        Rates of arrival of the clusters, as multiples of the rate of the workload.
+    """
+
+    traces: int = 32
+    jobs: int = 40
+    steps: int = 1500
+    batch: int = 256
+    rate: float = 2e-3
+    smoothing: float = 0.1
+    rates: tuple[float, ...] = (0.6, 1.0, 1.6, 2.4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Improving:
+    """Settings of the reinforcement learning of a policy.
+
+    Attributes
+    ----------
+    slots : int
+        Number of slots of each cluster.
+    clusters : int
+        Number of parallel clusters; one call of the network scores all of them.
+    episode : int
+        Number of slots after which all clusters restart with other jobs.
+    rates : tuple of float
+        Rates of arrival of the clusters, in cyclic order, as multiples of the rate of the workload.
+    rate, critic_rate : float
+        Learning rates of the policy and of the critic; the rate of the policy decreases to a fifth.
+    entropy : float
+        Weight of the entropy of decisions, which encourages exploration.
+    trace : float
+        Lambda of the value targets: the weight of later decisions of a slot in the targets of earlier ones.
+    clip : float
+        Maximum relative change of the probability of a decision in the loss (PPO).
+    replay : int
+        Number of stored decisions; 0 to learn from decisions of the last slot only.
+    batch, updates : int
+        Number of decisions of an update, and number of updates in a slot.
+    explore : float
+        Probability of adding a worker or a server to a job with a disproportion of workers and servers.
+    check : int
+        Number of slots after which the policy is compared with the best one so far.
+    permuted : bool
+        True to shuffle rewards among clusters and slots: a negative control, which cannot learn.
+    """
+
+    slots: int = 800
+    clusters: int = 16
+    episode: int = 100
+    rates: tuple[float, ...] = (0.6, 1.0, 1.6, 2.4)
+    rate: float = 1e-3
+    critic_rate: float = 2e-3
+    entropy: float = 0.01
+    trace: float = 0.5
+    clip: float = 0.2
+    replay: int = 8192
+    batch: int = 256
+    updates: int = 4
+    explore: float = 0.1
+    check: int = 100
+    permuted: bool = False
+
+
 class Learned(ClusterPolicy):
     """Score actions by a small network: DL2, adapted to one machine.
 
@@ -183,8 +260,7 @@ class Learned(ClusterPolicy):
         OptionError
             If PyTorch is missing.
         """
-        from onlineauto.cluster.learned.settings import WarmUp
-        from onlineauto.cluster.learned.warming import imitate
+        from onlineauto.cluster.learned.training import imitate
 
         return imitate(workload, teacher or Fair(), settings or WarmUp(), seed=seed)
 
@@ -211,8 +287,7 @@ class Learned(ClusterPolicy):
         OptionError
             If PyTorch is missing.
         """
-        from onlineauto.cluster.learned.improving import improve_policy
-        from onlineauto.cluster.learned.settings import Improving
+        from onlineauto.cluster.learned.training import improve_policy
 
         return improve_policy(self, workload, settings or Improving(slots=slots), seed=seed)
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from onlineauto.cluster.simulator.comparison import Compared, compare
 from onlineauto.cluster.simulator.fitting import Simulated, fit_workload, policies_for, simulate
-from onlineauto.cluster.simulator.simulation import Ran, SimulatedSlot, Simulation, record, run
+from onlineauto.cluster.simulator.simulation import (
+    Compared,
+    Ran,
+    SimulatedSlot,
+    Simulation,
+    compare,
+    record,
+    run,
+)
 from onlineauto.cluster.simulator.workload import MIXED, JobKind, Traces, Workload, draw_traces
 
 __all__ = [

@@ -11,8 +11,7 @@ import numpy as np
 from onlineauto.cluster.policies import POLICIES
 from onlineauto.cluster.policies.situation import demand_of
 from onlineauto.cluster.policies.speeds import Modelled, Speeds
-from onlineauto.cluster.simulator.comparison import Compared, compare
-from onlineauto.cluster.simulator.simulation import run
+from onlineauto.cluster.simulator.simulation import Compared, compare, run
 from onlineauto.cluster.simulator.workload import JobKind, Traces, Workload, draw_noise
 from onlineauto.errors import InputError
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.tune.live.budget import Budget
+from onlineauto.errors import OptionError
 from onlineauto.tune.live.flags import base_of, config_of, configure, space_of_flags
 from onlineauto.tune.live.live_learner import LiveLearner
 from onlineauto.tune.study import Study
+from onlineauto.tune.workers.stoppers import Stopper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,12 +19,36 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.source import Sources
     from onlineauto.tune.schedulers import Scheduler
     from onlineauto.tune.searchers import Searcher
+    from onlineauto.tune.trial import Trial
     from onlineauto.tune.workers.callbacks import Callback
-    from onlineauto.tune.workers.stoppers import Stopper
 
 SEARCHED: Final = ("learning_rate", "power_t", "interactions")
 """The options that are searched by default."""
 _RUNGS: Final = 3
+
+
+class Budget(Stopper):
+    """Ends a run once a budget is spent; running jobs continue to their end."""
+
+    def __init__(self, study: Study, events: int) -> None:
+        if events < 1:
+            raise OptionError(f"budget = {events}: give a positive number of events, for all trials together")
+        self._study, self._events = study, events
+
+    def ends_run(self) -> bool:
+        """Return whether the budget is spent."""
+        return used_resource(self._study) >= self._events
+
+
+def used_resource(study: Study) -> int:
+    """Return the number of events that all trials of a study have learned together."""
+    return sum(trial.step - _copied_events(trial) for trial in study.trials)
+
+
+def _copied_events(trial: Trial) -> int:
+    """Return the number of events that a trial has not learned itself, because it began as a copy."""
+    begun = trial.resume_from
+    return min(begun.resource, trial.step) if begun is not None and begun.trial != trial.number else 0
 
 
 def tune_stream(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.tune.searchers.searcher import Searcher
-from onlineauto.tune.spaces.open_space import space_of_configs
-from onlineauto.tune.spaces.space import Space
+from onlineauto.tune.spaces.space import Space, space_of_configs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

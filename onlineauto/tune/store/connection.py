@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError, install_hint
-from onlineauto.tune.store.urls import without_password
+from onlineauto.tune.store.open_store import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError, install_hint
 from onlineauto.tune.store.memory import MemoryStore
-from onlineauto.tune.store.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from onlineauto.tune.store.protocol import Store
+
+_OF_USER: Final = re.compile(r"(://[^:/?#@]*):.*@", re.DOTALL)
+_IN_QUERY: Final = re.compile(r"((?:^|[?&\s])(?:ssl)?password=)[^&\s]*", re.IGNORECASE)
+
+
+def without_password(url: str) -> str:
+    """Return a URL without its password; the URL need not be valid.
+
+    >>> without_password("mysql://me:sec/r@t@host/db?password=other&x=1")
+    'mysql://me:***@host/db?password=***&x=1'
+    """
+    return _IN_QUERY.sub(r"\1***", _OF_USER.sub(r"\1:***@", url))
 
 
 def _in_database(url: str, name: str) -> Store:

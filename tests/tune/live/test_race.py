@@ -11,7 +11,7 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.tune import Float, Setting, Space, Study
 from onlineauto.tune.live import tune_stream
-from onlineauto.tune.live.budget import used_resource
+from onlineauto.tune.live.tuning import used_resource
 from onlineauto.tune.schedulers import Decision
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.race import Race

@@ -10,7 +10,7 @@ from onlineauto import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import Float, Study
 from onlineauto.tune.live import LiveLearner, flags_of, tune_stream
-from onlineauto.tune.live.budget import used_resource
+from onlineauto.tune.live.tuning import used_resource
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
