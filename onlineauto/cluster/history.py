@@ -151,7 +151,7 @@ class History:
 
     def text(self) -> str:
         """Return the history as lines of JSON."""
-        return "".join(map(_line, [self.head, *self.records]))
+        return _encode_lines([self.head, *self.records]).decode()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the history as lines of JSON.
@@ -217,10 +217,6 @@ class History:
 
 _DECODER: msgspec.json.Decoder[Head | Record] = msgspec.json.Decoder(Head | Record)
 _MOST_SLOTS: Final = 2**40  # leaves room for the slots of later runs
-
-
-def _line(record: msgspec.Struct) -> str:
-    return msgspec.json.encode(record).decode() + "\n"
 
 
 def _read(line: bytes, head: Head | None, where: str) -> Head | Record:

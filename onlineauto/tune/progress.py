@@ -108,11 +108,8 @@ class Progress(PlainState):
             times, step = self._losses.get(trial.number, (0, 0))
             if times >= TRIES:
                 reason = f"its process was lost {times} times after step {step}; it is not tried again"
-                return _failed(trial, reason)
-            resource, came_from = trial.job_resource, trial.resume_from
-            self._decided = _job_record(
-                trial.number, trial.attempt + 1, owner, trial.config, resource, came_from
-            )
+                return _failed_record(trial, reason)
+            self._decided = _next_attempt(trial, owner)
             return self._decided
         refusals = self.searcher.refusals
         suggested = self.scheduler.suggest(self.searcher)
@@ -123,28 +120,24 @@ class Progress(PlainState):
         known = self.trials.get(suggested.trial)
         attempt = 0 if known is None else known.attempt + 1
         trial_number, config, resource, came_from = suggested
-        self._check_suggested(trial_number, config, is_known=known is not None)
-        self._decided = _job_record(trial_number, attempt, owner, config, resource, came_from)
-        check_record(self._decided, self.trials)
-        return self._decided
-
-    def _check_suggested(self, trial: int, config: Mapping[str, Any], *, is_known: bool) -> None:
         try:
-            if not is_known:
+            if known is None:
                 self.scheduler.setting.space.check(config)
         except OptionError as error:
             raise OptionError(
-                f"scheduler {self.scheduler.name!r} suggested trial {trial} with {config!r}, which is not in "
-                f"the space: {error}"
+                f"scheduler {self.scheduler.name!r} suggested trial {trial_number} with {config!r}, which is "
+                f"not in the space: {error}"
             ) from error
+        self._decided = _job_record(trial_number, attempt, owner, config, resource, came_from)
+        check_record(self._decided, self.trials)
+        return self._decided
 
     def reclaimed(self, job: Job, owner: str) -> Record | None:
         """Return the record that claims a job whose lease has expired; None if the job has a new owner."""
         trial = self.trials.get(job.trial)
         if trial is None or trial.attempt != job.attempt or job.trial not in self._lapsed:
             return None
-        resource, came_from = trial.job_resource, trial.resume_from
-        return _job_record(trial.number, trial.attempt + 1, owner, trial.config, resource, came_from)
+        return _next_attempt(trial, owner)
 
     @property
     def unfinished(self) -> dict[int, tuple[int, str]]:
@@ -157,8 +150,8 @@ class Progress(PlainState):
 
     def end_unfinished(self, trial: int) -> Record:
         """Return the record by which an unfinished job fails."""
-        reason = [each.why for each in self.skipped if each.kind in ("told", "failed")][-1]
-        return _failed(self.trials[trial], f"its value could not be applied: {reason}")
+        reason = [record.why for record in self.skipped if record.kind in ("told", "failed")][-1]
+        return _failed_record(self.trials[trial], f"its value could not be applied: {reason}")
 
     def skip(self, record: Record, why: str) -> None:
         """Count a record that cannot be applied, and change nothing else."""
@@ -482,5 +475,11 @@ def _job_record(
     }
 
 
-def _failed(trial: Trial, reason: str) -> Record:
+def _next_attempt(trial: Trial, owner: str) -> Record:
+    """Return the record that claims the next attempt of a trial's job."""
+    number, attempt = trial.number, trial.attempt + 1
+    return _job_record(number, attempt, owner, trial.config, trial.job_resource, trial.resume_from)
+
+
+def _failed_record(trial: Trial, reason: str) -> Record:
     return {"kind": "failed", "trial": trial.number, "attempt": trial.attempt, "why": reason, "final": True}

@@ -92,13 +92,7 @@ class StudySettings:
     def read(
         cls, stored: Mapping[str, Any], *, scheduler: Scheduler | None, searcher: Searcher | None
     ) -> StudySettings:
-        """Return the settings of record 1.
-
-        Raises
-        ------
-        OptionError
-            They are those of a log of Optuna, or of a custom scheduler or searcher that is not passed.
-        """
+        """Return the settings of record 1, with the custom scheduler or searcher that it names."""
         if "scheduler" not in stored:
             raise OptionError(
                 f"it is a log of {stored.get('log', 'another kind')}, and no study of onlineauto"
@@ -136,10 +130,6 @@ class StudySettings:
             "retries": self.retries,
             "lease": self.lease,
         }
-
-    def with_limits(self, max_trials: int | None, setting: Setting) -> StudySettings:
-        """Return these settings with the current limits of the study."""
-        return replace(self, max_trials=max_trials, setting=setting)
 
     def of_study(self, stored: Mapping[str, Any]) -> StudySettings:
         """Return these settings with the limits, lease and default searcher of an existing, equal study."""

@@ -178,7 +178,8 @@ class Study(Optimizing):
         self._store, self._settings = store, settings
         self._lock = RLock()
         self._replica = Replica(store, settings, name)
-        self._claims = Claims(store, self._replica, _lease(lease, settings.lease, storage))
+        default = settings.lease or (inf if storage is None else _LEASE)
+        self._claims = Claims(store, self._replica, default if lease is None else seconds_of(lease))
         weakref.finalize(self, self._claims.heartbeat.stop)  # claims end with this object, or its process
 
     def _current(self) -> Progress:
@@ -380,8 +381,12 @@ class Study(Optimizing):
             raise OptionError(f"user_attrs = {short_repr(user_attrs)}: a trial has no attributes here")
         config = self._settings.setting.space.check(params)
         self.refresh()
-        enqueued = (each["config"] for each in self._store.load() if each["kind"] == "enqueued")
-        if not skip_if_exists or config not in (*enqueued, *(each.config for each in self.trials)):
+        skipped = {record.version for record in self.skipped}
+        known = [trial.config for trial in self.trials]
+        for version, record in enumerate(self._store.load() if skip_if_exists else (), 1):
+            if version not in skipped and record["kind"] == "enqueued":
+                known.append(record["config"])
+        if not skip_if_exists or config not in known:
             self.enqueue(config)
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
@@ -518,10 +523,3 @@ class Study(Optimizing):
                 record = {"kind": "named", "trainable": name}
                 self._replica.follow(record, self._store.append(record))
         return trainable
-
-
-def _lease(lease: Any, of_study: float | None, storage: object) -> float:
-    """Return the seconds of a lease of this process: its own, or the study's, or the default."""
-    if lease is None:
-        return of_study or (inf if storage is None else _LEASE)
-    return seconds_of(lease)

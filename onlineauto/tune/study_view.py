@@ -57,7 +57,7 @@ class StudyView:
     def settings(self) -> StudySettings:
         """The settings of the study, with its current limits."""
         progress = self._replica.progress
-        return self._settings.with_limits(progress.searcher.limit, progress.scheduler.setting)
+        return replace(self._settings, max_trials=progress.searcher.limit, setting=progress.scheduler.setting)
 
     @property
     def skipped(self) -> list[SkippedRecord]:

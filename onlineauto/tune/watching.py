@@ -53,13 +53,7 @@ Row = dict[str, Any]
 
 
 class StudyWatch(StudyView):
-    """A study of a store, as far as its log was read.
-
-    Parameters
-    ----------
-    store : StudyReader
-        The log.
-    """
+    """A study of a store, as far as its log was read."""
 
     _store: StudyReader
 
@@ -71,7 +65,9 @@ class StudyWatch(StudyView):
         self._settings = StudySettings.read(records[0]["settings"], scheduler=None, searcher=None)
         self._replica = Replica(store, self._settings, store.name)
         self._configs: dict[int, Mapping[str, Any]] = {}
-        self._keys = _keys_of(self._settings)
+        names = [*objectives_of(self._settings.mode)]
+        # the keys of the objectives in the rows of a history
+        self._keys = ["value"] if len(names) == 1 else [f"value_{name}" for name in names]
         self._valued: list[Row] = []  # values with which jobs ended, in order
         self._feasible: list[Row] = []
         self._constraints: dict[str, dict[int, float]] = {}  # by name and trial
@@ -98,7 +94,7 @@ class StudyWatch(StudyView):
         return self._read
 
     def _note(self, records: Sequence[Record]) -> None:
-        skipped = {each.version for each in self.skipped}
+        skipped = {record.version for record in self.skipped}
         new = rows(records, skipped, after=self._read, configs=self._configs)
         for row in new:
             if row["told"] and all(math.isfinite(row.get(key, math.nan)) for key in self._keys):
@@ -108,10 +104,10 @@ class StudyWatch(StudyView):
                 for name in [name for name in row if name.startswith("constraint_")]:
                     of_trial = self._constraints.setdefault(name.removeprefix("constraint_"), {})
                     of_trial[row["trial"]] = row[name]
-        for version, each in enumerate(records, self._read + 1):
-            if each["kind"] == "failed" and version not in skipped:
-                self._errors.pop(each["trial"], None)
-                self._errors[each["trial"]] = None
+        for version, record in enumerate(records, self._read + 1):
+            if version not in skipped and record["kind"] == "failed":
+                self._errors.pop(record["trial"], None)
+                self._errors[record["trial"]] = None
         self._read += len(records)
 
     def summary(self) -> Description:
@@ -151,7 +147,14 @@ class StudyWatch(StudyView):
                 "rungs": self._rungs(trials),
                 "configs": self._configs_drawn(drawn, space, keys),
                 "constraints": [
-                    _constraint(name, [*each.values()]) for name, each in self._constraints.items()
+                    {
+                        "name": name,
+                        "trials": len(values),
+                        "violated": sum(value > 0 for value in values.values()),
+                        "low": min(values.values()),
+                        "high": max(values.values()),
+                    }
+                    for name, values in self._constraints.items()
                 ],
                 "failures": self._failures(),
                 "goals": {
@@ -159,8 +162,8 @@ class StudyWatch(StudyView):
                 },
                 "lost": sum(trial.preemptions for trial in trials),
                 "skipped": [
-                    f"record {each.version} ({each.kind}): {each.why}"[:_ERROR]
-                    for each in self.skipped[-_NAMED:]
+                    f"record {record.version} ({record.kind}): {record.why}"[:_ERROR]
+                    for record in self.skipped[-_NAMED:]
                 ],
                 "n_skipped": len(self.skipped),
             }
@@ -323,24 +326,6 @@ def _best(trial: Trial) -> Description:
         "objectives": trial.objectives,
         "is_feasible": trial.is_feasible,
     }
-
-
-def _constraint(name: str, values: Sequence[float]) -> Description:
-    """Return how many trials violate a constraint, and its lowest and highest value."""
-    violated = sum(value > 0 for value in values)
-    return {
-        "name": name,
-        "trials": len(values),
-        "violated": violated,
-        "low": min(values),
-        "high": max(values),
-    }
-
-
-def _keys_of(settings: StudySettings) -> list[str]:
-    """Return the keys of the objectives in the rows of a history."""
-    names = [*objectives_of(settings.mode)]
-    return ["value"] if len(names) == 1 else [f"value_{name}" for name in names]
 
 
 def _sample(items: Sequence[Any], most: int) -> list[Any]:

@@ -32,16 +32,10 @@ class NetworkInputs(NamedTuple):
 
 
 def features(situation: Situation, kinds: tuple[str, ...], scales: Floats) -> NetworkInputs:
-    """Return the features of a situation.
+    """Return the features of clusters, whose jobs may have other kinds than the known ones.
 
-    Parameters
-    ----------
-    situation : Situation
-        Clusters, whose jobs may have unknown kinds.
-    kinds : tuple of str
-        The known kinds.
-    scales : float64[kinds + 1]
-        Number of slots of a unit of work with one bundle, for each kind; the last entry is for other kinds.
+    `scales`, float64[kinds + 1], is the number of slots of a unit of work with one bundle, for each kind; the
+    last entry is for other kinds.
     """
     numbers = {name: number for number, name in enumerate(kinds)}
     kind_number = np.array([numbers.get(name, len(kinds)) for name in situation.kinds])[situation.kind]
@@ -120,21 +114,10 @@ def draw_weights(draw: np.random.Generator, kinds: int, outputs: int, width: int
 
 
 class Net:
-    """Score the actions of clusters with any number of jobs; the order of rows does not matter.
-
-    Parameters
-    ----------
-    weights : Weights
-        The arrays; see `shapes`.
-    """
+    """Score the actions of clusters with any number of jobs, whose order does not matter."""
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
-
-    @property
-    def size(self) -> int:
-        """Total number of weights."""
-        return sum(each.size for each in self.weights.values())
 
     def scores(self, read: NetworkInputs) -> Floats:
         """Return the scores of a worker, a server and both for each job, and of nothing: [B, 3J + 1]."""

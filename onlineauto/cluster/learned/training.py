@@ -187,10 +187,6 @@ class Critic:
         used = [each for name, each in self._weights.items() if name not in _OF_POLICY]
         self._steps = torch.optim.Adam(used, lr=settings.critic_rate)
 
-    def scale_rewards(self, reward: Floats) -> Floats:
-        """Return rewards on the scale of values."""
-        return np.asarray(_SCALE * reward)
-
     def values(self, jobs: NDArray[np.float32], cluster: NDArray[np.float32], valid: Bools) -> Floats:
         """Return the value of each job, 0 in empty rows: float64[K, B, J] for K decisions in B clusters."""
         torch = require_torch()
@@ -377,7 +373,7 @@ class _Training:
         cluster = np.stack([each.cluster for each in decisions.reads]).astype(np.float32)
         valid = np.stack([each.valid for each in decisions.reads])
         values = self._critic.values(jobs, cluster, valid)  # [K, B, J]
-        trace, reward = self._settings.trace, self._critic.scale_rewards(reward) * valid[0]
+        trace, reward = self._settings.trace, _SCALE * reward * valid[0]
         targets = np.empty_like(values)
         later = reward
         for at in range(many - 1, -1, -1):

@@ -28,14 +28,7 @@ def scores(worker: Floats, server: Floats, both: Floats, nothing: float = 0.0) -
 def bundles(situation: Situation, score: Floats, nothing: float = -1e18) -> Floats:
     """Return scores for whole bundles only: a worker, and a server if the job takes any.
 
-    Parameters
-    ----------
-    situation : Situation
-        The clusters.
-    score : float64[B, J]
-        Score of one more bundle for each job.
-    nothing : float
-        Score of the action that ends the allocation.
+    `score`, float64[B, J], is that of one more bundle; `nothing` is that of the end of the allocation.
     """
     takes = situation.takes_servers
     never = np.full_like(score, NEVER)

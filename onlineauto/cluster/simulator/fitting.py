@@ -182,7 +182,15 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
     works = {kind: [job.work for job in jobs if job.kind == kind] for kind in last}
     logs = [np.log(work) - np.mean(np.log(each)) for each in works.values() for work in each]
     slots = max(each.slot for each in history.records) + 1 - jobs[0].arrival
-    kinds = tuple(_kind(last[kind], speeds, works[kind]) for kind in sorted(last))
+    kinds = tuple(
+        JobKind(
+            name=kind,
+            coefficients=tuple(float(number) for number in speeds.coefficients(kind)),
+            work=float(np.mean(works[kind])),
+            **demand_of(last[kind]),
+        )
+        for kind in sorted(last)
+    )
     return Workload(
         kinds=kinds,
         capacity=_capacity(history, kinds),
@@ -211,15 +219,6 @@ def _jobs(history: History) -> dict[str, _Job]:
             jobs[each.job] = replace(known, work=max(known.work, each.total - first[each.job]))
     with_work = {name: job for name, job in jobs.items() if job.work > 0}
     return dict(sorted(with_work.items(), key=lambda each: each[1].arrival))
-
-
-def _kind(record: Record, speeds: Speeds, works: list[float]) -> JobKind:
-    return JobKind(
-        name=record.kind,
-        coefficients=tuple(float(each) for each in speeds.coefficients(record.kind)),
-        work=float(np.mean(works)),
-        **demand_of(record),
-    )
 
 
 def _noise(records: Sequence[Record], speeds: Speeds) -> float:

@@ -274,13 +274,7 @@ class Compared:
 
 
 def mean_ratio(times: Floats, others: Floats) -> tuple[float, float, float]:
-    """Return the mean ratio of two runs over the same traces, and the 95 % interval of this mean.
-
-    Parameters
-    ----------
-    times, others : float64[B]
-        Mean completion times of each trace.
-    """
+    """Return the mean ratio of the times of two runs, float64[B] each, and the 95 % interval of this mean."""
     ratios = times / others
     mean = float(ratios.mean())
     if len(ratios) < 2:

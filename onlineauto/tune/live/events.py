@@ -18,8 +18,6 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 if TYPE_CHECKING:
     import os
 
-    from numpy.typing import NDArray
-
     from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("onlineauto")
 _SAMPLED = 64
 """Number of events of each block in which the namespaces of actions are looked up."""
-
-
 _DIGESTED = ("hash", "value", "label", "weight", "cost_action", "cost", "probability")
 """Columns of a block that identify a stream."""
 
@@ -58,9 +54,8 @@ class Events:
         if not self._n_events:
             return "the stream has no events"
         bandit = kind_of(self._configuration) != "simple"
-        known = np.concatenate(
-            [_without_missing(block.cost if bandit else block.label) for block in self.blocks]
-        )
+        columns = [block.cost if bandit else block.label for block in self.blocks]
+        known = np.concatenate([column[column != UNLABELLED] for column in columns])
         if not len(known):
             return f"no event of the stream has a {'logged cost or reward' if bandit else 'label'}"
         return "every logged cost or reward of the stream is 0" if bandit and not known.any() else ""
@@ -94,9 +89,3 @@ class Events:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the events to a file of blocks, which other processes read without parsing."""
         write_blocks(path, self.blocks, rules=rules_of(self._configuration))
-
-
-def _without_missing(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the labels or costs that are not missing."""
-    known: NDArray[np.float32] = values[values != UNLABELLED]
-    return known

@@ -85,14 +85,10 @@ def configure(base: Configuration, config: Mapping[str, Any]) -> Configuration:
     """
     options: dict[str, Any] = {option: base.get(option) for option in base.supplied}
     options |= {name: value for name, value in config.items() if not _is_crossed(name)}
-    pairs = [name.replace("*", "|") for name in _used_names(config)]
+    pairs = [name.replace("*", "|") for name, value in config.items() if value is True and _is_crossed(name)]
     if pairs:
         options[_FLAG] = (*options.get(_FLAG, ()), *pairs)
     return REGISTRY.from_keywords(**options)
-
-
-def _used_names(config: Mapping[str, Any]) -> Iterable[str]:
-    return (name for name, value in config.items() if value is True and _is_crossed(name))
 
 
 def _is_crossed(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
@@ -166,9 +167,9 @@ class LiveLearner:
         self._window, self._missed = window, missed
         self._events: Events | None = None
 
-    def __reduce__(self) -> tuple[Callable[..., LiveLearner], tuple[dict[str, Any]]]:
+    def __reduce__(self) -> tuple[Callable[..., LiveLearner], tuple[()]]:
         """Return the arguments for a copy in another process, which parses the stream itself."""
-        return _make, (self._arguments,)
+        return partial(LiveLearner, **self._arguments), ()
 
     @property
     def events(self) -> Events:
@@ -245,10 +246,6 @@ class LiveLearner:
         run = Run(workspace, self.events.blocks, stored=stored)
         run.sinks.append(losses)
         return run, losses
-
-
-def _make(arguments: dict[str, Any]) -> LiveLearner:
-    return LiveLearner(**arguments)
 
 
 def _checkpoint_bytes(run: Run, losses: Losses) -> bytes:

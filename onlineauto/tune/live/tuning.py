@@ -142,6 +142,7 @@ def tune_stream(
         first = config_of(learner.base, space), config_of(learner.base, space, crossed=True)
         for config in first if first[0] != first[1] else first[:1]:
             study.enqueue(config)
+    scheduler_name = scheduler if isinstance(scheduler, str) else scheduler.name
     with ExitStack() as stack:
         if workers:  # worker processes then need not parse the stream
             path = Path(stack.enter_context(TemporaryDirectory())) / "events.blocks"
@@ -152,17 +153,12 @@ def tune_stream(
             workers=workers,
             jobs=jobs,
             rounds=rounds,
-            checkpoint_every=1 if _copies(scheduler) else most,
+            checkpoint_every=1 if scheduler_name == "pbt" else most,  # copies begin from any report
             checkpoints=checkpoints,
             stoppers=[*stoppers, *([] if budget is None else [Budget(study, budget)])],
             callbacks=callbacks,
         )
     return study
-
-
-def _copies(scheduler: str | Scheduler) -> bool:
-    """Return whether trials begin as copies of others, so that each report needs a checkpoint."""
-    return (scheduler if isinstance(scheduler, str) else scheduler.name) == "pbt"
 
 
 def flags_of(config: Mapping[str, Any], base: str | Mapping[str, Any] = "") -> str:

@@ -36,7 +36,7 @@ class Bracket(PlainState):
     STATE: ClassVar = {
         "rung": int,
         "_free": int,
-        "_pending": int,
+        "pending": int,
         "promotes": bool,
         "trials": list[list[int | None]],
         "losses": list[list[float | None]],
@@ -49,17 +49,12 @@ class Bracket(PlainState):
         self.trials: list[list[int | None]] = [[None] * rungs[0][0]]
         self.losses: list[list[float | None]] = [[None] * rungs[0][0]]
         self._free = 0
-        self._pending = 0
+        self.pending = 0  # number of pending slots
 
     @property
     def is_complete(self) -> bool:
         """True if all rungs are complete."""
         return self.rung == len(self.rungs)
-
-    @property
-    def pending(self) -> int:
-        """The number of pending slots."""
-        return self._pending
 
     def next_slot(self) -> RungSlot | None:
         """Return the first free slot of the current rung, which becomes pending; None if there is none."""
@@ -67,7 +62,7 @@ class Bracket(PlainState):
             return None
         slot = self._free
         self._free += 1
-        self._pending += 1
+        self.pending += 1
         return RungSlot(self.rung, self.rungs[self.rung][1], slot, self.trials[self.rung][slot])
 
     def assign(self, rung_slot: RungSlot, trial: int) -> None:
@@ -80,7 +75,7 @@ class Bracket(PlainState):
         if not pending or self.losses[rung_slot.rung][rung_slot.slot] is not None:
             raise ValueError(f"slot {rung_slot.slot} of rung {rung_slot.rung} is not pending")
         self.losses[rung_slot.rung][rung_slot.slot] = loss
-        self._pending -= 1
+        self.pending -= 1
         return self._complete_rung()
 
     def close(self) -> list[int] | None:
@@ -93,13 +88,9 @@ class Bracket(PlainState):
             del self.losses[self.rung][self._free :]
         return None if self.is_complete else self._complete_rung()
 
-    def best(self, rung: int, size: int) -> list[int]:
-        """Return the slots of the best trials of a rung that did not fail, the best first."""
-        return best_slots(self.losses[rung], size)
-
     def _complete_rung(self) -> list[int] | None:
         """If this rung is complete, begin the next rung and return the trials that are not promoted."""
-        if self._pending or self._free < len(self.trials[self.rung]):
+        if self.pending or self._free < len(self.trials[self.rung]):
             return None
         trials, losses = self.trials[self.rung], self.losses[self.rung]
         self.rung += 1

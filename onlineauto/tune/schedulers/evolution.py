@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from onlineauto.tune.schedulers.brackets import best_slots
 from onlineauto.tune.schedulers.rungs import geometric, hpbandster
 
 if TYPE_CHECKING:
@@ -138,34 +139,13 @@ def offspring(
 class Parents(ABC):
     """Chooses parents and targets, and selects the better of a child and its target.
 
-    Parameters
-    ----------
-    setting : Setting
-    codes : list of float64[width]
-        The code of each trial; DEHB appends to it.
-    draw : Draw
-    factor, rate : float
-        Parameters of mutation and crossover.
-    strategy : str
-        Name of the mutation and the crossover.
-    brackets : int or None
-        Number of kinds of brackets that alternate.
-
-    Attributes
-    ----------
-    system : list of rungs
-    brackets : Brackets
-        Set by DEHB.
-    keeps : bool
-        True if complete brackets are still read.
-    promoting : int
-        Brackets from this number on have new trials in all slots.
+    DEHB appends the code of each trial, float64[width], to `codes`.
     """
 
-    keeps: bool
-    promoting: int
+    keeps: bool  # True if complete brackets are still read.
+    promoting: int  # Brackets from this number on have new trials in all slots.
     system: list[Rungs]
-    brackets: Brackets
+    brackets: Brackets  # Set by DEHB.
 
     def __init__(
         self,
@@ -340,7 +320,7 @@ class ParentSlots(Parents):
         if (number, rung) not in self._tops:
             bracket = self.brackets[number]
             trials = bracket.trials[rung - 1]
-            best = (trials[slot] for slot in bracket.best(rung - 1, bracket.rungs[rung][0]))
+            best = (trials[slot] for slot in best_slots(bracket.losses[rung - 1], bracket.rungs[rung][0]))
             self._tops[number, rung] = [trial for trial in best if trial is not None]
         return self._tops[number, rung]
 

@@ -73,7 +73,7 @@ class Searcher(ABC):
         self.count = 0
         self.refusals = 0
         self._begun = 0
-        self._known: Config | None = None
+        self.config_of_log: Config | None = None  # while a log is repeated: that of its next trial
         self._repeats = False
         self._draw = Draw(seed, _PURPOSE)
         self._queue: deque[Config] = deque()
@@ -146,11 +146,6 @@ class Searcher(ABC):
         """True if an enqueued config waits."""
         return bool(self._queue)
 
-    @property
-    def config_of_log(self) -> Config | None:
-        """While a log is repeated: the config of the next trial of the log."""
-        return self._known
-
     def ask(self, unwanted: Callable[[Config], bool] | None = None) -> Config | None:
         """Return the next config: an enqueued one, or a proposal; None if there are no more.
 
@@ -184,7 +179,7 @@ class Searcher(ABC):
         number = self.count
         self.count += 1
         if self._repeats:
-            return self._known
+            return self.config_of_log
         config = self.propose(number, self._draw.at(number))
         try:
             return None if config is None else self.space.check(config)
@@ -195,25 +190,19 @@ class Searcher(ABC):
 
     @contextmanager
     def repeating(self, known: Config | None) -> Iterator[None]:
-        """Make `ask` return the config of the log in place of a new proposal.
-
-        If `known` is None, `ask` returns None.
-        """
-        self._known, self._repeats = known, True
+        """Make `ask` return the config of the log, or None, in place of a new proposal."""
+        self.config_of_log, self._repeats = known, True
         try:
             yield
         finally:
-            self._known, self._repeats = None, False
+            self.config_of_log, self._repeats = None, False
 
     def refuse(self) -> None:
         """Count a refusal, because the scheduler has no config for a new trial."""
         self.refusals += 1
 
     def take(self, config: Config) -> bool:
-        """Count a trial with a config of the scheduler; return False if the limit is reached.
-
-        While a log is repeated, the config is the config of the log: `known`.
-        """
+        """Count a trial with a config of the scheduler; return False if the limit is reached."""
         if self._is_over():
             self.refusals += 1
             return False

@@ -31,24 +31,13 @@ Value = bool | int | float | str | None
 
 
 class Parameter(ABC):
-    """One dimension of a space.
+    """One dimension of a space."""
 
-    Attributes
-    ----------
-    kind : str
-        The name of the kind in TOML.
-    when : mapping of str to sequence
-        The parameter exists only if each of these other parameters has one of these values.
-    prior : object
-        The value that is believed to be good, or None.
-    spread : float
-        The uncertainty of the prior.
-    """
-
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # The name of the kind in TOML.
+    # The parameter exists only if each of these other parameters has one of these values.
     when: Mapping[str, Sequence[Value]]
-    prior: Value
-    spread: float
+    prior: Value  # The value that is believed to be good, or None.
+    spread: float  # The uncertainty of the prior.
 
     @property
     def width(self) -> int:
@@ -65,15 +54,7 @@ class Parameter(ABC):
         """Return the code of a value: `width` numbers in [0, 1]."""
 
     def encode_within(self, value: Any, uniform: Sequence[float]) -> list[float]:
-        """Return a code that decodes to a value, at a random position among all such codes.
-
-        Parameters
-        ----------
-        value : object
-            A value of the parameter.
-        uniform : sequence of float
-            `width` random numbers in [0, 1).
-        """
+        """Return a code that decodes to a value, chosen among all such codes by random numbers in [0, 1)."""
         del uniform
         return self.encode(value)
 

@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -301,7 +302,7 @@ def _conditions(
     when: dict[str, list[Any]] = {}
     having = [config for config in configs if name in config]
     others = [config for config in configs if name not in config]
-    earlier = [_before(name, config) for config in having]
+    earlier = [set(takewhile(lambda other: other != name, config)) for config in having]
     parents = [
         parent
         for parent, parameter in parameters.items()
@@ -318,11 +319,6 @@ def _conditions(
         when[best] = list({_key(config[best]): config[best] for config in having}.values())
         others = left[best]
     return when if not others else {}
-
-
-def _before(name: str, config: Mapping[str, Any]) -> set[str]:
-    names = list(config)
-    return set(names[: names.index(name)])
 
 
 def _key(value: Any) -> tuple[bool, Any]:

@@ -58,10 +58,7 @@ class Checkpoints(Protocol):
     def keep(self, claim: Claim, job: str, step: int, saved: bytes, needed: Collection[int] = ()) -> None:
         """Save a state; retain the previous state of this attempt, and the states at steps in `needed`.
 
-        Raises
-        ------
-        LeaseLost
-            If the claim is no longer valid.
+        If the claim is no longer valid, `LeaseLost` is raised.
         """
         ...
 
@@ -70,16 +67,9 @@ class Checkpoints(Protocol):
         ...
 
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
-        """Return the undamaged state of a trial with the most steps.
+        """Return the undamaged state of a trial with the most steps, of up to `most`.
 
-        Parameters
-        ----------
-        trial : int
-            The trial.
-        most : int
-            Maximum number of steps.
-        job : str, optional
-            Only states that this job has saved, in any attempt.
+        With `job`, only states that this job has saved, in any attempt, are considered.
         """
         ...
 

@@ -84,7 +84,8 @@ def _sqlite(url: sa.URL, open_file: Callable[[Path], Any] | None) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def _begin_life(connection: Any, _: object) -> None:
         connection.isolation_level = None  # the listener below begins transactions
-        connection.text_factory = _text
+        # A text that is not UTF-8 is in a damaged record, which its checksum reveals.
+        connection.text_factory = lambda content: content.decode(errors="replace")
         if open_file is None:
             cursor = connection.cursor()
             cursor.execute("PRAGMA journal_mode = WAL")
@@ -103,11 +104,6 @@ def _sqlite(url: sa.URL, open_file: Callable[[Path], Any] | None) -> sa.Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     return engine
-
-
-def _text(content: bytes) -> str:
-    """Return a text of SQLite; if it is not UTF-8, its record is damaged, which its checksum reveals."""
-    return content.decode(errors="replace")
 
 
 def _check_is_there(file: Path, first: os.stat_result) -> None:

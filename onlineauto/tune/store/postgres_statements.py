@@ -11,39 +11,33 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from onlineauto.tune.store.schema import JOBS, RECORDS, STUDIES, Now
+from onlineauto.tune.store.schema import JOBS, MINE, OF_STUDY, RECORDS, STUDIES, Now
 
-_STUDY: Final[sa.BindParameter[int]] = sa.bindparam("of_study", type_=sa.Integer)
 _BODY: Final = sa.bindparam("body", type_=sa.Text)
 _CRC: Final = sa.bindparam("crc", type_=sa.BigInteger)
 _ONE: Final = sa.literal_column("1", sa.BigInteger)
-_COLUMNS: Final = ["study", "version", "body", "crc"]
-_MINE: Final = sa.and_(
-    JOBS.c.study == _STUDY,
-    JOBS.c.trial == sa.bindparam("of_trial", type_=sa.BigInteger),
-    JOBS.c.attempt == sa.bindparam("of_attempt", type_=sa.BigInteger),
-    JOBS.c.owner == sa.bindparam("of_owner", type_=sa.Text),
-)
 
 
-def _text(statement: Any) -> str:
-    """Return a statement as text for psycopg, compiled once for all runs."""
-    return str(statement.compile(dialect=PGDialect_psycopg()))  # type: ignore[no-untyped-call]
-
-
-def _job_update_sql(change: Any) -> str:
-    """Return a statement that changes a job of its owner, increments the version and appends a record."""
-    locked = sa.select(STUDIES.c.id).where(STUDIES.c.id == _STUDY).with_for_update().cte("locked")
-    changed = change.where(_MINE, JOBS.c.study == locked.c.id).returning(JOBS.c.study).cte("changed")
+def _append_sql(study: Any, *others: Any) -> str:
+    """Return a statement that increments a study's version and appends a record, as text for psycopg."""
     counted = (
         sa.update(STUDIES)
-        .where(STUDIES.c.id == changed.c.study)
+        .where(STUDIES.c.id == study)
         .values(version=STUDIES.c.version + _ONE)
         .returning(STUDIES.c.id, STUDIES.c.version)
         .cte("counted")
     )
     row = sa.select(counted.c.id, counted.c.version, _BODY, _CRC + counted.c.version)
-    return _text(sa.insert(RECORDS).from_select(_COLUMNS, row).returning(RECORDS.c.version))
+    insert = sa.insert(RECORDS).from_select(["study", "version", "body", "crc"], row)
+    statement = insert.add_cte(*others).returning(RECORDS.c.version)
+    return str(statement.compile(dialect=PGDialect_psycopg()))  # type: ignore[no-untyped-call]
+
+
+def _job_update_sql(change: Any) -> str:
+    """Return a statement that changes a job of its owner, increments the version and appends a record."""
+    locked = sa.select(STUDIES.c.id).where(STUDIES.c.id == OF_STUDY).with_for_update().cte("locked")
+    changed = change.where(MINE, JOBS.c.study == locked.c.id).returning(JOBS.c.study).cte("changed")
+    return _append_sql(changed.c.study)
 
 
 _REPORTED: Final = sa.bindparam("reported", type_=sa.Double)
@@ -56,29 +50,17 @@ REPORT: Final = _job_update_sql(
 END: Final = _job_update_sql(sa.delete(JOBS))
 """Append ``told`` or ``failed``, and end the claim."""
 
-_counted = (
-    sa.update(STUDIES)
-    .where(STUDIES.c.id == _STUDY)
-    .values(version=STUDIES.c.version + _ONE)
-    .returning(STUDIES.c.id, STUDIES.c.version)
-    .cte("counted")
-)
 _leased = (
     sa.insert(JOBS)
     .values(
-        study=_STUDY,
-        trial=sa.bindparam("of_trial", type_=sa.BigInteger),
-        attempt=sa.bindparam("of_attempt", type_=sa.BigInteger),
-        owner=sa.bindparam("of_owner", type_=sa.Text),
+        study=OF_STUDY,
+        trial=sa.bindparam("of_trial"),
+        attempt=sa.bindparam("of_attempt"),
+        owner=sa.bindparam("of_owner"),
         lease=sa.bindparam("seconds", type_=sa.Double),
         lease_until=Now() + sa.bindparam("seconds", type_=sa.Double),
     )
     .cte("leased")
 )
-ADD_ASKED: Final = _text(
-    sa.insert(RECORDS)
-    .from_select(_COLUMNS, sa.select(_counted.c.id, _counted.c.version, _BODY, _CRC + _counted.c.version))
-    .add_cte(_leased)
-    .returning(RECORDS.c.version)
-)
+ADD_ASKED: Final = _append_sql(OF_STUDY, _leased)
 """Append ``asked`` and lease the job, in a transaction that has locked the study."""

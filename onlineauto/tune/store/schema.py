@@ -60,6 +60,14 @@ JOBS: Final = sa.Table(
     sa.Column("step", sa.Double, nullable=True),
 )
 """Claimed jobs: owner, duration of the lease in seconds, end of the lease, and last reported step."""
+OF_STUDY: Final[sa.BindParameter[int]] = sa.bindparam("of_study")
+MINE: Final = sa.and_(
+    JOBS.c.study == OF_STUDY,
+    JOBS.c.trial == sa.bindparam("of_trial"),
+    JOBS.c.attempt == sa.bindparam("of_attempt"),
+    JOBS.c.owner == sa.bindparam("of_owner"),
+)
+"""Condition on every write about a job: the claim is still its owner's."""
 SNAPSHOTS: Final = sa.Table(
     "onlineauto_snapshot",
     _TABLES,

@@ -20,7 +20,17 @@ from onlineauto.errors import OptionError, StoreError
 from onlineauto.tune.store import postgres_statements
 from onlineauto.tune.store.connection import connect, each_alone, hide_password, reading, writing
 from onlineauto.tune.store.protocol import Claim, DamagedLogError, LeaseLost, StudySnapshot
-from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, alone, prepare
+from onlineauto.tune.store.schema import (
+    JOBS,
+    MINE,
+    OF_STUDY,
+    RECORDS,
+    SNAPSHOTS,
+    STUDIES,
+    Now,
+    alone,
+    prepare,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,55 +43,47 @@ _COPIED: Final = (
 _BACKUP: Final = "; restore a backup, or begin a study under another name"
 _WRONG_CHECKSUM: Final = "is damaged: its checksum is not the one it was written with"
 _NOW: Final = Now()
-_OF_STUDY: Final[sa.BindParameter[int]] = sa.bindparam("of_study")
-_SET_VERSION: Final = sa.update(STUDIES).where(STUDIES.c.id == _OF_STUDY).values(version=sa.bindparam("last"))
+_SET_VERSION: Final = sa.update(STUDIES).where(STUDIES.c.id == OF_STUDY).values(version=sa.bindparam("last"))
 _ADD_RECORD: Final = sa.insert(RECORDS)
 _NEW_RECORDS: Final = (
     sa.select(RECORDS.c.version, RECORDS.c.body, RECORDS.c.crc)
-    .where(RECORDS.c.study == _OF_STUDY, RECORDS.c.version > sa.bindparam("after"))
+    .where(RECORDS.c.study == OF_STUDY, RECORDS.c.version > sa.bindparam("after"))
     .order_by(RECORDS.c.version)
 )
-_MINE: Final = sa.and_(
-    JOBS.c.study == _OF_STUDY,
-    JOBS.c.trial == sa.bindparam("of_trial"),
-    JOBS.c.attempt == sa.bindparam("of_attempt"),
-    JOBS.c.owner == sa.bindparam("of_owner"),
-)
-"""Condition on every write about a job: the claim is still its owner's."""
 _NAMES: Final = sa.select(STUDIES.c.name).order_by(STUDIES.c.name)
-_VERSION: Final = sa.select(STUDIES.c.version).where(STUDIES.c.id == _OF_STUDY)
+_VERSION: Final = sa.select(STUDIES.c.version).where(STUDIES.c.id == OF_STUDY)
 _LOCKED: Final = _VERSION.with_for_update()
-_ANY_EXPIRED: Final = sa.exists().where(JOBS.c.study == _OF_STUDY, JOBS.c.lease_until < _NOW)
+_ANY_EXPIRED: Final = sa.exists().where(JOBS.c.study == OF_STUDY, JOBS.c.lease_until < _NOW)
 _LOCKED_FOR_CLAIM: Final = (
     sa.select(STUDIES.c.version, _ANY_EXPIRED.label("expired"))
-    .where(STUDIES.c.id == _OF_STUDY)
+    .where(STUDIES.c.id == OF_STUDY)
     .with_for_update()
 )
 _NEXT_VERSION: Final = (
     sa.update(STUDIES)
-    .where(STUDIES.c.id == _OF_STUDY)
+    .where(STUDIES.c.id == OF_STUDY)
     .values(version=STUDIES.c.version + 1)
     .returning(STUDIES.c.version)
 )
 """Increments the version, which also locks the study."""
 _EXPIRED: Final = (
     sa.delete(JOBS)
-    .where(JOBS.c.study == _OF_STUDY, JOBS.c.lease_until < _NOW)
+    .where(JOBS.c.study == OF_STUDY, JOBS.c.lease_until < _NOW)
     .returning(JOBS.c.trial, JOBS.c.attempt)
 )
 _RENEW: Final = (
     sa.update(JOBS)
-    .where(_MINE)
+    .where(MINE)
     .values(lease=sa.bindparam("seconds"), lease_until=_NOW + sa.bindparam("seconds"))
 )
 _REPORT: Final = (
     sa.update(JOBS)
-    .where(_MINE)
+    .where(MINE)
     .where(sa.or_(JOBS.c.step.is_(None), JOBS.c.step < sa.bindparam("reported")))
     .values(step=sa.bindparam("reported"), lease_until=_NOW + JOBS.c.lease)
 )
-_HOLDS: Final = sa.select(JOBS.c.trial).where(_MINE)
-_END: Final = sa.delete(JOBS).where(_MINE)
+_HOLDS: Final = sa.select(JOBS.c.trial).where(MINE)
+_END: Final = sa.delete(JOBS).where(MINE)
 _LEASE: Final = sa.insert(JOBS).values(lease_until=_NOW + sa.bindparam("seconds"))
 
 
