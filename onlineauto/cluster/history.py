@@ -18,21 +18,11 @@ _LOG: Final = logging.getLogger("onlineauto")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="type"):
-    """Describe the cluster: the first line of a history.
+    """Describe the cluster: the first line of a history."""
 
-    Attributes
-    ----------
-    capacity : dict
-        Amount of each resource of the cluster, by name.
-    slot : float
-        Seconds between two decisions of the policy.
-    policy : str
-        Name of the policy that decided.
-    """
-
-    capacity: dict[str, float]
-    slot: float = 1.0
-    policy: str = ""
+    capacity: dict[str, float]  # Amount of each resource of the cluster, by name.
+    slot: float = 1.0  # Seconds between two decisions of the policy.
+    policy: str = ""  # Name of the policy that decided.
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag="slot", tag_field="type"):

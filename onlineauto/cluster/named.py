@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 def make_policy(name: str, *, policy_file: str | os.PathLike[str] | None = None) -> ClusterPolicy:
     """Return the policy with a name.
 
-    Examples
-    --------
     >>> make_policy("learned")  # Fair decides until Learned is proved to be faster
     Guarded(Learned of 6 kinds, by=fair, trusted=False)
     """

@@ -34,36 +34,16 @@ def may_become(before: State, after: State) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task for a worker: train a trial up to a resource.
+    """A task for a worker: train a trial up to a resource."""
 
-    Attributes
-    ----------
-    trial : int
-        The number of the trial.
-    config : dict
-        Its config.
-    resource : int
-        The resource at the end of the job, counted from the beginning of the trial.
-    resume_from : ResumeFrom or None
-        The trial and the resource of the checkpoint to begin with; None to begin from scratch.
-    attempt : int
-        Number of earlier jobs of this trial.
-    owner : str
-        The name under which it was claimed.
-    version : int
-        Number of records of the study at the claim: the history that this job sees.
-    step : int
-        The last step that need not be repeated, because its value was reported.
-    """
-
-    trial: int
+    trial: int  # The number of the trial.
     config: Config
-    resource: int
-    resume_from: ResumeFrom | None = None
-    attempt: int = 0
-    owner: str = ""
-    version: int = 0
-    step: int = 0
+    resource: int  # The resource at the end of the job, counted from the beginning of the trial.
+    resume_from: ResumeFrom | None = None  # The checkpoint to begin with; None to begin from scratch.
+    attempt: int = 0  # Number of earlier jobs of this trial.
+    owner: str = ""  # The name under which it was claimed.
+    version: int = 0  # Number of records of the study at the claim: the history that this job sees.
+    step: int = 0  # The last step that need not be repeated, because its value was reported.
 
     @classmethod
     def of(cls, record: Record, version: int, step: int) -> Job:
@@ -83,50 +63,22 @@ class Job:
 
 @dataclass(slots=True)
 class Trial:
-    """One config, with its state and results.
+    """One config, with its state and results."""
 
-    Attributes
-    ----------
-    number : int
-        Trials are numbered 0, 1, 2, …
-    config : dict
-    state : State
-    attempt : int
-        The number of its last job, from 0.
-    job_resource : int
-        The resource of its last job.
-    resume_from : ResumeFrom or None
-        The checkpoint that its last job began with.
-    values : dict of int to float
-        The values with which its jobs ended, by resource.
-    step : int
-        The furthest step that was reported, intermediate or final.
-    failures, preemptions : int
-        Number of jobs that failed, and number of jobs that were lost with their worker.
-    error : str
-        Why the last job failed, or empty.
-    traceback : str
-        The traceback of the last job that failed, or empty.
-    objectives : dict of str to float
-        In a study with several objectives: the value of each.
-    constraints : dict of str to float
-        The values of the constraints, which are met if they are at most 0.
-    """
-
-    number: int
+    number: int  # Trials are numbered 0, 1, 2, …
     config: Config
     state: State = State.RUNNING
-    attempt: int = 0
-    job_resource: int = 0
-    resume_from: ResumeFrom | None = None
-    values: dict[int, float] = field(default_factory=dict)
-    step: int = 0
-    failures: int = 0
-    preemptions: int = 0
-    error: str = ""
-    traceback: str = ""
-    objectives: dict[str, float] = field(default_factory=dict)
-    constraints: dict[str, float] = field(default_factory=dict)
+    attempt: int = 0  # The number of its last job, from 0.
+    job_resource: int = 0  # The resource of its last job.
+    resume_from: ResumeFrom | None = None  # The checkpoint that its last job began with.
+    values: dict[int, float] = field(default_factory=dict)  # By resource: the value with which a job ended.
+    step: int = 0  # The furthest step that was reported, intermediate or final.
+    failures: int = 0  # Number of jobs that failed.
+    preemptions: int = 0  # Number of jobs that were lost with their worker.
+    error: str = ""  # Why the last job failed, or empty.
+    traceback: str = ""  # The traceback of the last job that failed, or empty.
+    objectives: dict[str, float] = field(default_factory=dict)  # The value of each, if there are several.
+    constraints: dict[str, float] = field(default_factory=dict)  # They are met if they are at most 0.
 
     @property
     def resource(self) -> int:

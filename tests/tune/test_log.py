@@ -15,6 +15,8 @@ from onlineauto.tune import Float, Searcher, State, Study, copy_study
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.store import MemoryStore, Record, Store, open_store
+from onlineauto.tune.store.store_reader import StoreReader
+from onlineauto.tune.watching import StudyWatch
 from tests.tune.store.test_sql_store import execute
 
 if TYPE_CHECKING:
@@ -202,6 +204,22 @@ def test_a_copy_has_the_records_that_cannot_be_applied_and_its_running_jobs_wait
     assert len(again.skipped) == len(foreign)
     second = asked(again)
     assert (second.trial, second.attempt, second.config) == (job.trial, 1, job.config)
+
+
+def test_records_that_cannot_be_applied_are_not_read_elsewhere(url: str) -> None:
+    study = Study(SPACE, "fifo", storage=url, max_trials=9, max_resource=1)
+    study.enqueue({"x": 0.5})
+    for record in [{"no": "kind"}, {"kind": "enqueued"}, {"kind": "enqueued", "config": {"x": 7}}]:
+        study._store.append(record)
+    for _ in range(2):
+        study.enqueue_trial({"x": 0.5}, skip_if_exists=True)
+        study.enqueue_trial({"x": 0.25}, skip_if_exists=True)
+    assert [asked(study).config for _ in range(2)] == [{"x": 0.5}, {"x": 0.25}]
+    assert study.history() == []
+    reader = StoreReader(url)
+    description = StudyWatch(reader.study("study")).describe()
+    reader.close()
+    assert (description["n_skipped"], description["trials"]) == (3, 2)
 
 
 def test_a_copy_needs_a_study_and_a_free_name(url: str) -> None:

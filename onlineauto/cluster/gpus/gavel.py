@@ -25,20 +25,10 @@ _FIRST: Final = 1e9
 def time_shares(rates: Floats, gpus: Floats, capacity: Floats, objective: str) -> Floats:
     """Return the part of the time that each job spends on each kind of GPU: float64[J, K].
 
-    Parameters
-    ----------
-    rates : float64[J, K]
-        Speed of each job on each kind.
-    gpus : float64[J]
-        Number of GPUs of each job while it runs.
-    capacity : float64[K]
-        Number of GPUs of each kind.
-    objective : str
-        One of `OBJECTIVES`. ``fair`` maximizes the least ratio of a job's speed to its speed with an equal
-        share of all GPUs.
+    `rates`, float64[J, K], are the speeds of jobs on each kind; `gpus`, float64[J], the numbers of GPUs of
+    running jobs; and `capacity`, float64[K], those of each kind. ``fair`` maximizes the least ratio of a
+    job's speed to its speed with an equal share of all GPUs.
 
-    Examples
-    --------
     >>> rates = np.array([[1.0, 4.0], [1.0, 2.0]])  # both are faster on the second kind; the first gains more
     >>> time_shares(rates, np.ones(2), np.ones(2), "throughput").round(3)
     array([[0., 1.],

@@ -28,22 +28,10 @@ _SECONDS: Final = 5.0
 def cheapest(costs: Floats, owner: Ints, kind: Ints, gpus: Ints, capacity: Floats) -> Ints:
     """Return the configurations with the least sum of costs: at most one for each job, within the capacity.
 
-    Parameters
-    ----------
-    costs : float64[n]
-        Cost of each configuration; a job without a configuration costs 0.
-    owner, kind, gpus : int64[n]
-        The job, the kind of GPU and the number of GPUs of each configuration.
-    capacity : float64[K]
-        Number of GPUs of each kind.
+    Each configuration has a cost, float64[n], a job, a kind of GPU and a number of GPUs, int64[n] each. A job
+    without a configuration costs 0. `capacity`, float64[K], is the number of GPUs of each kind. The result is
+    int64[m], the indices of the chosen configurations.
 
-    Returns
-    -------
-    int64[m]
-        The indices of the chosen configurations.
-
-    Examples
-    --------
     >>> job, kind, gpus = np.array([0, 0, 1]), np.array([0, 0, 0]), np.array([1, 2, 1])
     >>> cheapest(np.array([-1.0, -1.5, -1.0]), job, kind, gpus, np.array([2.0]))
     array([0, 2])

@@ -42,31 +42,8 @@ _BROKEN: Final = (
 """Exceptions that a damaged archive or a damaged array may raise."""
 
 
-def write_policy(
-    path: str | os.PathLike[str], kinds: tuple[str, ...], scales: Floats, weights: Weights
-) -> None:
-    """Write a policy: float32 arrays, and the names of kinds as JSON."""
-    about = json.dumps({"format": _FORMAT, "kinds": list(kinds)}).encode()
-    arrays: dict[str, Any] = {name: each.astype(np.float32) for name, each in weights.items()}
-    with Path(path).open("wb") as file:
-        np.savez_compressed(
-            file, about=np.frombuffer(about, np.uint8), scales=scales.astype(np.float32), **arrays
-        )
-
-
-def read_policy(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Floats, Weights]:
-    """Return the names of kinds, their scales and the weights of a policy in a file."""
-    with Path(path).open("rb") as file:
-        text = file.read(_MOST_BYTES + 1)
-    try:
-        if len(text) > _MOST_BYTES:
-            raise ValueError("it is too large")
-        return _read(io.BytesIO(text))
-    except _BROKEN as error:
-        raise InputError(f"{os.fspath(path)}: not a policy that Learned.save wrote: {error}") from error
-
-
 def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
+    """Return the names of kinds, their scales and the weights of a policy."""
     with zipfile.ZipFile(file) as archive:
         # The directory has the size of each array before it is decompressed.
         sizes = {each.filename: each.file_size for each in archive.infolist()}
@@ -313,7 +290,11 @@ class Learned(ClusterPolicy):
         OSError
             If the file cannot be written.
         """
-        write_policy(path, self.kinds, self.scales, self.net.weights)
+        about = json.dumps({"format": _FORMAT, "kinds": list(self.kinds)}).encode()
+        arrays: dict[str, Any] = {"scales": self.scales, **self.net.weights}
+        arrays = {name: array.astype(np.float32) for name, array in arrays.items()}
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, about=np.frombuffer(about, np.uint8), **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] = _COMMITTED) -> Learned:
@@ -329,4 +310,12 @@ class Learned(ClusterPolicy):
         OSError
             If the file cannot be read.
         """
-        return cls(*read_policy(path))
+        with Path(path).open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+        try:
+            if len(text) > _MOST_BYTES:
+                raise ValueError("it is too large")
+            policy = _read(io.BytesIO(text))
+        except _BROKEN as error:
+            raise InputError(f"{os.fspath(path)}: not a policy that Learned.save wrote: {error}") from error
+        return cls(*policy)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 import numpy as np
 
 from onlineauto.cluster.learned.learned import Learned
-from onlineauto.cluster.learned.net import draw_weights, features
+from onlineauto.cluster.learned.net import NetworkInputs, draw_weights, features
 from onlineauto.cluster.learned.torch_net import (
     as_tensors,
     as_weights,
@@ -17,7 +17,7 @@ from onlineauto.cluster.learned.torch_net import (
     require_torch,
 )
 from onlineauto.cluster.policies.baselines import Fair
-from onlineauto.cluster.policies.policy import ClusterPolicy, allocate
+from onlineauto.cluster.policies.policy import ClusterPolicy, allocate, best_choices
 from onlineauto.cluster.simulator.simulation import Simulation, mean_ratio, run
 from onlineauto.cluster.simulator.workload import Traces, draw_traces
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.cluster.learned.learned import Improving, WarmUp
-    from onlineauto.cluster.learned.net import NetworkInputs
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
     from onlineauto.cluster.simulator.workload import Workload
 
@@ -123,13 +122,9 @@ def imitate(workload: Workload, teacher: ClusterPolicy, settings: WarmUp, *, see
 
 def agreement(policy: Learned, decisions: Decisions) -> float:
     """Return the part of decisions in which a policy chooses the same action as the teacher."""
-    from onlineauto.cluster.learned.net import NetworkInputs
-    from onlineauto.cluster.policies.policy import best_choices
-
     jobs, cluster, valid, choices, actions = decisions
-    return float(
-        (best_choices(policy.net.scores(NetworkInputs(jobs, cluster, valid)), choices) == actions).mean()
-    )
+    scores = policy.net.scores(NetworkInputs(jobs, cluster, valid))
+    return float((best_choices(scores, choices) == actions).mean())
 
 
 class Sample(NamedTuple):

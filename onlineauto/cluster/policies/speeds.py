@@ -37,12 +37,7 @@ def terms(workers: Floats | Ints, servers: Floats | Ints) -> Floats:
     The time of one unit of work is a sum of the terms with coefficients of at least 0. The work is divided
     among w workers (1/w) except for a serial part (1); w workers share u servers (w/u); and synchronization
     grows with both (w, u). Speed therefore has a maximum, past which more workers make a job slower. Without
-    servers, w/u and u are 0.
-
-    Returns
-    -------
-    float64[..., 5]
-        Infinite where there are no workers.
+    servers, w/u and u are 0. The result, float64[..., 5], is infinite without workers.
     """
     w, u = np.asarray(workers, np.float64), np.asarray(servers, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -58,21 +53,9 @@ def fit_slowness(rows: Floats, slowness: Floats, weights: Floats | None = None) 
     Relative errors give fast observations more weight, which makes all times too short by the variance of the
     noise. The answer is therefore scaled so that speeds are right on average.
 
-    Parameters
-    ----------
-    rows : float64[n, 5]
-        The terms of each observation; see `terms`.
-    slowness : float64[n]
-        Observed time per unit of work.
-    weights : float64[n], optional
-        Weights of the squared errors; 1 by default.
+    `rows`, float64[n, 5], are the `terms` of each observation; `slowness`, float64[n], its time per unit of
+    work; and `weights`, float64[n], the weights of squared errors, 1 by default.
 
-    Returns
-    -------
-    float64[5]
-
-    Examples
-    --------
     >>> workers, servers = np.array([1, 2, 4, 8, 2, 1]), np.array([1, 1, 2, 4, 4, 3])
     >>> true = np.array([0.6, 0.1, 0.2, 0.0, 0.1])
     >>> rows = terms(workers, servers)
@@ -114,9 +97,8 @@ class Speeds:
         self._given = {kind: np.array(list(each), np.float64) for kind, each in (coefficients or {}).items()}
         self._fitted: dict[str, Floats] = {}
         self._seen: dict[str, list[tuple[float, float, float]]] = {}
-        self._waiting: dict[
-            str, Floats
-        ] = {}  # by job, since its last progress: time, time × workers, time × servers
+        # By job, since its last progress: time, time × workers, time × servers.
+        self._waiting: dict[str, Floats] = {}
 
     def observe(self, records: Iterable[Record]) -> None:
         """Add observations of jobs that worked in a slot. An endless job that has kept up is ignored.

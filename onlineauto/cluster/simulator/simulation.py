@@ -62,8 +62,6 @@ class Simulation:
     Jobs arrive at the beginning of a slot and end at any time in a slot; the resources of an ended job are
     free in the next slot. The first J unfinished jobs have rows.
 
-    Examples
-    --------
     >>> from onlineauto.cluster import Fair, allocate
     >>> from onlineauto.cluster.simulator import Workload, draw_traces
     >>> simulation = Simulation(draw_traces(Workload(), [7], jobs=3))
@@ -208,8 +206,6 @@ def run(
 def record(policy: ClusterPolicy, traces: Traces, *, learns: bool = False) -> History:
     """Run the first trace under a policy, and return its history.
 
-    Examples
-    --------
     >>> from onlineauto.cluster import Fair
     >>> from onlineauto.cluster.simulator import Workload, draw_traces
     >>> history = record(Fair(), draw_traces(Workload(), [1], jobs=2))

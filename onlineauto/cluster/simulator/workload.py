@@ -27,47 +27,26 @@ class JobKind(Demand):
     work: float  # Mean number of units of work of a job.
 
 
-MIXED: Final = (
+MIXED: Final = tuple(
     JobKind(
-        name="search",  # parallel trials of a study
-        coefficients=(0.8911, 0.10, 0.0, 0.0089, 0.0),
+        name=name,
+        coefficients=coefficients,
         work=7.5,
-        worker={"CPU": 1, "memory": 1.5},
-    ),
-    JobKind(
-        name="population",  # members wait for each other at every generation
-        coefficients=(0.8757, 0.10, 0.0, 0.0243, 0.0),
-        work=7.5,
-        worker={"CPU": 1, "memory": 2.5},
-    ),
-    JobKind(
-        name="sharded",  # a sparse model with little load on servers
-        coefficients=(0.7885, 0.10, 0.08, 0.0160, 0.0155),
-        work=7.5,
-        worker={"CPU": 1, "memory": 1},
-        server={"CPU": 1, "memory": 2},
-    ),
-    JobKind(
-        name="embedding",  # a large model with high load on servers
-        coefficients=(0.5850, 0.15, 0.20, 0.0325, 0.0325),
-        work=7.5,
-        worker={"CPU": 1, "memory": 2},
-        server={"CPU": 1, "memory": 3},
-    ),
-    JobKind(
-        name="rules",  # a job with a serial part
-        coefficients=(0.6300, 0.25, 0.05, 0.0350, 0.0350),
-        work=7.5,
-        worker={"CPU": 1, "memory": 2},
-        server={"CPU": 1, "memory": 1},
-    ),
-    JobKind(
-        name="race",  # challengers and a champion on one stream, with little parallel work
-        coefficients=(0.6030, 0.25, 0.08, 0.0335, 0.0335),
-        work=7.5,
-        worker={"CPU": 1, "memory": 1},
-        server={"CPU": 1, "memory": 1},
-    ),
+        worker={"CPU": 1, "memory": worker_memory},
+        server={"CPU": 1, "memory": server_memory} if server_memory else {},
+    )
+    for name, coefficients, worker_memory, server_memory in (
+        ("search", (0.8911, 0.10, 0.0, 0.0089, 0.0), 1.5, 0),  # parallel trials of a study
+        # members wait for each other at every generation
+        ("population", (0.8757, 0.10, 0.0, 0.0243, 0.0), 2.5, 0),
+        # a sparse model with little load on servers
+        ("sharded", (0.7885, 0.10, 0.08, 0.0160, 0.0155), 1, 2),
+        # a large model with high load on servers
+        ("embedding", (0.5850, 0.15, 0.20, 0.0325, 0.0325), 2, 3),
+        ("rules", (0.6300, 0.25, 0.05, 0.0350, 0.0350), 2, 1),  # a job with a serial part
+        # challengers and a champion on one stream, with little parallel work
+        ("race", (0.6030, 0.25, 0.08, 0.0335, 0.0335), 1, 1),
+    )
 )
 """Six kinds modelled on jobs of this project. One bundle does one unit per slot; the fastest numbers of
 workers are 10, 6, 5, 3, 3 and 3."""

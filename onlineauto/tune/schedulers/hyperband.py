@@ -30,13 +30,6 @@ SYSTEMS: Mapping[str, Callable[[int, int, int, int | None], list[Rungs]]] = {
 """Rung systems by name."""
 
 
-def system_of(setting: Setting, sizes: str, brackets: int | None) -> list[Rungs]:
-    """Return the rung system of a study; raise `OptionError` if its name is unknown."""
-    if sizes not in SYSTEMS:
-        raise OptionError(f"sizes = {sizes!r} is unknown; valid are {', '.join(SYSTEMS)}")
-    return SYSTEMS[sizes](setting.min_resource, setting.max_resource, setting.eta, brackets)
-
-
 class Hyperband(PlainState, Scheduler):
     """Synchronous Hyperband: trials begin in the first rung of a bracket and are paused after each rung."""
 
@@ -59,7 +52,7 @@ class Hyperband(PlainState, Scheduler):
 
     def begin(self, setting: Setting) -> None:  # noqa: D102
         super().begin(setting)
-        self._brackets = Brackets(system_of(setting, self._sizes, self._count))
+        self._brackets = Brackets(self._system(setting))
         self._running: dict[int, Slot] = {}
         self._configs: dict[int, Config] = {}
         self._reached: dict[int, int] = {}
@@ -67,9 +60,13 @@ class Hyperband(PlainState, Scheduler):
         self._trials = 0
         self._exhausted = False
 
+    def _system(self, setting: Setting) -> list[Rungs]:
+        make = SYSTEMS[self._sizes]
+        return make(setting.min_resource, setting.max_resource, setting.eta, self._count)
+
     def extend(self, setting: Setting) -> None:  # noqa: D102
         if setting.max_resource != self.setting.max_resource:
-            self._brackets.extend(system_of(setting, self._sizes, self._count))
+            self._brackets.extend(self._system(setting))
         self.setting = setting
         self._exhausted = False
 

@@ -125,11 +125,10 @@ class Race(Hyperband):
         ahead = sorted((other for other in gains if gains[other] > 0), key=lambda other: -gains[other])
         if len(ahead) < promoted:
             return False
-        return all(self._is_worse(trial, other, level) for other in reversed(ahead[:promoted]))
-
-    def _is_worse(self, trial: int, other: int, level: float) -> bool:
-        duel = self._duels.setdefault((trial, other), _Duel())
-        return duel.is_lost(self._losses[trial], self._losses[other], level)
+        return all(
+            self._duels.setdefault((trial, other), _Duel()).is_lost(own, self._losses[other], level)
+            for other in reversed(ahead[:promoted])
+        )
 
     def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
         if trial not in self._dropped:

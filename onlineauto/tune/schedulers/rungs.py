@@ -28,8 +28,6 @@ def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | No
     The smallest `s` with ``min_resource * eta**s >= max_resource`` is the number of the last rung. Bracket
     `b` begins at level ``min_resource * eta**b``; the last level is exactly `max_resource`.
 
-    Examples
-    --------
     >>> geometric(1, 9, 3)
     [[(9, 1), (3, 3), (1, 9)], [(5, 3), (2, 9)], [(3, 9)]]
 
@@ -49,8 +47,6 @@ def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | No
 def hpbandster(min_resource: int, max_resource: int, eta: int, brackets: int | None = None) -> list[Rungs]:
     """Return brackets whose levels are computed from the maximum; the lowest may exceed the minimum.
 
-    Examples
-    --------
     >>> [[size for size, level in bracket] for bracket in hpbandster(1, 27, 3)]
     [[27, 9, 3, 1], [9, 3, 1], [6, 2], [4]]
 

@@ -47,51 +47,22 @@ class ResumeFrom(NamedTuple):
 
 
 class Suggestion(NamedTuple):
-    """The next job: train a trial up to a resource.
+    """The next job: train a trial up to a resource."""
 
-    Attributes
-    ----------
-    trial : int
-        The number of the trial. New trials are numbered 0, 1, 2, …
-    config : dict
-        Its config.
-    resource : int
-        The resource at the end of the job, counted from the beginning of the trial.
-    resume_from : ResumeFrom or None
-        The checkpoint to begin with; None to begin from scratch.
-    """
-
-    trial: int
+    trial: int  # The number of the trial. New trials are numbered 0, 1, 2, …
     config: Config
-    resource: int
-    resume_from: ResumeFrom | None = None
+    resource: int  # The resource at the end of the job, counted from the beginning of the trial.
+    resume_from: ResumeFrom | None = None  # The checkpoint to begin with; None to begin from scratch.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The parts of a study that all schedulers depend on.
-
-    Attributes
-    ----------
-    space : Space
-    min_resource, max_resource : int
-        The minimum and maximum resource of a trial.
-    eta : int
-        The factor between one rung and the next.
-    seed : int
-        Seed of random numbers.
-
-    Raises
-    ------
-    OptionError
-        If the resources are not whole numbers with ``1 <= min_resource <= max_resource < 2**53``, or `eta` is
-        less than 2.
-    """
+    """The parts of a study that all schedulers depend on: ``1 <= min_resource <= max_resource < 2**53``."""
 
     space: Space
-    min_resource: int = 1
+    min_resource: int = 1  # The minimum and maximum resource of a trial.
     max_resource: int = 81
-    eta: int = 3
+    eta: int = 3  # The factor between one rung and the next, at least 2.
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -119,29 +90,15 @@ class Scheduler(ABC):
     answers. It receives losses, of which lower is better in both modes of a study. A loss may be infinity,
     but never NaN, which is an error. Every suggested job ends in one call of `on_result` or `on_error`; jobs
     may end in any order.
-
-    Attributes
-    ----------
-    name : str
-        The name in the registry, or any other.
-    options : dict
-        The arguments of the constructor as plain JSON, from which an equal scheduler can be constructed.
-    ends : bool
-        True if its number of jobs is finite with any searcher.
-    default_searcher : str
-        The name of the default searcher.
-    needs_space : bool
-        True if all parameters must be declared before the study begins.
-    setting : Setting
-        Set by `begin`.
     """
 
-    name: ClassVar[str]
-    ends: ClassVar[bool] = False
+    name: ClassVar[str]  # The name in the registry, or any other.
+    ends: ClassVar[bool] = False  # True if its number of jobs is finite with any searcher.
     default_searcher: ClassVar[str] = "tpe"
-    needs_space: ClassVar[bool] = False
+    needs_space: ClassVar[bool] = False  # True if all parameters must be declared before the study begins.
+    # The arguments of the constructor as plain JSON, from which an equal scheduler can be constructed.
     options: Mapping[str, Any] = {}
-    setting: Setting
+    setting: Setting  # Set by `begin`.
 
     def begin(self, setting: Setting) -> None:
         """Set the setting of the study: before all other methods, and again before a state is restored."""
@@ -150,12 +107,8 @@ class Scheduler(ABC):
     def extend(self, setting: Setting) -> None:
         """Allow more trials and a larger `max_resource`, also after the end of the study.
 
-        This may be called at any time, and is called whenever a config is enqueued.
-
-        Raises
-        ------
-        OptionError
-            If this scheduler cannot change `max_resource`. Nothing is changed then.
+        This may be called at any time, and is called whenever a config is enqueued. A scheduler that cannot
+        change `max_resource` raises `OptionError` and changes nothing.
         """
         if setting.max_resource != self.setting.max_resource:
             raise OptionError(

@@ -91,13 +91,13 @@ class CmaesSearcher(Searcher):
 
     def remember(self) -> dict[str, Any]:  # noqa: D102
         return {
-            **self._observations.remember(),
+            **self._observations.state_dict(),
             "waiting": list(self._waiting),
             "generations": [list(codes) for codes in self._generations],
         }
 
     def recall(self, remembered: Mapping[str, Any]) -> None:  # noqa: D102
-        self._observations.recall(remembered)
+        self._observations.load_state_dict(remembered)
         self._begin_distribution()
         for codes in remembered["generations"]:
             self._learn(codes)

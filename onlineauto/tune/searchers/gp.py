@@ -143,10 +143,10 @@ class GpSearcher(Searcher):
             return process.fit(inputs, values)
 
     def remember(self) -> dict[str, Any]:  # noqa: D102
-        return self._observations.remember()
+        return self._observations.state_dict()
 
     def recall(self, remembered: Mapping[str, Any]) -> None:  # noqa: D102
-        self._observations.recall(remembered)
+        self._observations.load_state_dict(remembered)
 
 
 def _minimise(objective: Any, start: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from onlineauto.tune.plain import PlainState
 from onlineauto.tune.searchers.outcome import INFEASIBLE
+from onlineauto.tune.spaces import Config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from onlineauto.tune.spaces import Config
 
 _CUT = 2.0
 """Losses are cut at the median plus this many times the distance from the least loss to the median."""
@@ -23,8 +23,10 @@ def compared_level(levels: Sequence[int]) -> int:
     return sorted(levels)[max(len(levels) - _ENOUGH, 0)]
 
 
-class Observations:
+class Observations(PlainState):
     """The configs of trials in the order in which they began, each with its loss at its highest resource."""
+
+    STATE: ClassVar = {"configs": list[Config], "levels": list[int], "losses": list[float]}
 
     def __init__(self) -> None:
         self.configs: list[Config] = []
@@ -77,12 +79,6 @@ class Observations:
         losses = np.minimum(losses, middle + _CUT * (middle - losses.min()))
         return np.asarray((losses - losses.mean()) / max(float(losses.std()), 1e-300))
 
-    def remember(self) -> dict[str, Any]:
-        """Return the trials as plain JSON."""
-        return {"configs": list(self.configs), "levels": list(self.levels), "losses": list(self.losses)}
-
-    def recall(self, remembered: Mapping[str, Any]) -> None:
-        """Restore the trials that `remember` returned."""
-        self.configs = [dict(config) for config in remembered["configs"]]
-        self.levels, self.losses = list(remembered["levels"]), list(remembered["losses"])
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
+        super().load_state_dict(state)
         self.rows = {tuple(config.items()): row for row, config in enumerate(self.configs)}

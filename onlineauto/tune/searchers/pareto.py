@@ -12,15 +12,8 @@ _LARGEST = 1e300
 
 
 def front(losses: np.ndarray) -> np.ndarray:
-    """Return the rows that no other row dominates: int64[m], in order.
+    """Return the rows of losses, float64[n, k], that no other row dominates: int64[m], in order.
 
-    Parameters
-    ----------
-    losses : float64[n, k]
-        The losses of each trial; lower is better.
-
-    Examples
-    --------
     >>> front(np.array([[0, 2], [1, 1], [2, 2], [2, 0], [1, 1]])).tolist()
     [0, 1, 3, 4]
     """

@@ -33,45 +33,23 @@ class Searcher(ABC):
     A searcher is deterministic: it uses no clock and no files, and its random numbers depend only on the seed
     and the number of proposals. A subclass defines `propose`; if it learns, also `on_result`; and if it has a
     state, also `remember` and `recall`.
-
-    Attributes
-    ----------
-    name : str
-        The name in the registry, or any other.
-    options : dict
-        The arguments of the constructor as plain JSON, from which an equal searcher can be constructed.
-    ends : bool
-        True if the number of its proposals is finite.
-    several : bool
-        True if it may be used with several objectives.
-    uses_prior : bool
-        False if its configs do not depend on the priors of parameters.
-    needs_space : bool
-        True if all parameters must be declared before the study begins.
-    space : Space
-        Set by `begin`.
-    limit : int or None
-        Maximum number of trials; the study sets it.
-    count : int
-        Number of calls of `propose`.
-    refusals : int
-        Number of times that the scheduler got no new trial.
     """
 
-    name: ClassVar[str]
-    ends: ClassVar[bool] = False
-    several: ClassVar[bool] = False
-    uses_prior: ClassVar[bool] = True
-    needs_space: ClassVar[bool] = False
+    name: ClassVar[str]  # The name in the registry, or any other.
+    ends: ClassVar[bool] = False  # True if the number of its proposals is finite.
+    several: ClassVar[bool] = False  # True if it may be used with several objectives.
+    uses_prior: ClassVar[bool] = True  # False if its configs do not depend on the priors of parameters.
+    needs_space: ClassVar[bool] = False  # True if all parameters must be declared before the study begins.
+    # The arguments of the constructor as plain JSON, from which an equal searcher can be constructed.
     options: Mapping[str, Any] = {}
-    space: Space
+    space: Space  # Set by `begin`.
 
     def begin(self, space: Space, *, seed: int) -> None:
         """Set the space and the seed: before all other methods, and again before a state is restored."""
         self.space = space
-        self.limit: int | None = None
-        self.count = 0
-        self.refusals = 0
+        self.limit: int | None = None  # maximum number of trials; the study sets it
+        self.count = 0  # number of calls of `propose`
+        self.refusals = 0  # number of times that the scheduler got no new trial
         self._begun = 0
         self.config_of_log: Config | None = None  # while a log is repeated: that of its next trial
         self._repeats = False
@@ -80,15 +58,7 @@ class Searcher(ABC):
 
     @abstractmethod
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:
-        """Return a config, or None if there is no further config.
-
-        Parameters
-        ----------
-        number : int
-            Number of the proposal, counted from 0.
-        rng : Generator
-            Random numbers for this proposal.
-        """
+        """Return the config of a proposal, the first of which is 0; None if there is no further config."""
 
     def may_end(self, number: int) -> bool:  # noqa: ARG002 - subclasses use it
         """Return False if `propose` never returns None for this number, True if it may."""
@@ -150,11 +120,6 @@ class Searcher(ABC):
         """Return the next config: an enqueued one, or a proposal; None if there are no more.
 
         A proposal that is `unwanted` is dropped. None is then returned, which does not count as a refusal.
-
-        Raises
-        ------
-        OptionError
-            If `propose` returns a config outside the space.
         """
         queued, over = self.queued, self._is_over()
         config = self._next()

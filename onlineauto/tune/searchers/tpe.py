@@ -62,20 +62,9 @@ _RECENT = 25
 class Parzen:
     """The density around some observations, in all dimensions together.
 
-    Parameters
-    ----------
-    numbers : float64[n, d]
-        The codes of numbers, in [0, 1].
-    words : int64[n, c]
-        The indices of words.
-    categories : sequence of int
-        Number of words of each of the `c` choices.
-    exists : bool[n, d + c]
-        Which numbers and words exist in each observation.
-    narrowest : float64[d]
-        The minimum width of a kernel.
-    widest : float
-        The maximum width.
+    `numbers`, float64[n, d], are codes in [0, 1]; `words`, int64[n, c], are indices of words, and
+    `categories` their numbers for each of the `c` choices; `exists`, bool[n, d + c], tells which of them an
+    observation has. The width of a kernel is between `narrowest`, float64[d], and `widest`.
 
     Source: Bergstra and others: Algorithms for hyper-parameter optimization, 2011; Falkner and others: BOHB,
     2018, for kernels of several dimensions; Watanabe: Tree-structured Parzen estimator, 2023, for a minimum

@@ -45,8 +45,6 @@ class Space:
     width : int
         Length of the code of a config.
 
-    Examples
-    --------
     >>> space = Space({"rate": Float(1e-4, 1, log=True), "loss": Categorical(["squared", "logistic"])})
     >>> space.decode([0.5, 0.9])
     {'rate': 0.01, 'loss': 'logistic'}
@@ -229,8 +227,6 @@ def _read(name: str, declared: object) -> Parameter:
 def space_of_options(registry: Registry, names: Sequence[str] | None = None) -> Space:
     """Return the space of a registry's tunable options, or of the named ones.
 
-    Examples
-    --------
     >>> from onlineauto.workspace.options import REGISTRY
     >>> space_of_options(REGISTRY, ["learning_rate"]).parameters
     {'learning_rate': Float(low=0.0001, high=10.0, log=True, when={})}
@@ -280,8 +276,6 @@ def space_of_configs(parameters: Mapping[str, Parameter], configs: Sequence[Mapp
     exists for the values that they had in the configs with the parameter, if no other config has these
     values. If no values tell the configs apart, the parameter has no condition.
 
-    Examples
-    --------
     >>> from onlineauto.tune.spaces import Categorical, Float
     >>> declared = {"loss": Categorical(["a", "b"]), "margin": Float(0, 1)}
     >>> space = space_of_configs(declared, [{"loss": "a"}, {"loss": "b", "margin": 0.5}])
