@@ -176,13 +176,13 @@ class Replica:
 
     def _report(self, progress: Progress) -> None:
         """Log a warning for each record that was skipped, and for each reason."""
-        new = list(takewhile(lambda each: each.version not in self._reported, reversed(progress.skipped)))
-        for each in reversed(new):
-            self._reported.add(each.version)
+        new = list(takewhile(lambda record: record.version not in self._reported, reversed(progress.skipped)))
+        for skipped in reversed(new):
+            self._reported.add(skipped.version)
             message = "record %d of study %r (%s) cannot be applied, and is skipped: %s"
-            level = logging.DEBUG if each.why in self._reasons else logging.WARNING
-            self._reasons.add(each.why)
-            _LOG.log(level, message, each.version, self._name, each.kind, each.why)
+            level = logging.DEBUG if skipped.why in self._reasons else logging.WARNING
+            self._reasons.add(skipped.why)
+            _LOG.log(level, message, skipped.version, self._name, skipped.kind, skipped.why)
 
     def _save(self) -> None:
         """Save a snapshot if the log has grown enough since the last one."""

@@ -81,7 +81,7 @@ class StudyView:
         """Copies of all trials, by number; those of other studies, -1, -2, …, are at the end of the list."""
         with self._lock:
             trials, added = self._replica.progress.trials, self._replica.progress.added
-            return [copy_trial(each[at]) for each in (trials, added) for at in sorted(each)]
+            return [copy_trial(group[number]) for group in (trials, added) for number in sorted(group)]
 
     @property
     def best(self) -> Trial | None:
@@ -106,10 +106,10 @@ class StudyView:
         objectives = self._replica.progress.objectives
         if len(objectives) == 1:
             return [best for best in [self.best] if best is not None and best.is_feasible]
-        ended = [each for each in self.trials if each.objectives and each.is_feasible]
+        ended = [trial for trial in self.trials if trial.objectives and trial.is_feasible]
         if not ended:
             return []
-        losses = [[sign * each.objectives[name] for name, sign in objectives.items()] for each in ended]
+        losses = [[sign * trial.objectives[name] for name, sign in objectives.items()] for trial in ended]
         return [ended[row] for row in front(np.array(losses)).tolist()]
 
     @property
@@ -176,7 +176,7 @@ class StudyView:
             raise OptionError(f"job = {job!r}: give what Study.ask returned, or None for all values")
         self.refresh()
         records = self._store.load()
-        skipped = {each.version for each in self.skipped}
+        skipped = {record.version for record in self.skipped}
         return rows(records if job is None else records[: job.version], skipped)
 
 
@@ -196,24 +196,26 @@ def rows(
     """Return a row for each value that was reported, intermediate or final, in order."""
     records = [record for version, record in enumerate(records, after + 1) if version not in skipped]
     configs = {} if configs is None else configs
-    configs |= {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}
-    configs |= {each["trial"]: each["suggested"]["config"] for each in records if each.get("suggested")}
+    configs |= {record["trial"]: record["config"] for record in records if record["kind"] == "asked"}
+    configs |= {
+        record["trial"]: record["suggested"]["config"] for record in records if record.get("suggested")
+    }
     return [
         {
-            "trial": each["trial"],
-            "attempt": each["attempt"],
-            "resource": each["resource"] if each["kind"] == "told" else each["step"],
-            "value": each["value"],
-            "told": each["kind"] == "told",
-            **{f"value_{name}": value for name, value in each.get("values", {}).items()},
-            **{f"constraint_{name}": value for name, value in each.get("constraints", {}).items()},
-            **{f"config_{name}": value for name, value in configs[each["trial"]].items()},
+            "trial": record["trial"],
+            "attempt": record["attempt"],
+            "resource": record["resource"] if record["kind"] == "told" else record["step"],
+            "value": record["value"],
+            "told": record["kind"] == "told",
+            **{f"value_{name}": value for name, value in record.get("values", {}).items()},
+            **{f"constraint_{name}": value for name, value in record.get("constraints", {}).items()},
+            **{f"config_{name}": value for name, value in configs[record["trial"]].items()},
             **{
                 name: detail
-                for name, detail in each.get("details", {}).items()
+                for name, detail in record.get("details", {}).items()
                 if lists or not isinstance(detail, list)
             },
         }
-        for each in records
-        if each["kind"] in ("told", "reported") and each["trial"] in configs
+        for record in records
+        if record["kind"] in ("told", "reported") and record["trial"] in configs
     ]

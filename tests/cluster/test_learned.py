@@ -201,13 +201,13 @@ QUICK = WarmUp(traces=8, jobs=15, steps=400)
 
 def test_the_network_has_the_same_numbers_in_pytorch() -> None:
     torch = pytest.importorskip("torch")
-    from onlineauto.cluster.learned import torch_net
+    from onlineauto.cluster.learned import training
 
     weights = draw_weights(np.random.default_rng(0), 6, 3)
     read = read_of(crowded())
     ours = forward(weights, read)
     jobs, cluster = (torch.from_numpy(np.asarray(each, np.float32)) for each in (read.jobs, read.cluster))
-    theirs = torch_net.forward(torch_net.as_tensors(weights), jobs, cluster, torch.from_numpy(read.valid))
+    theirs = training.forward(training.as_tensors(weights), jobs, cluster, torch.from_numpy(read.valid))
     for one, other in zip(ours, theirs, strict=True):
         assert np.allclose(one, other.detach().numpy(), atol=1e-4)
 

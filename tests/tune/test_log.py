@@ -209,7 +209,8 @@ def test_a_copy_has_the_records_that_cannot_be_applied_and_its_running_jobs_wait
 def test_records_that_cannot_be_applied_are_not_read_elsewhere(url: str) -> None:
     study = Study(SPACE, "fifo", storage=url, max_trials=9, max_resource=1)
     study.enqueue({"x": 0.5})
-    for record in [{"no": "kind"}, {"kind": "enqueued"}, {"kind": "enqueued", "config": {"x": 7}}]:
+    unfit: list[Record] = [{"no": "kind"}, {"kind": "enqueued"}, {"kind": "enqueued", "config": {"x": 7}}]
+    for record in unfit:
         study._store.append(record)
     for _ in range(2):
         study.enqueue_trial({"x": 0.5}, skip_if_exists=True)

@@ -1,4 +1,4 @@
-"""``Net``: a network over a set of jobs in NumPy, for decisions only, and its input; see also `torch_net`."""
+"""``Net``: a network over a set of jobs in NumPy, for decisions only, and its input; `training` trains it."""
 
 from __future__ import annotations
 
