@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 _POWERS = {"squared": 2, "classic": 2, "expectile": 2, "quantile": 1}
 """The losses for which labels are standardised, and the power of the unit with which each loss grows."""
 _NO_RANGE = math.inf, -math.inf
-_FAR = 10.0
-"""Standard deviations around the mean, the assumed range of labels for a model of an earlier version."""
 _OF_LABELS = ("link", "min_prediction", "max_prediction")
 """Options whose values have the unit of the labels."""
 
@@ -309,9 +307,5 @@ class AutoMLRegressor(SingleLines):
         self._power = msgspec.convert(state["power"], int)
         self._labels = msgspec.convert(state["labels"], Moments)
         self._accept_labels()
-        sizes = msgspec.convert(state.get("sizes", [TypicalSize(), TypicalSize()]), list[TypicalSize])
-        self._size, self._weight = sizes
-        labels, known = self._labels, state.get("range")
-        if known is None and labels.weight:  # the file is of an earlier version
-            known = [labels.mean + side * _FAR * labels.deviation for side in (-1, 1)]
-        self._range = msgspec.convert(known or _NO_RANGE, tuple[float, float])
+        self._size, self._weight = msgspec.convert(state["sizes"], tuple[TypicalSize, TypicalSize])
+        self._range = msgspec.convert(state["range"] or _NO_RANGE, tuple[float, float])

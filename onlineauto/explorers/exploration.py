@@ -107,7 +107,7 @@ declare(
     Exploration,
     counts=field(2, read=counts(), merge=add, predicts=True),
     costs=field(2, merge=_merge_costs, predicts=True),
-    errors=field(len(Errors), merge=_merge_branch_errors, predicts=True, since=2),
+    errors=field(len(Errors), merge=_merge_branch_errors, predicts=True),
     random=field(1, merge=latest, predicts=True),
 )
 """The arrays that last from event to event."""

@@ -94,13 +94,6 @@ def choose_explorer(configuration: Configuration) -> Explorer:
     return EXPLORERS["scaled_squarecb" if _searches_actions(configuration) else "greedy"]
 
 
-def earlier_defaults(configuration: Configuration) -> dict[str, float]:
-    """Return the defaults with which models were saved before ε-greedy and ``--synthcover`` had others."""
-    if _searches_actions(configuration) and choose_explorer(configuration).name == "scaled_squarecb":
-        return {"epsilon": EXPLORERS["greedy"].epsilon}
-    return {"epsilon": 0.0} if configuration.supplied & {"synthcover", "epsilon"} == {"synthcover"} else {}
-
-
 def _searches_actions(configuration: Configuration) -> bool:
     """Return whether the options choose a search of ``--cb_explore_adf``, and nothing that excludes it."""
     return configuration.supplied >= {"cb_explore_adf", "automl"} and configuration.supplied.isdisjoint(

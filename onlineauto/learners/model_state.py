@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.learners.cells import FIELDS, read_cells, write_cells
+from onlineauto.learners.cells import FIELDS
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     FACTOR,
     GRAVITY,
     MAX_LABEL,
     MIN_LABEL,
-    ORIGIN,
     SHARED,
     Model,
-    W,
 )
-from onlineauto.learners.model import NOT_FIRST
-from onlineauto.state.schema import add, declare, field, keep
+from onlineauto.state.schema import Sparse, add, counts, declare, field, keep, read, save
 from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:
@@ -62,45 +59,38 @@ def _merge_sizes(base: Sizes, ends: Sequence[Sizes], context: Any) -> Sizes:
     return sizes
 
 
+def _stored_sizes(stored: Stored, array: Sizes) -> Sizes:
+    """Return stored typical sizes, whose states are valid."""
+    sizes = stored.array_like(array)
+    if (sizes.max(axis=0, initial=0) > _LARGEST_SIZES).any():
+        raise stored.fail("states of typical sizes")
+    return sizes
+
+
+_CELLS, _KINDS = Sparse("cells"), Sparse("kinds")
+
 declare(
     Model,
-    shared=field(SHARED, merge=_merge_shared),
-    lanes=field("lanes", 4, merge=_merge_lanes),
-    sums=field("slots", "policies", merge=add),
-    settings=field("slots", merge=keep),
-    sizes=field("sizes", 4, merge=_merge_sizes),
-    outliers=field("outliers", merge=add),
+    weights=field(_CELLS, "lanes", predicts=True),
+    statistics=field(_CELLS, FIELDS - 1, "lanes"),
+    shared=field(SHARED, merge=_merge_shared, predicts=True),
+    lanes=field("lanes", 4, merge=_merge_lanes, predicts=True),
+    sums=field("slots", "policies", read=counts(), merge=add, predicts=True),
+    settings=field("slots", merge=keep, saved=False),
+    sizes=field(_KINDS, 4, read=_stored_sizes, merge=_merge_sizes, predicts=True),
+    outliers=field("outliers", read=counts(), merge=add, predicts=True),
 )
-"""The small arrays; cells are read, written and merged row by row."""
+"""Weights and their statistics merge cell by cell. The settings of live configs follow from the configs."""
 
 
-def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
-    """Return a model as the tree that `restore_model` reads.
+def model_state(model: Model, *, fields: int = FIELDS) -> dict[str, Any]:
+    """Return a model as the tree that `restore_model` reads; of its cells, the learnt ones.
 
-    The tree has the first `fields` numbers of each cell; 1 is enough to predict. It lists either the learnt
-    cells with their indices, or all cells with one bit each for "learnt", whichever is smaller. The settings
-    of live configs are not included, since they follow from the configs.
+    The tree has the first `fields` numbers of each cell: all, or only the first, which is enough to predict.
     """
-    cells = np.flatnonzero(model.touched).astype(np.uint32)
+    used: dict[str, Any] = {_CELLS: np.flatnonzero(model.touched), _KINDS: np.flatnonzero(model.sizes[:, 0])}
     n_cells, lanes = model.weights.shape
-    row = model.weights.itemsize * lanes * fields
-    weights: dict[str, Any]
-    if len(cells) * (cells.itemsize + row) < n_cells * row + n_cells // 8:
-        weights = {"cell": cells, "row": read_cells(model, cells, fields=fields)}
-    else:
-        weights = {"learnt": np.packbits(model.touched), "row": read_cells(model, fields=fields)}
-    return {
-        "shape": (n_cells, FIELDS, lanes),
-        "weights": weights,
-        "shared": model.shared,
-        "lanes": model.lanes,
-        "sums": model.sums,
-        "sizes": {
-            "at": (at := np.flatnonzero(model.sizes[:, 0]).astype(np.uint32)),
-            "state": model.sizes[at],
-        },
-        "outliers": model.outliers,
-    }
+    return {"shape": (n_cells, FIELDS, lanes)} | save(model, used, predicts=fields < FIELDS)
 
 
 def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
@@ -108,56 +98,19 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
     n_cells, lanes = model.weights.shape
     if stored["shape"].convert(list[int]) != [n_cells, FIELDS, lanes]:
         raise stored["shape"].fail(f"the shape {[n_cells, FIELDS, lanes]}")
-    weights, n_rows = stored["weights"], n_cells
-    cells: NDArray[np.uint32] | slice = slice(None)
-    if "cell" in weights:
-        cells = _ascending(weights["cell"], n_cells)
-        model.touched[:] = False
-        model.touched[cells], n_rows = True, len(cells)
-    else:
-        learnt = weights["learnt"].array(np.uint8, (-(-n_cells // 8),))
-        model.touched[:] = np.unpackbits(learnt, count=n_cells).view(bool)
-    row = weights["row"].array(np.float32, (n_rows, FIELDS, lanes), (n_rows, 1, lanes))
+    predicts = "statistics" not in stored
+    read(stored, model, predicts=predicts)
+    model.touched[:] = False
+    model.touched[stored[_CELLS].indices(n_cells)] = True
     if finite:
-        Stored(row[:, W], "weights").finite(np.float32, (n_rows, lanes))
-    n_fields: int = row.shape[1]
-    write_cells(model, cells, row)
-    shared = stored["shared"].array(np.float64, (SHARED,), (ORIGIN,))  # earlier versions have no origin
-    model.shared[ORIGIN] = 0.0
-    model.shared[: len(shared)] = shared
-    model.lanes[:] = stored["lanes"].array_like(model.lanes)
-    if finite:  # except the factor, which the next update replaces
+        stored["weights"].finite(np.float32, (-1, -1))
+        stored["lanes"].finite(np.float64, model.lanes.shape)
+        # The next update replaces the factor.
         Stored(np.delete(model.shared, FACTOR), "shared").finite(np.float64, (SHARED - 1,))
-        Stored(model.lanes, "lanes").finite(np.float64, model.lanes.shape)
     single = np.concatenate([model.shared[MIN_LABEL:], *model.lanes[:, [GRAVITY, CONTRACTION]]])
     if (np.abs(single[np.isfinite(single)]) > _LARGEST).any():
         raise stored["shared"].fail("numbers that single precision has, as those of `lanes`")
-    model.sums[:] = stored["sums"].counts(model.sums.shape)
-    _restore_sizes(model, stored)
-    return n_fields
-
-
-def _restore_sizes(model: Model, stored: Stored) -> None:
-    """Restore the typical sizes, which files of earlier versions do not have."""
-    model.sizes[:] = 0
-    model.outliers[:] = 0
-    if "sizes" not in stored:
-        model.outliers[0] = NOT_FIRST
-        return
-    at = _ascending(stored["sizes"]["at"], len(model.sizes))
-    state = stored["sizes"]["state"].array(np.uint8, (len(at), model.sizes.shape[1]))
-    if (state.max(axis=0, initial=0) > _LARGEST_SIZES).any():
-        raise stored["sizes"]["state"].fail("states of typical sizes")
-    model.sizes[at] = state
-    model.outliers[:] = stored["outliers"].counts(model.outliers.shape)
-
-
-def _ascending(stored: Stored, n_cells: int) -> NDArray[np.uint32]:
-    """Return the stored indices of cells, which must be strictly ascending."""
-    cells = stored.array(np.uint32, (-1,))
-    if len(cells) and not (cells[-1] < n_cells and (cells[1:] > cells[:-1]).all()):
-        raise stored.fail(f"numbers of {n_cells} cells in ascending order")
-    return cells
+    return 1 if predicts else FIELDS
 
 
 def apply_penalties(weights: NDArray[np.float32], penalties: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -26,9 +26,10 @@ A new array of a state is one more such line: no operation has a list of names.
 
 Axes are names or numbers. The sizes of named axes are given to `make`. The *used* part of named axes is given
 to `save`, `read` and `send`, or follows from the record by the function `used` that is declared with its
-class; otherwise it is the whole axis. An array that `to_predict` has emptied is neither saved nor read.
-Arrays of a nested record are saved beside those of its owner, under their own names; in a message, a path has
-the names of all records around an array.
+class; otherwise it is the whole axis. The used part of a `Sparse` axis is given to `save` as ascending
+indices, which the section then has under the name of the axis. An array that `to_predict` has emptied is
+neither saved nor read. Arrays of a nested record are saved beside those of its owner, under their own names;
+in a message, a path has the names of all records around an array.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from onlineauto.state.stored import MOST, Stored
+from onlineauto.state.stored import MOST, Stored, pack_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,10 +48,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Axis = int | str
+    Used = Mapping[str, Any]  # the number of used entries of an axis; of a sparse one, their indices
     Reader = Callable[[Stored, NDArray[Any]], NDArray[Any]]
     Writer = Callable[[NDArray[Any]], NDArray[Any]]
     Rule = Callable[[NDArray[Any], Sequence[NDArray[Any]], Any], NDArray[Any]]
     RecordRule = Callable[[Any, Sequence[Any], Any], Mapping[str, NDArray[Any]]]
+
+
+class Sparse(str):
+    """The name of an axis of which few entries are used, such as the cells of a hashed table."""
+
+    __slots__ = ()
+
 
 T = TypeVar("T", bound=type[Any])
 Record = TypeVar("Record", bound=tuple[Any, ...])
@@ -149,13 +158,27 @@ class Field:
     saved: bool = True  # a model file has it
     forgets: bool = False  # it is evidence, which is dropped when learning restarts
     since: int = 1  # version of the section that has it first
-    before: str = ""  # the array that stands for it in files of earlier versions
     dtype: np.dtype[Any] | None = None  # from the annotation
 
-    def used(self, array: NDArray[Any], used: Mapping[str, int]) -> NDArray[Any]:
-        """Return the used part of an array, a view."""
-        ends = tuple(slice(used.get(axis)) if isinstance(axis, str) else slice(None) for axis in self.axes)
-        return array[ends]
+    def used(self, array: NDArray[Any], used: Used) -> NDArray[Any]:
+        """Return the used part of an array: a view, or a copy of the entries of a sparse axis."""
+        parts = (used.get(axis) if isinstance(axis, str) else None for axis in self.axes)
+        return array[tuple(part if isinstance(part, np.ndarray) else slice(part) for part in parts)]
+
+    def read_into(self, array: NDArray[Any], stored: Stored, name: str) -> None:
+        """Copy a stored array into the used part of a record's, or into entries whose indices are stored."""
+        entries = [
+            stored[axis].indices(size) if isinstance(axis, Sparse) else slice(None)
+            for axis, size in zip(self.axes, array.shape, strict=False)
+        ]
+        if all(isinstance(entry, slice) for entry in entries):
+            array[...] = self.read(stored[name], array)
+            return
+        shape = [
+            size if isinstance(entry, slice) else len(entry)
+            for entry, size in zip(entries, array.shape, strict=True)
+        ]
+        array[tuple(entries)] = self.read(stored[name], np.broadcast_to(array.dtype.type(0), shape))
 
     def is_emptied(self, array: NDArray[Any]) -> bool:
         """Return whether `to_predict` has emptied an array."""
@@ -279,7 +302,7 @@ def _name(path: str) -> str:
 
 
 def _walk(
-    record: Any, used: Mapping[str, int] | None = None, prefix: str = ""
+    record: Any, used: Used | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, Field, NDArray[Any], NDArray[Any]]]:
     """Yield the path, the description, the array and its used part, also of records in the record."""
     schema = _schema_of(record)
@@ -308,15 +331,18 @@ def make(cls: type[Record], sizes: Mapping[str, int] | None = None, **values: An
     return cls(**values)
 
 
-def save(
-    record: Any, used: Mapping[str, int] | None = None, *, predicts: bool = False
-) -> dict[str, NDArray[Any]]:
+def save(record: Any, used: Used | None = None, *, predicts: bool = False) -> dict[str, NDArray[Any]]:
     """Return the section of a model file: the used part of each array; only what `predicts` if so."""
-    return {
-        _name(path): item.write(part)
-        for path, item, array, part in _walk(record, used)
-        if item.saved and not item.is_emptied(array) and (item.predicts or not predicts)
-    }
+    section: dict[str, NDArray[Any]] = {}
+    for path, item, array, part in _walk(record, used):
+        if item.saved and not item.is_emptied(array) and (item.predicts or not predicts):
+            section[_name(path)] = item.write(part)
+            section |= {
+                str(axis): pack_indices(used[axis], size)
+                for axis, size in zip(item.axes, array.shape, strict=False)
+                if used is not None and isinstance(axis, Sparse)
+            }
+    return section
 
 
 def read(
@@ -333,9 +359,8 @@ def read(
         if not item.saved or item.is_emptied(array) or (predicts and not item.predicts):
             continue
         name = _name(path)
-        source = name if name in stored or item.since == 1 else item.before
-        if source in stored or item.since == 1:
-            part[...] = item.read(stored[source], part)
+        if name in stored or item.since == 1:
+            item.read_into(part, stored, name)
 
 
 def send(record: Any, prefix: str, used: Mapping[str, int] | None = None) -> dict[str, NDArray[Any]]:

@@ -140,6 +140,15 @@ class Stored:
             raise ValueError(f"{self._name} has a number that is not from 0 to {most}")
         return result
 
+    def indices(self, n: int) -> NDArray[Any]:
+        """Return the ascending indices of entries, of `n`, that `pack_indices` has packed."""
+        if isinstance(self._value, np.ndarray) and self._value.dtype == np.uint8:
+            return np.flatnonzero(np.unpackbits(self.array(np.uint8, (-(-n // 8),)), count=n))
+        indices = self.array(np.uint32, (-1,))
+        if len(indices) and not (indices[-1] < n and (indices[1:] > indices[:-1]).all()):
+            raise self.fail(f"numbers below {n} in ascending order")
+        return indices
+
     def finite(self, dtype: DTypeLike, *shapes: Sequence[int], most: float = math.inf) -> NDArray[Any]:
         """Return an array like `array`, whose numbers must be finite and from `-most` to `most`."""
         result = self.array(dtype, *shapes)
@@ -166,6 +175,15 @@ class Stored:
     def array_like(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an array of the same type and shape as `array`."""
         return self.array(array.dtype, array.shape)
+
+
+def pack_indices(indices: NDArray[Any], n: int) -> NDArray[Any]:
+    """Return ascending indices of entries, of `n`, as uint32; or a bit for each entry, if that is smaller."""
+    if 32 * len(indices) <= n:
+        return indices.astype(np.uint32)
+    used = np.zeros(n, np.bool_)
+    used[indices] = True
+    return np.packbits(used)
 
 
 def _fits(shape: tuple[int, ...], expected: Sequence[int]) -> bool:

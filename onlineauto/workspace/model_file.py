@@ -35,7 +35,7 @@ State: TypeAlias = dict[str, Any]
 
 MAGIC = b"\x89oam\r\n\x1a\n"
 """The first bytes of a file. Like in PNG, a transfer of the file as text changes them."""
-VERSION = 3
+VERSION = 1
 """Version of this layout and of the tree; it increases with every change that older programs cannot read.
 
 Sections of the tree have separate versions, so that a change of one section leaves the others unchanged.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from msgspec import ValidationError
 
 from onlineauto.errors import InputError, OptionError, short_repr
-from onlineauto.explorers.options import earlier_defaults
 from onlineauto.state.stored import Stored
 from onlineauto.workspace.model_file import decode_tree, encode_tree, read_file, replace_file
 from onlineauto.workspace.modes import semantics_of
@@ -23,11 +22,10 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.workspace import Workspace
 
-SECTIONS = {"learner": 1, "layout": 1, "slots": 1, "search": 1, "run": 1, "explorer": 2}
+SECTIONS = {"learner": 1, "layout": 1, "slots": 1, "search": 1, "run": 1, "explorer": 1}
 """Sections of a model file, each with the version that is written; versions up to that can be read.
 
-The section of the search contains the ensemble and its members, which have separate versions. Since version 2
-of the section of the explorer, scaled SquareCB is the default of a search.
+The section of the search contains the ensemble and its members, which have separate versions.
 """
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
@@ -80,9 +78,9 @@ def _read(source: ModelSource) -> tuple[State, str]:
 
 
 def _check_versions(stored: Stored, name: str) -> None:
-    """Check that no section of a tree is of a later version. Release 0.1 wrote version 1 without a number."""
+    """Check that no section of a tree is of a later version."""
     try:
-        versions = stored["versions"].convert(dict[str, int]) if "versions" in stored else {}
+        versions = stored["versions"].convert(dict[str, int])
     except ValueError as error:
         raise InputError(f"{name} is not a valid model: {_one_line_message(error)}") from None
     later = [section for section, version in versions.items() if version > SECTIONS.get(section, 0)]
@@ -97,9 +95,6 @@ def _stored_options(configuration: Configuration, tree: State, *, name: str) -> 
     """Return the options of a stored model, with those of `configuration` added; `name` is for messages."""
     try:
         stored = REGISTRY.parse_kept(tree["model"]["options"])
-        if tree.get("versions", {}).get("explorer", 1) < SECTIONS["explorer"]:
-            supplied = {each: stored.get(each) for each in stored.supplied}
-            stored = REGISTRY.from_keywords(**supplied | earlier_defaults(stored))
     except OptionError as error:
         raise InputError(f"{name} is not a valid model: {_one_line_message(error)}") from None
     return with_changed_options(stored, configuration, name=name)

@@ -1,9 +1,7 @@
 """The ensemble of AutoMLClassifier, which learns all classes at once."""
 
-import gzip
 import io
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,6 @@ from onlineauto.engine.classes.class_ensemble import ClassEnsemble, rows_of
 from onlineauto.engine.classes.class_kernels import VARIANCE
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.state.stored import Stored
-
-OLD = Path(__file__).parents[1] / "data" / "classifier.model.gz"
 
 
 def crossed(n: int, seed: int = 0) -> list[tuple[dict[str, Any], int]]:
@@ -190,20 +186,3 @@ def test_a_model_that_learnt_huge_weights_can_be_loaded() -> None:
     for number in draw.random(700):
         model.learn({"x": float(number)}, int(number > 0.5), weight=1e15)
     assert sum(reloaded(model).predict_proba({"x": 0.9}).values()) == pytest.approx(1.0)
-
-
-def test_a_model_saved_before_the_ensemble_predicts_the_same_and_goes_on() -> None:
-    model = AutoMLClassifier.load(gzip.decompress(OLD.read_bytes()))
-    found = model.predict_proba({"colour": "r", "size": 3})
-    expected = {"go": 0.193877, "wait": 0.019109, "off": 0.015183, "stop": 0.771831}
-    assert found == pytest.approx(expected, abs=1e-5)
-    assert model.labels == ["go", "wait", "off", "stop"]
-    assert len(model.champions) == 4
-    for number in range(60):
-        model.learn(
-            {"colour": "rgbwx"[number % 5], "size": 3}, ["stop", "go", "wait", "off", "new"][number % 5]
-        )
-    model = reloaded(model)
-    assert model.predict({"colour": "x", "size": 3}) == "new"
-    assert model.predict({"colour": "r", "size": 3}) == "stop"
-    assert len(model.champions) == 4

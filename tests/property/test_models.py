@@ -193,7 +193,7 @@ def test_what_is_wrong_with_a_file_is_said(model: bytes) -> None:
         (model[:-1], "the model has .* bytes, but its header says"),
         (
             bytes(later),
-            "the model is a model file of version 99, but this onlineauto reads versions up to 3",
+            "the model is a model file of version 99, but this onlineauto reads versions up to 1",
         ),
         (model[:-40] + bytes([model[-40] ^ 1]) + model[-39:], "the model is damaged: its checksum"),
     ]:

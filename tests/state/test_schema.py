@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from onlineauto.state.codec import describe, restore_tree
 from onlineauto.state.schema import (
     Field,
+    Sparse,
     add,
     between,
     copy,
@@ -251,8 +252,6 @@ class Weighed(NamedTuple):
         "inputs", "inputs", write=lower_triangle, read=symmetric, merge=jointly
     )
     level: NDArray[np.float64] = field(1, read=between(0.0, 1.0), initial=0.5, since=2)
-    compared: NDArray[np.int64] = field(1, since=2, before="updates")
-    updates: NDArray[np.int64] = field(1)
     memory: NDArray[np.float64] = scratch("inputs")
 
 
@@ -289,15 +288,43 @@ def test_a_covariance_is_stored_as_a_triangle_and_read_whole() -> None:
     assert np.array_equal(again.spread, state.spread)
 
 
-def test_a_file_of_an_earlier_version_has_a_substitute_or_the_initial_number() -> None:
-    state = make(Weighed, SIZES)
-    state.updates[0] = 7
-    section = save(state)
-    del section["level"], section["compared"]
+def test_an_array_that_a_file_of_an_earlier_version_lacks_has_the_initial_number() -> None:
+    section = save(make(Weighed, SIZES))
+    del section["level"]
     again = make(Weighed, SIZES)
     read(Stored(section), again)
     assert again.level[0] == 0.5
-    assert again.compared[0] == 7
+
+
+class Cells(NamedTuple):
+    """A record of hashed tables, with their sparse axis first and last."""
+
+    weights: NDArray[np.float32] = field(Sparse("cells"), 2, read=finite, predicts=True)
+    spread: NDArray[np.float32] = field(3, Sparse("cells"), read=between(0.0, 1.0))
+
+
+record(Cells)
+
+
+@pytest.mark.parametrize(
+    ("used", "dtype"), [([], "uint32"), ([3, 60], "uint32"), ([*range(0, 64, 2)], "uint8")]
+)
+def test_used_entries_of_a_sparse_axis_are_stored_with_their_indices(used: list[int], dtype: str) -> None:
+    state, again = make(Cells, {"cells": 64}), make(Cells, {"cells": 64})
+    state.weights[used], state.spread[:, used] = 3.0, 0.5
+    section = save(state, {"cells": np.array(used, np.int64)})
+    assert section["cells"].dtype == dtype
+    assert section["spread"].shape == (3, len(used))
+    read(Stored(section), again)
+    assert all(map(np.array_equal, state, again))
+    assert save(state, {"cells": np.array(used, np.int64)}, predicts=True).keys() == {"cells", "weights"}
+
+
+@pytest.mark.parametrize("cells", [[64], [2, 1], [1, 1]])
+def test_stored_indices_that_are_not_ascending_or_too_large_are_rejected(cells: list[int]) -> None:
+    section = {"cells": np.array(cells, np.uint32), "weights": np.zeros((len(cells), 2), np.float32)}
+    with pytest.raises(ValueError, match=r"cells is .* and not numbers below 64 in ascending order"):
+        read(Stored(section), make(Cells, {"cells": 64}), predicts=True)
 
 
 @pytest.mark.parametrize(

@@ -109,18 +109,19 @@ def test_a_damaged_ensemble_is_refused_by_name(place: str, change: Callable[[Any
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("used", np.array([1 << 10], np.uint32)),
-        ("used", np.zeros(1, np.int64)),
-        ("rows", np.zeros((1, 3), np.float32)),
-        ("length", 5),
+        ("cells", np.array([1 << 10], np.uint32)),
+        ("cells", np.array([1, 0], np.uint32)),
+        ("cells", np.zeros(1, np.int64)),
+        ("cells", np.zeros(1, np.uint8)),
+        ("table", np.zeros((1, 3), np.float32)),
     ],
 )
 def test_a_damaged_table_of_screening_is_refused_by_name(name: str, value: object) -> None:
     tree = decode_tree(model(), name="the model")
     screening = tree["model"]["search"]["screening"]
-    assert 1 < len(screening["used"]) < screening["length"]
+    assert 1 < len(screening["table"]) < 1 << 10
     screening[name] = value
-    with pytest.raises(InputError, match=rf"screening\.({name}|rows)"):
+    with pytest.raises(InputError, match=rf"screening\.({name}|table)"):
         Workspace.load(b"".join(map(bytes, encode_tree(tree))))
 
 

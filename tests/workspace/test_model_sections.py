@@ -130,10 +130,10 @@ def test_a_model_that_only_predicts_names_a_member_that_cannot_be_read() -> None
 
 def test_a_later_version_is_an_error_that_names_the_section() -> None:
     def change(ensemble: dict[str, Any]) -> None:
-        ensemble["version"] = 3
+        ensemble["version"] = 2
 
     with pytest.raises(
-        InputError, match=r"stack\.version is 3, and not at most 2: load the model with a later"
+        InputError, match=r"stack\.version is 2, and not at most 1: load the model with a later"
     ):
         Workspace.load(changed(change))
     tree = decode_tree(model(), name="the model")

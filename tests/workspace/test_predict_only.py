@@ -131,7 +131,7 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
     live = tree["search"]["slots"]
     assert tree["predicts_only"]
     assert tree["learner"]["model"]["shape"] == [1 << 12, 4, 4]
-    assert tree["learner"]["model"]["weights"]["row"].shape[1] == 1
+    assert "statistics" not in tree["learner"]["model"]
     assert [each["elements"] for each in live["configs"]] == [
         list(map(list, each.elements))
         for each in np.array(workspace.searching.live_configs.configs, object)[[0, 2]]

@@ -34,16 +34,8 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.state.stored import Stored
 
-_PARTS_OF_V0_1 = {"features": "linear", "waves": "waves", "crosses": "crosses", "layer": "layer"}
-"""Members of release 0.1, and the names of their parts in its files."""
-
-VERSION = 2
-"""Version of the ensemble's section in a model file. Version 1 has neither weights of levels nor costs."""
-
-_NAMES_OF_V0_1 = (
-    *("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer"),
-)
-"""Scores of members of release 0.1, in the order of their weights."""
+VERSION = 1
+"""Version of the ensemble's section in a model file."""
 
 
 def make_ensemble(
@@ -363,45 +355,14 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
     An ensemble that cannot learn restores only what predictions need. A member without a readable section
     begins from scratch, with weight 0.
     """
-    stored = _of_this_version(stored)
+    if stored["version"].count() > VERSION:
+        raise stored["version"].fail(f"at most {VERSION}: load the model with a later onlineauto")
     names = stored["scores"].convert(list[str])
     schema.read(stored, ensemble, predicts=not _learns(ensemble))
     _restore_weights(stored, ensemble, names)
     if len(ensemble.members.rests):
         _restore_sections(stored, ensemble, names)
     return ensemble._replace(serves=stored["serves"].truth())
-
-
-def _of_this_version(stored: Stored) -> Stored:
-    """Return a stored ensemble in the format of version 1 or later."""
-    if "version" not in stored:
-        try:
-            stored = stored.apply(_of_v0_1)
-        except (KeyError, TypeError):
-            raise stored.fail("an ensemble of release 0.1") from None
-    if stored["version"].count() > VERSION:
-        raise stored["version"].fail(f"at most {VERSION}: load the model with a later onlineauto")
-    return stored
-
-
-def _of_v0_1(ensemble: dict[str, Any]) -> dict[str, Any]:
-    """Return an ensemble of release 0.1 in the format of version 1."""
-    ensemble = {**ensemble, "version": 1, "scores": list(_NAMES_OF_V0_1)}
-    members = ensemble.pop("members", None)
-    if isinstance(members, dict):
-        ensemble |= {"rests": members["rests"]} | _sections_of_v0_1(members)
-    return ensemble
-
-
-def _sections_of_v0_1(members: dict[str, Any]) -> dict[str, Any]:
-    """Return the sections of members that release 0.1 wrote: all in one map, without versions."""
-    parts = {each: members[member] for each, member in _PARTS_OF_V0_1.items()}
-    parts["layer"] = {**parts["layer"], "measure": members["measure"]}
-    shared = {name: array for name, array in members.items() if name not in _PARTS_OF_V0_1.values()}
-    return {
-        "inputs": {"version": 1} | shared,
-        "members": {name: {"version": 1} | part for name, part in parts.items()},
-    }
 
 
 def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> None:
@@ -412,15 +373,12 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
     live, score_names, learns = _first_weight(ensemble), names_of(ensemble), len(ensemble.spread) > 0
     last, constant = live + len(names), constant_of(ensemble)
     n = last + 1 + (last if ensemble.n_levels else 0)
-    known = last + 1 if stored["version"].count() < 2 else n
     variance = new_variance(ensemble)
-    weights, spread = np.zeros(n), np.eye(n) * variance
-    weights[:known] = stored["weights"].finite(np.float64, (known,))
+    weights, spread = stored["weights"].finite(np.float64, (n,)).copy(), np.eye(n) * variance
     if learns:
-        stored_spread = stored["spread"].finite(np.float64, (known, known))
-        if not (np.array_equal(stored_spread, stored_spread.T) and (stored_spread.diagonal() > 0.0).all()):
+        spread = stored["spread"].finite(np.float64, (n, n)).copy()
+        if not (np.array_equal(spread, spread.T) and (spread.diagonal() > 0.0).all()):
             raise stored["spread"].fail("a covariance, which is symmetric and has variances above 0")
-        spread[:known, :known] = stored_spread
     pairs = [(at, at) for at in range(live)]
     for at, name in enumerate(names, live):
         if name in score_names:

@@ -90,12 +90,6 @@ def _features(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _wide(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
-    """Return the stored counts of wide events; earlier files have fewer counts."""
-    wide = stored.counts((-1,))[: len(array)]
-    return np.pad(wide, (0, len(array) - len(wide)))
-
-
 def _placed(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
     """Return the array unchanged: weights are read by the names of scores, which may have changed."""
     del stored
@@ -154,7 +148,7 @@ class Inputs(NamedTuple):
     # The input of the bin that this bin was split from, or 0
     divided: NDArray[np.int64] = field("inputs", merge=jointly, predicts=True, saved=False)
     # Number of learnt events that exceeded each limit
-    wide: NDArray[np.int64] = field(WIDE, read=_wide, merge=jointly, predicts=True, since=2)
+    wide: NDArray[np.int64] = field(WIDE, read=counts(), merge=jointly, predicts=True)
     # Number of events learnt with each action; the total
     seen: NDArray[np.int64] = field("seen", read=counts(), merge=jointly, predicts=True)
     # Key of each known action
@@ -204,7 +198,7 @@ class EnsembleTest(NamedTuple):
     # Learnt events with scores of all actions since both tests began
     updates: NDArray[np.int64] = field(1, read=counts(), merge=jointly, forgets=True)
     # The learnt event since which the ensemble leads by losses; or 0
-    leads: NDArray[np.int64] = field(1, read=counts(), merge=jointly, forgets=True, since=2)
+    leads: NDArray[np.int64] = field(1, read=counts(), merge=jointly, forgets=True)
 
 
 @record
@@ -227,7 +221,7 @@ class Ensemble(NamedTuple):
     # Mean squared error of the latest events; number of these events
     error: NDArray[np.float64] = field(2, read=finite, merge=jointly, forgets=True)
     # Of the latest events of bandits, on the scale of `range`
-    costs: NDArray[np.float64] = field(len(CostSoFar), read=finite, merge=jointly, forgets=True, since=2)
+    costs: NDArray[np.float64] = field(len(CostSoFar), read=finite, merge=jointly, forgets=True)
     scratch: NDArray[np.float64] = field(2, "inputs", saved=False)
     test: EnsembleTest = nested(EnsembleTest)
     members: Members = untouched()

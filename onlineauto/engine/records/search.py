@@ -25,6 +25,7 @@ from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 from onlineauto.estimators.robust_kernels import SIZE, stored_evidence
 from onlineauto.estimators.scale_kernels import SCALE_SIZE
 from onlineauto.state.schema import (
+    Sparse,
     add,
     between,
     counts,
@@ -152,7 +153,7 @@ class Tests(NamedTuple):
     # Joint probability of error of both tests of a challenger
     levels: NDArray[np.float64] = field("slots", read=between(0.0, 2.0), merge=keep)
     # Number of `Schedule.updates` on which rewards were compared
-    compared: NDArray[np.int64] = field("slots", read=counts(), merge=add, since=2, before="updates")
+    compared: NDArray[np.int64] = field("slots", read=counts(), merge=add)
 
 
 declare(Tests, merge=_merge_losses)
@@ -194,13 +195,11 @@ class LiveStatistics(NamedTuple):
     # Range of rewards, and smallest propensity
     scale: NDArray[np.float64] = field(SCALE_SIZE, merge=merge_scales, forgets=True)
     # Events learnt by position of the logged action; the total
-    logged: NDArray[np.float64] = field(PLACES + 1, merge=add, forgets=True, since=2)
+    logged: NDArray[np.float64] = field(PLACES + 1, merge=add, forgets=True)
     # Whether each event's logged action was drawn separately
-    draws: NDArray[np.float64] = field(DRAWS_SIZE, merge=merge_draws, forgets=True, since=2)
+    draws: NDArray[np.float64] = field(DRAWS_SIZE, merge=merge_draws, forgets=True)
     # The same for events on which rewards were compared
-    compared_draws: NDArray[np.float64] = field(
-        DRAWS_SIZE, merge=merge_draws, forgets=True, since=2, before="draws"
-    )
+    compared_draws: NDArray[np.float64] = field(DRAWS_SIZE, merge=merge_draws, forgets=True)
 
 
 class NamespaceCounts(NamedTuple):
@@ -261,5 +260,5 @@ class Screen(NamedTuple):
     ends: NDArray[np.int64]  # [interactions]: scratch: end of the listed features of each interaction
     # Events since the last change of champion
     seen: NDArray[np.int64] = field(1, read=counts(), merge=add)
-    # [cells, 3]: SUM, COUNT, LARGEST of each feature
-    table: NDArray[np.float32] = untouched()
+    # SUM, COUNT, LARGEST of each feature; of no cell until something is screened
+    table: NDArray[np.float32] = field(Sparse("cells"), 3)

@@ -16,10 +16,9 @@ from onlineauto.estimators.adaptive_window_kernels import (
     rises,
 )
 from onlineauto.jit import prepare
+from onlineauto.state.schema import counts, declare, field, make, read, save
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike
 
     from onlineauto.state.stored import Stored
@@ -35,43 +34,34 @@ _CLIP_FACTOR = 2.0
 _SIZES = 2 ** np.arange(ROWS)
 
 
+declare(
+    Window,
+    counts=field(ROWS, read=counts(LARGEST_ROW)),
+    sums=field(ROWS, LARGEST_ROW + 1),
+    spreads=field(ROWS, LARGEST_ROW + 1),
+    whole=field(SPREAD + 1),
+)
+
+
 def make_window() -> Window:
     """Make an empty window, see `onlineauto.estimators.adaptive_window_kernels`."""
-    shape = (ROWS, LARGEST_ROW + 1)
-    return Window(
-        counts=np.zeros(ROWS, np.int64),
-        sums=np.zeros(shape),
-        spreads=np.zeros(shape),
-        whole=np.zeros(SPREAD + 1),
-    )
+    return make(Window)
 
 
-def window_of(arrays: Mapping[str, Any]) -> Window:
-    """Make a window from copies of its arrays, by name."""
-    window = make_window()
-    if set(arrays) != set(window._fields):
-        raise ValueError(f"a window has the arrays {', '.join(window._fields)}, not {', '.join(arrays)}")
-    for name, field in window._asdict().items():
-        array = np.asarray(arrays[name])
-        if array.dtype != field.dtype or array.shape != field.shape:
-            raise ValueError(
-                f"{name} of a window is {field.dtype}{list(field.shape)}, "
-                f"not {array.dtype}{list(array.shape)}"
-            )
-        field[...] = array
+def stored_window(stored: Stored) -> Window:
+    """Return a stored window."""
+    window = make(Window)
+    read(stored, window)
     _check(window)
     return window
 
 
 def _check(window: Window) -> None:
     """Reject contents that would make kernels exceed the arrays or compute invalid numbers."""
-    counts = window.counts
-    if counts.min() < 0 or counts.max() > LARGEST_ROW:
-        raise ValueError(f"a row of a window has 0 to {LARGEST_ROW} buckets, not {counts.tolist()}")
-    width = int((counts * _SIZES).sum())
+    width = int((window.counts * _SIZES).sum())
     if window.whole[WIDTH] != width:
         raise ValueError(f"the buckets of a window have {width} numbers, not {window.whole[WIDTH]:g}")
-    if counts[-1]:
+    if window.counts[-1]:
         raise ValueError(f"no stream fills a window of {width} numbers")
     if not all((np.abs(each) <= 2 * width + 1).all() for each in window[1:]):
         raise ValueError("a sum of a window is larger than its number of numbers allows")
@@ -118,17 +108,13 @@ class Drift:
 
     def state(self) -> dict[str, Any]:
         """Return the state, for `restore`."""
-        window = self._window._asdict() if self._window.whole[WIDTH] else None
+        window = save(self._window) if self._window.whole[WIDTH] else None
         return {"observations": self._n, "most": self._most, "window": window}
 
     def restore(self, stored: Stored) -> None:
-        """Restore a stored state.
-
-        Older models have the window in river's own format, which is not read. The window is then empty.
-        """
+        """Restore a stored state."""
         self._n, self._most = stored["observations"].count(), stored["most"].number()
         if self._most < 0:
             raise stored["most"].fail("a loss, which is not negative")
         window = stored["window"]
-        begins = window.is_none() or isinstance(window.convert(object), bytes)
-        self._window = make_window() if begins else window_of(window.convert(dict[str, Any]))
+        self._window = make_window() if window.is_none() else stored_window(window)

@@ -9,6 +9,7 @@ import numpy as np
 
 from onlineauto.automl.config import Interaction
 from onlineauto.engine.records.search import Screen
+from onlineauto.state.schema import read, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -44,7 +45,7 @@ class Screening:
             gains=np.zeros(0),
             ends=np.zeros(0, np.int64),
             seen=np.zeros(1, np.int64),
-            table=np.zeros((1, 3), np.float32),
+            table=np.zeros((0, 3), np.float32),
         )
 
     def gains(self) -> Mapping[Interaction, float]:
@@ -62,8 +63,6 @@ class Screening:
         if before == (self._pool, self._held, self._layout.version):  # the loop's context stays
             self.screen.gains[:] = [self._gains.get(each, 0.0) for each in self._compiled]
             return
-        if pool and len(self.screen.table) == 1:
-            self.screen = self.screen._replace(table=np.zeros((self._cells, 3), np.float32))
         self._compile()
 
     @property
@@ -82,8 +81,6 @@ class Screening:
         """Screen the same interactions as another screening, with its gains."""
         if tuple(pool) != self._pool or frozenset(held) != self._held:
             self._gains, self._pool, self._held = dict.fromkeys(pool, 0.0), tuple(pool), frozenset(held)
-            if pool and len(self.screen.table) == 1:
-                self.screen = self.screen._replace(table=np.zeros((self._cells, 3), np.float32))
             self._compile()
         self.set_gains(gains)
 
@@ -102,12 +99,9 @@ class Screening:
 
     def state(self) -> dict[str, Any]:
         """Return the state, for `restore`."""
-        screen = self.screen
-        return {
-            "gains": list(self.gains().items()),
-            "held": frozenset(self._held),
-            "seen": screen.seen,
-        } | _table_state(screen.table)
+        screen, gains = self.screen, list(self.gains().items())
+        section = save(screen, {"cells": np.flatnonzero(screen.table.any(axis=1))})
+        return {"gains": gains, "held": frozenset(self._held)} | section
 
     def restore(self, stored: Stored, is_possible: Callable[[Interaction], bool]) -> None:
         """Restore a stored state; `is_possible` returns whether an interaction can be searched."""
@@ -116,9 +110,9 @@ class Screening:
         if not all(map(is_possible, (*held, *self._gains))):
             raise stored["gains"].fail("gains of interactions that can be searched")
         self._pool, self._held = tuple(self._gains), frozenset(held)
-        self.screen = self.screen._replace(
-            seen=stored["seen"].counts((1,)).copy(), table=_stored_table(stored, self._cells)
-        )
+        table = np.zeros((self._cells if "table" in stored else 0, 3), np.float32)
+        self.screen = self.screen._replace(table=table)
+        read(stored, self.screen)
         self._compile()
 
     def open_block(self) -> None:
@@ -129,6 +123,8 @@ class Screening:
 
     def _compile(self) -> None:
         """Make the arrays of the screened interactions whose namespaces the layout has."""
+        if self._pool and not len(self.screen.table):
+            self.screen = self.screen._replace(table=np.zeros((self._cells, 3), np.float32))
         interactions, present = self._layout.compile(self._pool)
         self._version = self._layout.version
         self._compiled = tuple(compress(self._pool, present))
@@ -139,26 +135,3 @@ class Screening:
             gains=np.array([self._gains.get(each, 0.0) for each in self._compiled], float),
             ends=np.zeros(len(self._compiled), np.int64),
         )
-
-
-def _table_state(table: NDArray[np.float32]) -> dict[str, Any]:
-    """Return the state of a table for `_stored_table`: only the rows in use, if they are few."""
-    used = np.flatnonzero(table.any(axis=1)).astype(np.uint32)
-    if 4 * len(used) < 3 * len(table):  # a row with its index needs four thirds of the memory of a row
-        return {"used": used, "rows": table[used], "length": len(table)}
-    return {"table": table}
-
-
-def _stored_table(stored: Stored, cells: int) -> NDArray[np.float32]:
-    """Return a stored table of `cells` cells, or of one cell if nothing was screened yet."""
-    if "used" not in stored:
-        return stored["table"].array(np.float32, (1, 3), (cells, 3)).copy()
-    length = stored["length"].count()
-    if length not in (1, cells):
-        raise stored["length"].fail(f"1 or {cells}")
-    used = stored["used"].array(np.uint32, (-1,))
-    if len(used) and int(used.max()) >= length:
-        raise stored["used"].fail(f"numbers of {length} cells")
-    table = np.zeros((length, 3), np.float32)
-    table[used] = stored["rows"].array(np.float32, (len(used), 3))
-    return table

@@ -196,8 +196,7 @@ class Searching:
             self._predicts_since = stored["predicts_since"].count()
         self.changes.extend(stored["latest_changes"].convert(list[Promotion]))
         self._drift.restore(stored["drift"])
-        if "late" in stored:  # earlier files have none
-            self._late = stored["late"].finite(np.float64, (-1,)).copy()
+        self._late = stored["late"].finite(np.float64, (-1,)).copy()
         self.live_configs.restore(stored["slots"], model, configs)
         self.screening.restore(
             stored["screening"], lambda names: not config_problem(self._rules, Config((names,)))

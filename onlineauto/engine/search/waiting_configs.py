@@ -55,7 +55,7 @@ def stored_waiting(
         evidence=tuple(each.array_like(state) for each, state in zip(evidence, states, strict=True)),
         champion=stored["champion"].array_like(states[-3][0]),
         updates=stored["updates"].count(),
-        compared=stored["compared" if "compared" in stored else "updates"].count(),
+        compared=stored["compared"].count(),
         level=stored["level"].number(),
         began=stored["began"].array(np.int64, (max(len(decay.place), 1),)),
     )

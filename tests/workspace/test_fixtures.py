@@ -1,4 +1,4 @@
-"""Files of an older release load, predict and go on learning as they did there, and are saved again.
+"""Files of format 1 load, predict and learn like the models that wrote them, and are saved again.
 
 The figures are compared to six digits, since the last bit of an exponential depends on the processor.
 """
@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +22,7 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 FIGURES: dict[str, Any] = json.loads((DATA / "figures.json").read_text("utf-8"))
 
 
-def old_file(name: str) -> bytes:
+def fixture(name: str) -> bytes:
     return gzip.decompress((DATA / f"{name}.gz").read_bytes())
 
 
@@ -31,11 +30,11 @@ def predicted(workspace: Workspace, events: list[str]) -> NDArray[np.float32]:
     return np.array([workspace.predict(event) for event in events])
 
 
-@pytest.mark.parametrize("name", ["regression", "search", "bag", "slots", "exact"])
-def test_an_old_model_predicts_and_learns_on_as_it_did(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["regression", "lines", "search", "bag", "slots", "exact"])
+def test_a_stored_model_predicts_and_learns_like_the_one_that_was_saved(name: str, tmp_path: Path) -> None:
     figures = FIGURES[name]
     events = figures["events"]
-    workspace = Workspace.load(old_file(f"{name}.model"))
+    workspace = Workspace.load(fixture(f"{name}.model"))
     np.testing.assert_allclose(predicted(workspace, events), figures["predicted"], rtol=1e-6)
     learnt = np.array([workspace.learn(event) for event in events])
     np.testing.assert_allclose(learnt, figures["learnt"], rtol=1e-6)
@@ -46,22 +45,9 @@ def test_an_old_model_predicts_and_learns_on_as_it_did(name: str, tmp_path: Path
     np.testing.assert_array_equal(predicted(again, events), predicted(workspace, events))
 
 
-@pytest.mark.parametrize(
-    ("name", "option"),
-    [
-        ("bag_in_exact_search", "--bag"),
-        ("epsilon_decay_of_softmax", "--epsilon_decay"),
-        ("opt_func", "--opt_func"),
-    ],
-)
-def test_an_old_model_of_a_removed_option_is_refused_by_its_name(name: str, option: str) -> None:
-    with pytest.raises(InputError, match=f"^the model is not a valid model: .*{option}"):
-        Workspace.load(old_file(f"{name}.model"))
-
-
-def test_an_old_file_of_blocks_reads_as_its_text_does(tmp_path: Path) -> None:
+def test_a_file_of_blocks_reads_as_its_text_does(tmp_path: Path) -> None:
     blocks, figures = tmp_path / "events.blocks", FIGURES["blocks"]
-    blocks.write_bytes(old_file("events.blocks"))
+    blocks.write_bytes(fixture("events.blocks"))
     options: dict[str, Any] = {"cb_explore_adf": True, "quadratic": ["ua"], "softmax": True}
     sources = (blocks, figures["text"].encode())
     of_blocks, of_text = (
@@ -72,26 +58,6 @@ def test_an_old_file_of_blocks_reads_as_its_text_does(tmp_path: Path) -> None:
     )
     np.testing.assert_array_equal(of_blocks, of_text)
     np.testing.assert_allclose(of_blocks, figures["scores"], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("name", "pmf", "options"),
-    [
-        ("searched_greedy", [0.975, 0.025], {"cb_explore_adf": True, "automl": 2}),
-        ("synthcover", [0.0, 1.0], {"synthcover": True}),
-    ],
-)
-def test_an_old_model_explores_as_it_did(
-    name: str, pmf: list[float], options: dict[str, Any], tmp_path: Path
-) -> None:
-    event = "shared |u a x:0\n|z z0\n|z z1\n\n"
-    workspace = Workspace.load(old_file(f"{name}.model"), **options)  # as a command line repeats them with -i
-    np.testing.assert_allclose(workspace.predict(event), pmf, rtol=1e-6)
-    workspace.learn(event.replace("|z z1", "0:-1:0.5 |z z1"))
-    workspace.save(tmp_path / "new.model")
-    again = Workspace.load(tmp_path / "new.model")
-    assert again.configuration == workspace.configuration
-    np.testing.assert_array_equal(again.predict(event), workspace.predict(event))
 
 
 def test_a_new_model_explores_by_scaled_squarecb_until_epsilon_is_given(tmp_path: Path) -> None:
