@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import pickle
 import zlib
 from decimal import Decimal
@@ -49,6 +50,13 @@ def test_the_oldest_gives_way() -> None:
     with pytest.raises(InputError, match=r"has expired: .* or too many did"):
         bandit.learn(choices[1], reward=1)
     bandit.learn(choices[2], reward=1)
+
+
+def test_the_limit_also_holds_for_decisions_without_a_time_limit() -> None:
+    bandit = AutoML(max_pending=2, time_to_live=math.inf)
+    for i in range(5):
+        bandit.rank(context(i), ACTIONS)
+    assert (bandit.pending, bandit.expired) == (2, 3)
 
 
 def test_a_default_reward_is_learnt_when_a_decision_expires() -> None:

@@ -113,7 +113,7 @@ class Timed(Generic[Entry]):
                 self._queued -= 1
             if not ids:
                 del self._queues[wait]
-            elif (deadline := self._deadline_of(entries[0])) < self.earliest:
+            elif (deadline := self._deadline_of(entries[0])) < self.earliest or first is None:
                 first, self.earliest = wait, deadline
         return first
 
