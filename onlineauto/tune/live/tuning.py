@@ -143,7 +143,6 @@ def tune_stream(
         for config in first if first[0] != first[1] else first[:1]:
             study.enqueue(config)
     scheduler_name = scheduler if isinstance(scheduler, str) else scheduler.name
-    scheduler_name = scheduler if isinstance(scheduler, str) else scheduler.name
     with ExitStack() as stack:
         if workers:  # worker processes then need not parse the stream
             path = Path(stack.enter_context(TemporaryDirectory())) / "events.blocks"

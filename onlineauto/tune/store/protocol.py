@@ -10,7 +10,6 @@ kind      other keys                                        meaning
 study     settings                                          record 1: the settings of the study
 enqueued  config                                            a config that is tried first
 added     trials: for each config, resource, value          finished trials of another study
-added     trials: for each config, resource, value          finished trials of another study
 named     trainable                                         what trials run, MODULE:NAME; the last one counts
 asked     trial, attempt, owner, config, resource,          a job, claimed by an owner
           resume_from (null or [trial, resource])
