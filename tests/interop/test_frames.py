@@ -145,6 +145,12 @@ def test_events_without_a_log_are_to_predict() -> None:
     assert Workspace(cb_explore_adf=True).predict_block(block).score.tolist() == [0.5, 0.5]
 
 
+def test_frames_without_columns_have_rows() -> None:
+    frame = pandas.DataFrame(index=range(4))
+    assert list(FrameColumns(frame).rows()) == [{}] * 4
+    assert sum(map(len, from_frame(frame, context=[]))) == 4
+
+
 @pytest.mark.filterwarnings("ignore:.*problem:UserWarning")  # of numbers far beyond all before
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_frames_text_and_binary_lose_nothing(

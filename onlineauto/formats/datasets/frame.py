@@ -69,7 +69,7 @@ class FrameColumns:
                 )
         self._columns: Mapping[str, Any] = dict(zip(names, columns, strict=True))
         self._arrays: dict[str, Any] = {}
-        self._n_rows = next((len(column) for column in self._columns.values()), 0)
+        self._n_rows = len(frame) if hasattr(frame, "__len__") else next(map(len, columns), 0)
         for name, column in self._columns.items():
             kind = getattr(column, "dtype", None)
             if hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", "") == "pyarrow":
@@ -113,7 +113,8 @@ class FrameColumns:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield each row as a mapping of column to value."""
-        for row in zip(*map(self.values, self._columns), strict=True):
+        columns = map(self.values, self._columns)
+        for row in zip(*columns, strict=True) if self._columns else [()] * len(self):
             yield dict(zip(self._columns, row, strict=True))
 
     def schema(self, names: Iterable[str]) -> Any:
@@ -147,6 +148,8 @@ class FrameColumns:
         pa = pyarrow()
         with arrow_errors():
             names = list(arrays)
+            if not names:  # from_arrays() would return a batch of no rows
+                return pa.RecordBatch.from_struct_array(pa.array([{}] * len(self), pa.struct([])))
             return checked(pa.RecordBatch.from_arrays(list(arrays.values()), names=names), names)
 
 
