@@ -42,6 +42,7 @@ def context_of(request: RankRequest, limits: Limits, known_namespaces: set[str])
 
     Examples
     --------
+    >>> from onlineauto.service.options import Limits
     >>> user, topic = msgspec.Raw(b'{"age":3}'), msgspec.Raw(b'"art"')
     >>> request = RankRequest("e", [{"user": user}], ["a"], [[{"topic": topic}]])
     >>> context_of(request, Limits(), set())

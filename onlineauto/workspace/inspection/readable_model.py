@@ -314,7 +314,7 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
 
     >>> vw_command(REGISTRY.parse("-q ab --ignore cb --epsilon 0.1 --cb_explore_adf"), seed=0, resumes=True)
     ' --cb_adf --cb_explore_adf --cb_type mtr --csoaa_ldf multiline --csoaa_rank --epsilon 0.100000001490116 \
-    --quadratic ab --ignore bc'
+--quadratic ab --ignore bc'
     """
     words: dict[str, str] = {}
     for option in REGISTRY.options:
