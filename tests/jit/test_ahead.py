@@ -44,7 +44,7 @@ MODES: dict[str, tuple[str, dict[str, Any]]] = {
     "predicting": ("1 |a x:1\n0 |a y |b z\n", {"testonly": True}),
 }
 
-READERS = {"formats", "text", "hash_kernels", "name_events"}
+READERS = {"formats", "text_kernels", "hash_kernels", "name_events"}
 """Parts of names of programs that run before the loop and are not planned."""
 
 
