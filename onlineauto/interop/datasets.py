@@ -83,7 +83,8 @@ def named_columns(
     if actions is None:
         rows = "labels"
     elif event is not None:
-        rows, described["actions"] = "actions", _groups(schema, actions)
+        # Actions may have no features at all.
+        rows, described["actions"] = "actions", _groups(schema, actions) or {" ": ()}
     elif isinstance(actions, str):
         rows, described["action"] = "events", actions
     else:
