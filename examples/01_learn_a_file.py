@@ -1,10 +1,8 @@
 """Learn a file of events and look at the progressive loss."""
 
-from pathlib import Path
+from onlineauto import Workspace, datasets
 
-from onlineauto import Workspace
-
-DATA = Path(__file__).parent.parent / "datasets" / "cb-penbased-u.txt.gz"
+DATA = datasets.path("cb-penbased-u")
 
 bandit = Workspace(cb_explore_adf=True, quadratic="::", epsilon=0.1)
 loss = weight = 0.0

@@ -1,13 +1,10 @@
 """The true reward of several sets of interactions: the choice that AutoML is there to make."""
 
-from pathlib import Path
-
 import numpy as np
 
-from onlineauto import Workspace
+from onlineauto import Workspace, datasets
 
-DATA = Path(__file__).parent.parent / "datasets"
-truth = np.load(DATA / "cb-penbased-u.npz")["R"]
+truth = datasets.true_rewards("cb-penbased-u")
 
 for name, interactions in {
     "none": [],
@@ -17,7 +14,7 @@ for name, interactions in {
     bandit = Workspace(cb_explore_adf=True, quadratic=interactions, epsilon=0.1, hash_bits=20)
     best = [
         outcomes.action[outcomes.action_start[:-1]]
-        for _, outcomes in bandit.stream(DATA / "cb-penbased-u.txt.gz")
+        for _, outcomes in bandit.stream(datasets.path("cb-penbased-u"))
     ]
     greedy = np.concatenate(best)
     print(f"{name:17} reward {truth[np.arange(len(greedy)), greedy].mean():.4f}")

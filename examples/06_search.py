@@ -4,11 +4,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from onlineauto import Workspace
+from onlineauto import Workspace, datasets
 from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.engine.search.journal import Journal
 
-DATA = Path(__file__).parent.parent / "datasets" / "cb-diamonds-u.txt.gz"
+DATA = datasets.path("cb-diamonds-u")
 OPTIONS: dict[str, Any] = {
     "cb_explore_adf": True,
     "live_configs": 4,  # the champion and three challengers, all of them members of the ensemble

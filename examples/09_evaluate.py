@@ -1,10 +1,8 @@
 """What other policies would have cost over a log, and how sure that is."""
 
-from pathlib import Path
+from onlineauto import Evaluation, Workspace, datasets
 
-from onlineauto import Evaluation, Workspace
-
-LOG = Path(__file__).parent.parent / "datasets" / "cb-surveys-e.txt.gz"
+LOG = datasets.path("cb-surveys-e")
 
 evaluation = Evaluation(
     {

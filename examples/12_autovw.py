@@ -6,14 +6,14 @@ missing, and categories as codes, in columns that are grouped into namespaces in
 
 import gzip
 from itertools import islice
-from pathlib import Path
 from string import ascii_lowercase
 
 import numpy as np
 
+from onlineauto import datasets
 from onlineauto.autovw import AutoVW  # in place of: from flaml import AutoVW
 
-DATA = Path(__file__).parent.parent / "datasets" / "reg-diamonds.txt.gz"
+DATA = datasets.path("reg-diamonds")
 EVENTS, NAMESPACES = 10_000, 5
 
 

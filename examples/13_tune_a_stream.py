@@ -1,8 +1,6 @@
 """Tune the flags of a learner on the stream that it serves, and hand the winner over to it."""
 
-from pathlib import Path
-
-from onlineauto import Workspace
+from onlineauto import Workspace, datasets
 from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.tune.live import flags_of, hand_over, tune_stream
 from onlineauto.tune.live.tuning import used_resource
@@ -10,7 +8,7 @@ from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.warm_start import search_from
 
-DATA = Path(__file__).parent.parent / "datasets" / "cb-surveys-u.txt.gz"
+DATA = datasets.path("cb-surveys-u")
 BASE = "--cb_explore_adf"
 SEARCHED = ("learning_rate", "power_t", "interactions")
 EVENTS = 5_000  # those that there were until now

@@ -8,6 +8,7 @@ run, but for the first one of the README. All of a page works in an empty folder
 from __future__ import annotations
 
 import doctest
+import importlib
 import os
 import re
 import subprocess
@@ -162,3 +163,13 @@ def test_pages_name_the_same_first_run_and_compile_time() -> None:
     assert named["docs/guides/deployment.md"] == {FIRST_RUN, COMPILE_TIME}
     words = " ".join(cold_start.QUICK_START)
     assert f"onlineauto {words}\n" in README.read_text(encoding="utf-8"), "the bench runs another command"
+
+
+@pytest.mark.parametrize("package", ["onlineauto.cluster", "onlineauto.tune"])
+def test_every_public_name_is_in_the_api_reference(package: str) -> None:
+    reference = "".join(
+        page.read_text("utf-8") for page in (ROOT / "docs" / "reference" / "api").glob("*.md")
+    )
+    names = {name for name in importlib.import_module(package).__all__ if not name.startswith("__")}
+    listed = {name for name in names if re.search(rf"\.{name}\b", reference)}
+    assert names - listed == set()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.lane("ci")
 
 ROOT = Path(__file__).parent.parent
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("[0-9]*.*") if path.suffix in {".py", ".sh"})
 PRINTED = {
     "01_learn_a_file.py": "average loss -",
     "02_read_events.py": "logged (action, cost, probability): ((0, -1.0, 0.5),)",
@@ -32,6 +32,11 @@ PRINTED = {
     "16_from_optuna.py": "best model: network",
     "17_from_ray_tune.py": "best depth: 5 after 27 epochs",
     "14_service.py": "clicks with -q ::: 0.",
+    "19_command_line.sh": "as a model of Vowpal Wabbit",
+    "20_own_scheduler.py": "trials by resource: [1, 1, 1, 1, 1, 1, 3, 3, 9]",
+    "21_river.py": "onlineauto         MAE: 0.2",
+    "22_scikit_learn.py": "after 120 rows: right labels of the last 58 rows 0.9",
+    "23_dehb_study.py": "best depth 5",
 }
 
 
@@ -49,7 +54,8 @@ def test_the_walk_names_files_that_are_there_and_passes_through_the_ensemble() -
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_example_prints(example: Path) -> None:
-    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
+    program = sys.executable if example.suffix == ".py" else "bash"
+    done = subprocess.run([program, str(example)], capture_output=True, text=True, check=True)
     assert PRINTED[example.name] in done.stdout
     told = [line for line in done.stderr.splitlines() if not line.startswith("compiling kernels")]
     assert not told

@@ -115,6 +115,9 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     yield "parts", _flow(_BOXES, _ARROWS, "ensemble", title=title, dark=dark)
     title = "How Python calls machine code"
     yield "abi", _flow(_ABI_BOXES, _ABI_ARROWS, "program", title=title, dark=dark)
+    title = "Who does what in a study"
+    yield "study-parts", _flow(_STUDY_BOXES, _STUDY_ARROWS, "study", title=title, dark=dark)
+    yield "rungs", _rungs(dark=dark)
     yield "cluster", _cluster(dark=dark)
     yield "speed", _speed(dark=dark)
     yield "regret", _regret(dark=dark)
@@ -533,6 +536,87 @@ _ABI_ARROWS = (
     *(("call", "frame"), ("frame", "program"), ("program", "result")),
     *(("frame", "sealed"), ("sealed", "arrays"), ("program", "option")),
 )
+
+_STUDY_BOXES = {
+    "searcher": (0, 1, "searcher proposes\nconfigs"),
+    "scheduler": (0, 0, "scheduler: begin,\nresume, stop"),
+    "study": (1.35, 0.5, "study asks both,\nand keeps a log"),
+    "store": (2.7, 0.5, "store: log, leases,\ncheckpoints"),
+    "worker": (4, 1, "worker runs\none job"),
+    "another": (4, 0, "worker, on\nanother machine"),
+}
+_STUDY_ARROWS = (
+    *(("searcher", "study"), ("scheduler", "study"), ("study", "store")),
+    *(("store", "worker"), ("store", "another")),
+)
+
+
+def _rungs(*, dark: bool) -> Picture:
+    """Draw the slots of two brackets: occupied, pending, free; and the promotions of the first."""
+    note = "filled: occupied by a trial with a value; dashed: pending, its job runs; empty: free"
+    picture = Picture(
+        9, 3.4, title="Slots, rungs and promotions of two brackets", note=note, dark=dark
+    )
+    with picture.drawing() as look:
+        axes = picture.figure.subplots()
+        axes.set_axis_off()
+        axes.set_xlim(0, 36)
+        axes.set_ylim(-0.4, 7.6)
+        for x, level in ((0.3, 1), (11.8, 3), (16.8, 9), (19.8, 27)):
+            axes.text(x, 7.1, f"resource {level}", size=8.5, color=look.quiet)
+        slot = partial(_slots, axes, look)
+        slot((0.3, 4), 27, 9, occupied=27, best=9)
+        slot((11.8, 4), 9, 3, occupied=7, pending=2)
+        slot((16.8, 4), 3, 1)
+        slot((19.8, 4), 1, 1)
+        slot((11.8, 0.3), 12, 4, occupied=2, pending=4)
+        slot((16.8, 0.3), 4, 2)
+        slot((19.8, 0.3), 2, 1)
+        _arrow(axes, (9.6, 5.3), (11.5, 5.3), color=look.series[2])
+        texts = (
+            (
+                5.2,
+                "bracket 1: the first rung is complete, its\nbest third is promoted; two jobs run",
+            ),
+            (
+                1.5,
+                "bracket 2: free workers take its slots,\nand wait for no rung of bracket 1",
+            ),
+        )
+        for y, text in texts:
+            axes.text(22.6, y, text, size=8.5, color=look.ink, va="center", linespacing=1.5)
+    return picture
+
+
+def _slots(
+    axes: Any,
+    look: Look,
+    corner: tuple[float, float],
+    size: int,
+    columns: int,
+    *,
+    occupied: int = 0,
+    pending: int = 0,
+    best: int = 0,
+) -> None:
+    """Draw the slots of a rung: first the `best` of the occupied ones, then pending and free ones."""
+    for number in range(size):
+        row, column = divmod(number, columns)
+        fill = look.quiet if number < occupied else look.paper
+        fill = look.series[2] if number < best else fill
+        dashed = occupied <= number < occupied + pending
+        axes.add_patch(
+            FancyBboxPatch(
+                (corner[0] + column, corner[1] + 2 - row),
+                0.72,
+                0.72,
+                boxstyle="round,pad=0,rounding_size=0.12",
+                facecolor=fill,
+                edgecolor=look.series[2] if dashed else look.quiet,
+                linewidth=1.2,
+                linestyle=(0, (2, 1.5)) if dashed else "-",
+            )
+        )
 
 
 def _flow(
