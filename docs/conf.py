@@ -43,6 +43,7 @@ copybutton_line_continuation_character = "\\"
 html_theme = "pydata_sphinx_theme"
 html_title = "onlineauto"
 html_static_path = ["_static"]
+html_extra_path = ["llms.txt"]
 html_css_files = ["own.css"]
 html_show_sourcelink = False
 html_copy_source = False

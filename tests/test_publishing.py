@@ -1,0 +1,38 @@
+"""What surrounds the package: its version, the links of `llms.txt`, and the workflows, which call CI's scripts."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def test_version_is_the_same_everywhere() -> None:
+    version = PROJECT["version"]
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f'version: "{version}"' in (ROOT / "conda" / "meta.yaml").read_text("utf-8")
+
+
+def test_conda_recipe_requires_what_the_project_requires() -> None:
+    recipe = (ROOT / "conda" / "meta.yaml").read_text("utf-8")
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    required = pyproject["tool"]["hatch"]["metadata"]["hooks"]["custom"]["dependencies"]
+    for requirement in [*required, *PROJECT["optional-dependencies"]["compiler"]]:
+        name, bounds = re.match(r"([a-z]+)(.*)", requirement).groups()  # type: ignore[union-attr]
+        assert f"- {name} {bounds}\n" in recipe
+
+
+def test_pages_of_llms_txt_exist() -> None:
+    links = re.findall(r"\]\(([^)]+)\.html\)", (ROOT / "docs" / "llms.txt").read_text("utf-8"))
+    assert len(links) > 15
+    assert [link for link in links if not (ROOT / "docs" / f"{link}.md").is_file()] == []
+
+
+def test_workflows_call_scripts_that_exist() -> None:
+    workflows = "".join(path.read_text("utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml"))
+    scripts = set(re.findall(r"run: (\.ci/\w+)", workflows))
+    assert scripts == {".ci/run", ".ci/nightly", ".ci/wheel", ".ci/smoke"}
+    assert all((ROOT / script).is_file() for script in scripts)
