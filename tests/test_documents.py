@@ -121,8 +121,8 @@ def test_the_first_block_of_the_readme(folder: Path) -> None:
 
 def test_the_readme_is_short() -> None:
     text = README.read_text("utf-8")
-    assert len(text.splitlines()) <= 200
-    assert len(text.encode()) <= 16_000
+    assert len(text.splitlines()) <= 170
+    assert len(text.encode()) <= 10_000
 
 
 def test_links_lead_to_files() -> None:

@@ -1,4 +1,4 @@
-"""What surrounds the package: its version, the links of `llms.txt`, and the workflows, which call CI's scripts."""
+"""What surrounds the package: its version, the links of `llms.txt`, and workflows that call CI."""
 
 from __future__ import annotations
 
