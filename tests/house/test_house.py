@@ -255,6 +255,7 @@ EXTRAS_IN_USE = (
     "inspect",
     "kafka",
     "learned",
+    "openfeature",
     "optuna",
     "otel",
     "parquet",
@@ -276,6 +277,7 @@ def modules_of(requirements: list[str]) -> set[str]:
         "scikit-learn": "sklearn",
         "prometheus-client": "prometheus_client",
         "confluent-kafka": "confluent_kafka",
+        "openfeature-sdk": "openfeature",
         "opentelemetry-": "opentelemetry.",
     }
     renamed = [

@@ -1,0 +1,218 @@
+/** Client of an onlineauto service: `rank`, `reward`, `metric` and `activate`, with retries and a fallback. */
+
+/** A value of a feature; an object is a namespace, or a group of features. */
+export type Feature = number | string | boolean | null | readonly Feature[] | Features;
+export interface Features {
+  readonly [name: string]: Feature;
+}
+/**
+ * The features of each action, by its id; the baseline is the first one. Give a `Map` if ids are whole numbers: an object
+ * sorts such keys.
+ */
+export type Actions = Features | ReadonlyMap<string, Features>;
+
+/** A decision of the service, or the baseline while the service is away. */
+export interface Decision {
+  /** The id, which a reward names. */
+  readonly eventId: string;
+  /** The id of the chosen action. */
+  readonly action: string;
+  readonly index: number;
+  /** The probability with which the action was chosen, and those of all actions. */
+  readonly probability: number;
+  readonly pmf: Readonly<Record<string, number>>;
+  /** The name of the model that decided; "" for the baseline. */
+  readonly model: string;
+  /** True if the service gave no answer: the log has no record of this decision. */
+  readonly fallback: boolean;
+}
+
+export interface RankOptions {
+  /** The id of the decision; by default a random one. The same id gets the same answer. */
+  readonly eventId?: string;
+  /** Ids of actions that must not be chosen. */
+  readonly excluded?: readonly string[];
+  /** The decision is learnt only once it is activated. */
+  readonly deferred?: boolean;
+  /** What an experiment assigns to an arm, such as the id of a user; by default the decision. */
+  readonly unit?: string;
+}
+
+export interface ClientOptions {
+  /** The bearer token. */
+  readonly token?: string;
+  /** The number of attempts, 3 by default. */
+  readonly attempts?: number;
+  /** Milliseconds to wait for an answer, 1,000 by default. */
+  readonly timeout?: number;
+  /** Milliseconds before the second attempt, 50 by default, doubled before each later one up to `longestWait`, 2,000. */
+  readonly wait?: number;
+  readonly longestWait?: number;
+  /** Called with a reason when the service goes away, and with "" when it is back; by default a warning. */
+  readonly report?: (reason: string) => void;
+  /** How requests are sent, for tests and proxies; by default the global `fetch`. */
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+/** The service has rejected a request: the same request would be rejected again. */
+export class RequestError extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(`the service has rejected a request (${status}): ${message}`);
+    this.name = "RequestError";
+  }
+}
+
+interface Reply {
+  readonly status: number;
+  readonly recorded: boolean;
+  readonly body: unknown;
+  readonly retryAfter: string | null;
+}
+
+/**
+ * Client of one service.
+ *
+ * Only answers of the service count: those with the status, type and content that the service sends. Other requests are sent
+ * again; ids and keys make that safe. While the service is away, `rank` resolves to the baseline, the first action, and all
+ * other methods to false. Nothing but `RequestError` and `TypeError` is thrown.
+ */
+export class Client {
+  readonly #url: string;
+  readonly #headers: Record<string, string>;
+  readonly #options: Required<Omit<ClientOptions, "token">>;
+  #isAway = false;
+
+  constructor(url: string, options: ClientOptions = {}) {
+    const parsed = URL.canParse(url) ? new URL(url) : null;
+    if (!parsed || !/^https?:$/.test(parsed.protocol)) {
+      throw new TypeError(`${JSON.stringify(url)} is not the address of a service: give http://HOST:PORT`);
+    }
+    this.#url = url.replace(/\/+$/, "");
+    this.#headers = { "content-type": "application/json" };
+    if (options.token !== undefined) {
+      if (!/^[!-~]+$/.test(options.token)) throw new TypeError("the token has a character that no token has");
+      this.#headers["authorization"] = `Bearer ${options.token}`;
+    }
+    const { attempts = 3, timeout = 1000, wait = 50, longestWait = 2000 } = options;
+    const warn = (reason: string) =>
+      console.warn(reason ? `onlineauto: no answer of the service at ${parsed.host}: ${reason}` : `onlineauto: the service at ${parsed.host} answers again`);
+    const send: typeof globalThis.fetch = (input, init) => globalThis.fetch(input, init);
+    this.#options = { attempts, timeout, wait, longestWait, report: options.report ?? warn, fetch: options.fetch ?? send };
+  }
+
+  /** Choose one of the actions for a context. */
+  async rank(context: Features, actions: Actions, options: RankOptions = {}): Promise<Decision> {
+    const entries = actions instanceof Map ? [...actions] : Object.entries(actions);
+    const ids = entries.map(([id]) => id);
+    const excluded = options.excluded ?? [];
+    const baseline = ids.findIndex((id) => !excluded.includes(id));
+    if (baseline < 0) throw new TypeError("there are no actions, or all are excluded: at least one must remain");
+    const eventId = options.eventId ?? globalThis.crypto.randomUUID();
+    const members = {
+      event_id: eventId,
+      context,
+      excluded,
+      ...(options.deferred ? { deferred: true } : {}),
+      ...(options.unit ? { unit: options.unit } : {}),
+    };
+    const features = entries.map(([id, action]) => `${JSON.stringify(id)}:${JSON.stringify(action)}`); // in their order
+    const body = `${JSON.stringify(members).slice(0, -1)},"actions":{${features.join(",")}}}`;
+    const decision = await this.#send("/v1/rank", body, (reply) => readDecision(reply, eventId, ids));
+    if (decision) return decision;
+    const pmf = Object.fromEntries(ids.map((id, index) => [id, Number(index === baseline)]));
+    return { eventId, action: ids[baseline]!, index: baseline, probability: 1, pmf, model: "", fallback: true };
+  }
+
+  /** Reward a decision; resolves to whether the service has the reward. A key counts once for a decision. */
+  reward(decision: Decision | string, value: number, key = "reward"): Promise<boolean> {
+    return this.#record("/v1/reward", decision, { reward: value, key });
+  }
+
+  /** Record a value of a metric of a decision; by default each call has another key, so that each call counts. */
+  metric(decision: Decision | string, name: string, value: number, key: string = globalThis.crypto.randomUUID()): Promise<boolean> {
+    return this.#record("/v1/metric", decision, { metric: name, value, key });
+  }
+
+  /** Activate a deferred decision, so that it is learnt. */
+  activate(decision: Decision | string): Promise<boolean> {
+    const id = idOf(decision);
+    return this.#record(`/v1/activate/${encodeURIComponent(id ?? "")}`, decision, null);
+  }
+
+  async #record(path: string, decision: Decision | string, members: object | null): Promise<boolean> {
+    const id = idOf(decision);
+    if (id === null) return false; // the service does not know a fallback
+    const body = members ? JSON.stringify({ event_id: id, ...members }) : "";
+    return (await this.#send(path, body, (reply) => (reply.status === 204 && reply.recorded ? true : null))) ?? false;
+  }
+
+  /** Return what `read` finds in the answer to a request; null if the service is away. */
+  async #send<Result>(path: string, body: string, read: (reply: Reply) => Result | null): Promise<Result | null> {
+    const { attempts, wait, longestWait, report } = this.#options;
+    let reason = "";
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      let pause = Math.min(wait * 2 ** attempt, longestWait);
+      try {
+        const reply = await this.#post(path, body);
+        const result = read(reply);
+        if (result !== null) {
+          if (this.#isAway) report("");
+          this.#isAway = false;
+          return result;
+        }
+        const message = messageOf(reply);
+        if (message && reply.status >= 400 && reply.status < 500 && reply.status !== 408 && reply.retryAfter === null) {
+          throw new RequestError(message, reply.status);
+        }
+        reason = `status ${reply.status}: ${message ?? "not an answer of a service"}`;
+        if (/^\d+$/.test(reply.retryAfter ?? "")) pause = Math.min(Number(reply.retryAfter) * 1000, longestWait);
+      } catch (error) {
+        if (error instanceof RequestError) throw error;
+        reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+      }
+      if (attempt + 1 < attempts) await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+    if (!this.#isAway) report(reason);
+    this.#isAway = true;
+    return null;
+  }
+
+  async #post(path: string, body: string): Promise<Reply> {
+    const signal = AbortSignal.timeout(this.#options.timeout);
+    const init = { method: "POST", headers: this.#headers, body, signal, redirect: "manual" as const };
+    const answer = await this.#options.fetch(this.#url + path, init);
+    const text = await answer.text();
+    const isJson = (answer.headers.get("content-type") ?? "").split(";")[0]!.trim().toLowerCase() === "application/json";
+    return {
+      status: answer.status,
+      recorded: answer.headers.get("recorded-by") === "onlineauto",
+      body: isJson ? JSON.parse(text) : null,
+      retryAfter: answer.headers.get("retry-after"),
+    };
+  }
+}
+
+function idOf(decision: Decision | string): string | null {
+  if (typeof decision === "string") return decision;
+  return decision.fallback ? null : decision.eventId;
+}
+
+/** Return the decision in an answer; null if it is not that of the service to this request. */
+function readDecision(reply: Reply, eventId: string, ids: readonly string[]): Decision | null {
+  const body = reply.body as Record<string, any> | null;
+  if (reply.status !== 200 || body === null || body["event_id"] !== eventId) return null;
+  const { action, index, probability, pmf, model } = body;
+  const probabilities: unknown[] = pmf && typeof pmf === "object" ? ids.map((id) => pmf[id]) : [];
+  const isPmf = probabilities.every((p) => typeof p === "number" && p >= 0 && p <= 1) && Object.keys(pmf ?? {}).length === ids.length;
+  const sum = (probabilities as number[]).reduce((total, p) => total + p, 0);
+  if (!isPmf || Math.abs(sum - 1) > 1e-3 || ids[index] !== action || probability !== pmf[action]) return null;
+  return { eventId, action, index, probability, pmf, model: String(model), fallback: false };
+}
+
+function messageOf(reply: Reply): string | null {
+  const message = (reply.body as { error?: { message?: unknown } } | null)?.error?.message;
+  return typeof message === "string" ? message : null;
+}

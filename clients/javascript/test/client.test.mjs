@@ -1,0 +1,147 @@
+/** Tests of the client against a service at the address in ONLINEAUTO_URL, and against servers that are none. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { Client, RequestError } from "../dist/index.js";
+import { OnlineautoProvider } from "../dist/openfeature.js";
+
+const URL_OF_SERVICE = process.env.ONLINEAUTO_URL;
+const live = { skip: URL_OF_SERVICE ? false : "ONLINEAUTO_URL is not set" };
+const ACTIONS = { politics: { topic: { politics: 1 } }, sports: { topic: { sports: 1 } } };
+const CONTEXT = { user: { age: 30, phone: true } };
+const quiet = { attempts: 2, wait: 1, timeout: 500, report: () => {} };
+
+async function withServer(answer, use) {
+  const server = createServer(answer).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  try {
+    return await use(`http://127.0.0.1:${server.address().port}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+test("a decision has the pmf of all actions, and the same id gets the same decision", live, async () => {
+  const client = new Client(URL_OF_SERVICE);
+  const first = await client.rank(CONTEXT, ACTIONS, { eventId: "js-1" });
+  assert.equal(first.fallback, false);
+  assert.deepEqual(Object.keys(first.pmf).sort(), ["politics", "sports"]);
+  assert.equal(first.probability, first.pmf[first.action]);
+  assert.deepEqual(await client.rank(CONTEXT, ACTIONS, { eventId: "js-1" }), first);
+});
+
+test("a reward counts once, and another value of its key is rejected", live, async () => {
+  const client = new Client(URL_OF_SERVICE);
+  const decision = await client.rank(CONTEXT, ACTIONS);
+  assert.equal(await client.reward(decision, 1), true);
+  assert.equal(await client.reward(decision, 1), true);
+  await assert.rejects(client.reward(decision, 0.5), RequestError);
+});
+
+test("an excluded action is not chosen, and a deferred decision can be activated", live, async () => {
+  const client = new Client(URL_OF_SERVICE);
+  const decision = await client.rank(CONTEXT, ACTIONS, { excluded: ["politics"], deferred: true });
+  assert.equal(decision.action, "sports");
+  assert.equal(await client.activate(decision), true);
+});
+
+test("a Map keeps the order of whole numbers", live, async () => {
+  const client = new Client(URL_OF_SERVICE);
+  const actions = new Map([["12", { topic: { a: 1 } }], ["3", { topic: { b: 1 } }]]);
+  const decision = await client.rank(CONTEXT, actions);
+  assert.equal(decision.action, ["12", "3"][decision.index]);
+});
+
+test("a malformed request is an error with the service's message", live, async () => {
+  const client = new Client(URL_OF_SERVICE);
+  await assert.rejects(client.rank({ _hidden: { a: 1 } }, ACTIONS), /_hidden/);
+});
+
+test("without a service, rank is the baseline and a reward is not recorded", async () => {
+  const reasons = [];
+  const client = new Client("http://127.0.0.1:9", { ...quiet, report: (reason) => reasons.push(reason) });
+  const decision = await client.rank(CONTEXT, ACTIONS, { excluded: ["politics"] });
+  assert.deepEqual([decision.action, decision.index, decision.fallback], ["sports", 1, true]);
+  assert.equal(await client.reward(decision, 1), false);
+  assert.equal(await client.reward("another", 1), false);
+  assert.equal(reasons.length, 1); // it went away once
+});
+
+test("answers of something else do not count", async () => {
+  const answers = [
+    [200, "text/html", "<html>log in</html>"],
+    [200, "application/json", '{"event_id":"e","action":"sports","index":1,"probability":1,"pmf":{"sports":1},"model":""}'],
+    [200, "application/json", "{half"],
+    [204, "text/plain", ""],
+    [302, "text/html", ""],
+    [502, "text/html", "bad gateway"],
+  ];
+  for (const [status, type, body] of answers) {
+    await withServer(
+      (request, response) => response.writeHead(status, { "content-type": type, location: "/" }).end(body),
+      async (url) => {
+        const client = new Client(url, quiet);
+        assert.equal((await client.rank(CONTEXT, ACTIONS, { eventId: "e" })).fallback, true, body);
+        assert.equal(await client.reward("e", 1), false, body);
+      },
+    );
+  }
+});
+
+test("a request is sent again after an error that may pass, with the same body", async () => {
+  const bodies = [];
+  const answer = async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    bodies.push(body);
+    if (bodies.length === 1) {
+      response.writeHead(503, { "content-type": "application/json", "retry-after": "0" });
+      response.end('{"error":{"message":"the log cannot be written"}}');
+    } else response.writeHead(204, { "recorded-by": "onlineauto" }).end();
+  };
+  assert.equal(await withServer(answer, (url) => new Client(url, quiet).reward("e", 2)), true);
+  assert.equal(bodies.length, 2);
+  assert.equal(bodies[0], bodies[1]);
+});
+
+test("a service that hangs is given up after the timeout", async () => {
+  const client = (url) => new Client(url, { ...quiet, timeout: 50 });
+  const decision = await withServer(() => {}, (url) => client(url).rank(CONTEXT, ACTIONS));
+  assert.equal(decision.fallback, true);
+});
+
+test("a bad address, a bad token and no actions are errors", async () => {
+  assert.throws(() => new Client("localhost:8001"), TypeError);
+  assert.throws(() => new Client("http://localhost", { token: "two words" }), TypeError);
+  await assert.rejects(new Client("http://127.0.0.1:9", quiet).rank(CONTEXT, {}), TypeError);
+});
+
+test("OpenFeature: an evaluation is a decision, and tracking is its reward", live, async () => {
+  const client = new Client(URL_OF_SERVICE);
+  const provider = new OnlineautoProvider(client, {
+    flags: { layout: { variants: { grid: "a grid", list: "a list" } }, dark: { variants: { off: false, on: true } } },
+  });
+  const context = { targetingKey: "user-7", country: "DE", device: { phone: true } };
+  const layout = await provider.resolveStringEvaluation("layout", "none", context);
+  assert.ok(["a grid", "a list"].includes(layout.value));
+  assert.equal(layout.reason, "SPLIT");
+  assert.equal(typeof layout.flagMetadata.probability, "number");
+  assert.equal(typeof (await provider.resolveBooleanEvaluation("dark", false, context)).value, "boolean");
+  const sent = [];
+  const reward = client.reward.bind(client);
+  client.reward = (decision, value) => sent[sent.push(reward(decision, value)) - 1];
+  provider.track("reward", context, { value: 0.5 });
+  assert.deepEqual(await Promise.all(sent), [true, true]); // of both flags
+});
+
+test("OpenFeature: an unknown flag, another type and a service that is away give the default", async () => {
+  const provider = new OnlineautoProvider(new Client("http://127.0.0.1:9", quiet), {
+    flags: { layout: { variants: { grid: "a grid", list: "a list" } } },
+  });
+  assert.equal((await provider.resolveStringEvaluation("other", "none", {})).errorCode, "FLAG_NOT_FOUND");
+  assert.equal((await provider.resolveNumberEvaluation("layout", 3, {})).errorCode, "TYPE_MISMATCH");
+  const away = await provider.resolveStringEvaluation("layout", "none", {});
+  assert.deepEqual([away.value, away.reason], ["none", "ERROR"]);
+});

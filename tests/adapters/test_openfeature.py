@@ -1,0 +1,117 @@
+"""The OpenFeature provider against a running service, through OpenFeature's own SDK."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("openfeature")
+
+from openfeature import api
+from openfeature.evaluation_context import EvaluationContext
+from openfeature.exception import ErrorCode
+from openfeature.flag_evaluation import Reason
+from openfeature.track import TrackingEventDetails
+
+from onlineauto.openfeature import Flag, OnlineautoProvider
+from onlineauto.service.client import Client, Retry
+from tests.service.serving import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from openfeature.client import OpenFeatureClient
+
+pytestmark = pytest.mark.lane("ci")
+
+FLAGS = {
+    "layout": Flag({"grid": "a grid", "list": "a list"}),
+    "dark": Flag({"off": False, "on": True}),
+    "size": Flag({"small": 1, "large": 2}),
+    "style": Flag({"plain": {"bold": False}, "loud": {"bold": True}}),
+}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with Service(tmp_path_factory.mktemp("openfeature") / "loop", "--publish_every", "0") as running:
+        yield running
+
+
+@pytest.fixture
+def provider(service: Service) -> Iterator[OnlineautoProvider]:
+    with Client(service.url) as client:
+        yield OnlineautoProvider(client, FLAGS)
+
+
+@pytest.fixture
+def flags(provider: OnlineautoProvider) -> Iterator[OpenFeatureClient]:
+    api.set_provider(provider)
+    yield api.get_client()
+    api.clear_providers()
+
+
+def test_evaluation_is_a_logged_decision(flags: OpenFeatureClient) -> None:
+    context = EvaluationContext("user-1", {"country": "DE", "device": {"phone": True}})
+    details = flags.get_string_details("layout", "none", context)
+    assert details.value == FLAGS["layout"].variants[details.variant or ""]
+    assert details.reason is Reason.SPLIT
+    assert 0 < float(details.flag_metadata["probability"]) <= 1
+    assert flags.get_boolean_value("dark", False, context) in (True, False)
+    assert flags.get_integer_value("size", 0, context) in (1, 2)
+    assert flags.get_object_value("style", {}, context) in FLAGS["style"].variants.values()
+
+
+def test_repeated_evaluations_of_one_event_agree(flags: OpenFeatureClient) -> None:
+    context = EvaluationContext("user-2", {"eventId": "visit-9"})
+    first = flags.get_string_details("layout", "none", context)
+    assert first.flag_metadata["eventId"] == "visit-9/layout"
+    for _ in range(5):
+        assert flags.get_string_details("layout", "none", context).variant == first.variant
+
+
+def test_tracked_event_rewards_the_latest_decisions_of_the_user(
+    flags: OpenFeatureClient, service: Service, provider: OnlineautoProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = EvaluationContext("user-3")
+    ids = [flags.get_string_details(key, "", context).flag_metadata.get("eventId") for key in ("layout",)]
+    recorded = []
+    reward = provider.client.reward
+    monkeypatch.setattr(
+        provider.client,
+        "reward",
+        lambda decision, value: recorded.append((decision.event_id, value, reward(decision, value))),
+    )
+    flags.track("reward", context, TrackingEventDetails(0.5))
+    assert recorded == [(ids[0], 0.5, True)]
+    flags.track("reward", EvaluationContext("somebody else"))
+    assert len(recorded) == 1
+
+
+def test_only_the_latest_users_are_remembered(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Client(service.url) as client:
+        provider = OnlineautoProvider(client, FLAGS, remembered=1)
+        for user in ("first", "second"):
+            provider.resolve_string_details("layout", "", EvaluationContext(user))
+        sent: list[tuple[object, ...]] = []
+        monkeypatch.setattr(client, "reward", lambda *words: sent.append(words))
+        provider.track("reward", EvaluationContext("first"))
+        assert sent == []
+        provider.track("reward", EvaluationContext("second"))
+        assert len(sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "default", "code"),
+    [("other", "none", ErrorCode.FLAG_NOT_FOUND), ("dark", "none", ErrorCode.TYPE_MISMATCH)],
+)
+def test_error_gives_the_default(flags: OpenFeatureClient, key: str, default: str, code: ErrorCode) -> None:
+    details = flags.get_string_details(key, default)
+    assert (details.value, details.error_code) == (default, code)
+
+
+def test_service_that_is_away_gives_the_default() -> None:
+    with Client("http://127.0.0.1:9", retry=Retry(attempts=1)) as client:
+        details = OnlineautoProvider(client, FLAGS).resolve_string_details("layout", "none")
+    assert (details.value, details.error_code) == ("none", ErrorCode.PROVIDER_NOT_READY)
