@@ -103,11 +103,11 @@ def run(configuration: Configuration) -> int:
     if len(set(options.policy)) < len(options.policy):
         raise OptionError(f"--policy {max(options.policy, key=options.policy.count)} is given twice")
     evaluation = Evaluation(
-        {spec: _policy(spec, configuration) for spec in options.policy},
+        {spec: policy_from(spec, configuration) for spec in options.policy},
         alpha=options.alpha,
         cost_range=_range(options.cost_range),
         min_prob=options.min_prob,
-        estimates=None if options.estimates is None else _policy(options.estimates, configuration),
+        estimates=None if options.estimates is None else policy_from(options.estimates, configuration),
     )
     evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _print_diagnostic)
     sources = [_source(path, options, log=format_of(configuration).log) for path in inputs.data or ("-",)]
@@ -170,7 +170,7 @@ def _no_result_reason(evaluation: Evaluation, configuration: Configuration) -> s
     return "the log has no event with a logged action and its cost, so nothing can be evaluated"
 
 
-def _policy(spec: str, configuration: Configuration) -> Workspace:
+def policy_from(spec: str, configuration: Configuration) -> Workspace:
     """Return a policy from a model file or from flags; it reads events as the log requires."""
     try:
         argv = shlex.split(spec)

@@ -28,7 +28,19 @@ if TYPE_CHECKING:
 
 _COLUMN: Final = 30
 SEPARATE: Final = (
-    *("evaluate", "warmup", "doctor", "demo", "plot", "tune", "worker", "studies", "cluster", "topic"),
+    *(
+        "check",
+        "evaluate",
+        "warmup",
+        "doctor",
+        "demo",
+        "plot",
+        "tune",
+        "worker",
+        "studies",
+        "cluster",
+        "topic",
+    ),
     *("serve", "loop", "import-personalizer", "simulate", "completion"),
 )
 """Verbs with options of their own."""
@@ -53,6 +65,7 @@ _TASKS: Final = (
         ("onlineauto inspect MODEL", "what a model has learnt"),
         ("onlineauto plot JOURNAL -o story.svg", "the search as a picture, from --journal"),
         ("onlineauto plot RUN.txt RUN.txt -o runs.svg", "runs side by side, from what they printed"),
+        ("onlineauto check LOG", "what is wrong with a log"),
         ("onlineauto evaluate LOG --policy MODEL", "what a policy would have cost"),
     ),
     (

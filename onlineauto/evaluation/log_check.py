@@ -1,0 +1,629 @@
+"""``check_log``: what is wrong with a log of decisions, before anybody learns from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import numpy as np
+
+from onlineauto.engine.stream.source import read_blocks
+from onlineauto.errors import InputError
+from onlineauto.evaluation.evaluation import LOGGED, Evaluation
+from onlineauto.features.block import UNLABELLED
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.sources.source import ByteSource
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.stream.source import Sources
+    from onlineauto.features.block import Block
+
+_FEW = 3
+"""Number of places that a finding names."""
+_TRACKED = 50_000
+"""Maximum number of actions, and of features, that are followed one by one."""
+_FOLLOWED = 100_000
+"""Number of labelled events whose features are followed one by one."""
+_COPIED = 20
+"""Number of consecutive events that must be equal to earlier ones to be a copy of them."""
+_ENOUGH = 100
+"""Least number of events on which a finding about frequencies is based."""
+_EXPLAINED = 0.98
+"""Share of the variance of costs from which on a feature is reported as a leak."""
+_SURE = 6.0
+"""Number of standard errors from which on frequencies and probabilities disagree."""
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong with a log, or worth knowing.
+
+    Attributes
+    ----------
+    severity : {"error", "warning", "note"}
+        An error makes estimates or learning wrong, a warning may, and a note does not.
+    code : str
+        The kind of the finding, such as ``duplicate-actions``.
+    count : int
+        Number of events, lines or features that it is about.
+    places : list of str
+        Where the first of them are.
+    message : str
+        What is wrong, and what to do.
+    """
+
+    severity: Severity
+    code: str
+    count: int
+    places: list[str]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogReport:
+    """The result of `check_log`.
+
+    Attributes
+    ----------
+    events : int
+        Number of events.
+    labelled : int
+        Number of events with a logged action and its cost.
+    actions : int
+        Number of different actions, by their features.
+    lowest_cost, highest_cost : float
+        Range of the costs; NaN without labelled events.
+    findings : list of Finding
+        Errors first.
+    """
+
+    events: int
+    labelled: int
+    actions: int
+    lowest_cost: float
+    highest_cost: float
+    findings: list[Finding]
+
+    @property
+    def has_errors(self) -> bool:
+        """True if a finding is an error."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+
+def check_log(
+    source: Sources, *, policies: Mapping[str, Workspace] | None = None, **options: Any
+) -> LogReport:
+    r"""Check a log of decisions whose actions are lines, and return what was found.
+
+    Parameters
+    ----------
+    source : path, bytes, iterable or frame of events
+        The log, as for `onlineauto.Workspace.fit`.
+    policies : mapping of str to Workspace, optional
+        Policies to be evaluated on the log; the report says how many events support them.
+    options
+        Options of reading, as on the command line: ``dsjson=True``, ``columns="columns.toml"``.
+
+    Raises
+    ------
+    InputError
+        If the log cannot be read at all.
+
+    Examples
+    --------
+    >>> log = "shared |u a\n0:-1:0.5 |a x\n|a x\n\n" * 3
+    >>> for finding in check_log(log.encode()).findings:
+    ...     print(finding.severity, finding.code, finding.count)
+    error duplicate-actions 3
+    warning constant-cost 3
+    """
+    options = {"cb_adf": True, "missing_probability": "uniform", **options}
+    configuration = Workspace(**options).configuration
+    is_file = isinstance(source, str | Path) and Path(source).is_file()
+    check = LogCheck()
+    if is_file and configuration.get("dsjson"):
+        check.add_decisions(Path(str(source)))
+    for block in read_blocks(source, configuration, check.diagnostics):
+        check.add(block)
+    if policies:
+        if not is_file:
+            raise InputError("policies need a log in a file: it is read twice")
+        evaluation = Evaluation(policies)
+        for value in evaluation.run(source):
+            if value.policy != LOGGED:
+                check.add_support(value.policy, value.events, value.effective_sample_size)
+    return check.report()
+
+
+@dataclass
+class _Arm:
+    """An action, by its features: how often it was there and chosen, and sums of 1/p where it was chosen."""
+
+    place: str
+    n_shown: int = 0
+    n_chosen: int = 0
+    inverse: float = 0.0
+    variance: float = 0.0
+
+
+@dataclass
+class _Values:
+    """Sums of a feature's values and of the costs of the events that have it."""
+
+    namespace: str
+    place: str
+    n: int = 0
+    sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(5))  # v, v², c, c², v·c
+
+
+@dataclass
+class _Places:
+    """A count, and where the first of what was counted are."""
+
+    count: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, place: str, count: int = 1) -> None:
+        self.count += count
+        if len(self.first) < _FEW:
+            self.first.append(place)
+
+
+class LogCheck:
+    """Collects findings over the blocks of a log."""
+
+    def __init__(self) -> None:
+        self.diagnostics = Diagnostics()
+        self._findings: list[Finding] = []
+        self._places: dict[str, _Places] = {}
+        self.n_events = self._n_labelled = 0
+        self._costs = np.zeros(3)  # number, sum, sum of squares
+        self._range = (np.inf, -np.inf)
+        self._inverse = self._n_choices = 0.0
+        self._arms: dict[int, _Arm] = {}
+        self._features: dict[int, _Values] = {}
+        self._seen: dict[int, int] = {}
+        self._run, self._expected = 0, -1
+        # By namespace and scope: signatures with the number and sums of the costs of their events.
+        self._groups: dict[tuple[str, str], dict[int, NDArray[np.float64]]] = {}
+
+    def _place(self, code: str) -> _Places:
+        return self._places.setdefault(code, _Places())
+
+    def add(self, block: Block) -> None:
+        """Take the events of a block."""
+        if not len(block):
+            return
+        lines = _Lines(block)
+        self.n_events += len(block)
+        self._add_duplicates(lines)
+        self._add_arms(lines)
+        self._add_costs(lines)
+        for scope, rows in (("the context", lines.shared), ("the chosen action", lines.chosen)):
+            self._add_namespaces(lines, scope, rows)
+        self._add_features(lines)
+
+    def _add_duplicates(self, lines: _Lines) -> None:
+        """Find actions that an event has twice, and events that the log has twice."""
+        actions = np.flatnonzero(lines.is_action)
+        order = np.lexsort((lines.signature[actions], lines.event[actions]))
+        ordered = actions[order]
+        equal = (lines.event[ordered][1:] == lines.event[ordered][:-1]) & (
+            lines.signature[ordered][1:] == lines.signature[ordered][:-1]
+        )
+        doubles = ordered[1:][equal]
+        for event in np.unique(lines.event[doubles]):
+            second = doubles[lines.event[doubles] == event][0]
+            self._place("duplicate-actions").add(lines.place(second))
+        for event, signature in enumerate(
+            lines.event_signatures().tolist(), self.n_events - len(lines.block)
+        ):
+            self._add_event(event, signature, lines)
+
+    def _add_event(self, event: int, signature: int, lines: _Lines) -> None:
+        """Follow a run of events that are equal to as many consecutive events before."""
+        earlier = self._seen.get(signature)
+        if earlier is None:
+            if len(self._seen) < 40 * _TRACKED:
+                self._seen[signature] = event
+            self._run, self._expected = 0, -1
+            return
+        self._run = self._run + 1 if earlier == self._expected else 1
+        self._expected = earlier + 1
+        if self._run == _COPIED:
+            first = event - (self.n_events - len(lines.block)) - _COPIED + 1
+            place = lines.place(lines.block.event_start[max(first, 0)])
+            self._place("repeated-part").add(f"from {place} on", _COPIED)
+        elif self._run > _COPIED:
+            self._place("repeated-part").count += 1
+
+    def _add_arms(self, lines: _Lines) -> None:
+        """Count how often each action was there and was chosen."""
+        rows = np.flatnonzero(lines.is_action & lines.is_labelled[lines.event])
+        signatures, first, number = np.unique(lines.signature[rows], return_index=True, return_inverse=True)
+        n_shown = np.bincount(number, minlength=len(signatures))
+        chosen = np.searchsorted(signatures, lines.signature[lines.chosen])
+        n_chosen = np.bincount(chosen, minlength=len(signatures))
+        p = lines.probability.astype(np.float64)
+        inverse = np.bincount(chosen, 1 / p, minlength=len(signatures))
+        variance = np.bincount(chosen, 1 / p**2 - 1 / p, minlength=len(signatures))
+        for index, signature in enumerate(signatures.tolist()):
+            arm = self._arms.get(signature)
+            if arm is None:
+                if len(self._arms) == _TRACKED:
+                    continue
+                arm = self._arms[signature] = _Arm(lines.place(rows[first[index]]))
+            arm.n_shown += int(n_shown[index])
+            arm.n_chosen += int(n_chosen[index])
+            arm.inverse += float(inverse[index])
+            arm.variance += float(variance[index])
+        self._inverse += float(np.sum(1 / p))
+        self._n_choices += len(rows)
+
+    def _add_costs(self, lines: _Lines) -> None:
+        costs = lines.cost.astype(np.float64)
+        self._n_labelled += len(costs)
+        if len(costs):
+            self._costs += len(costs), costs.sum(), (costs**2).sum()
+            self._range = min(self._range[0], costs.min()), max(self._range[1], costs.max())
+
+    def _add_namespaces(self, lines: _Lines, scope: str, rows: NDArray[np.int64]) -> None:
+        """Group the labelled events by what each namespace has in them."""
+        if not len(rows):
+            return
+        for namespace, signatures in lines.namespace_signatures(rows):
+            groups = self._groups.setdefault((namespace, scope), {})
+            costs = lines.cost_of(rows)
+            known = ~np.isnan(costs)
+            values, number = np.unique(signatures[known], return_inverse=True)
+            sums = [np.bincount(number, costs[known] ** power, minlength=len(values)) for power in (0, 1, 2)]
+            for value, *parts in zip(values.tolist(), *sums, strict=True):
+                if value in groups:
+                    groups[value] += parts
+                elif len(groups) < _TRACKED:
+                    groups[value] = np.array(parts, np.float64)
+
+    def _add_features(self, lines: _Lines) -> None:
+        """Sum values and costs of each feature of the context and of the chosen action."""
+        if self._n_labelled > _FOLLOWED:
+            return
+        rows = np.concatenate([lines.shared, lines.chosen])
+        for row, cost in zip(rows.tolist(), lines.cost_of(rows).tolist(), strict=True):
+            if np.isnan(cost):
+                continue
+            for namespace, hash_, value in lines.features(row):
+                values = self._features.get(hash_)
+                if values is None:
+                    if len(self._features) == _TRACKED:
+                        continue
+                    values = self._features[hash_] = _Values(namespace, lines.place(row))
+                values.n += 1
+                values.sums += value, value * value, cost, cost * cost, value * cost
+
+    def add_decisions(self, path: Path) -> None:
+        """Check the lines of a log in dsjson for what events do not have: ids, probabilities, times."""
+        ids: dict[str, None] = {}
+        latest = ""
+        decoder = msgspec.json.Decoder(_Decision)
+        for number, line in enumerate(_lines_in(path), 1):
+            try:
+                decision = decoder.decode(line)
+            except msgspec.MsgspecError:
+                continue  # the reader reports it, if it is malformed
+            place = f"line {number}"
+            if decision.ranked is None or decision.probabilities is None:
+                continue
+            p = np.array(decision.probabilities, np.float64)
+            if abs(p.sum() - 1) > 1e-3 or p.min(initial=0) < 0 or p.max(initial=0) > 1 + 1e-6:
+                self._place("bad-probabilities").add(place)
+            if sorted(decision.ranked) != list(range(1, len(decision.ranked) + 1)):
+                self._place("bad-ranking").add(place)
+            if decision.event_id is not None:
+                if decision.event_id in ids:
+                    self._place("repeated-ids").add(place)
+                elif len(ids) < 40 * _TRACKED:
+                    ids[decision.event_id] = None
+            if decision.time is not None:
+                if decision.time < latest:
+                    self._place("times-go-back").add(place)
+                latest = max(latest, decision.time)
+
+    def add_support(self, policy: str, events: int, sample_size: float) -> None:
+        """Take the effective sample size of a policy on the log."""
+        share = sample_size / max(events, 1)
+        severity: Severity = "warning" if sample_size < _ENOUGH or share < 0.01 else "note"
+        self._findings.append(
+            Finding(
+                severity,
+                "support",
+                round(sample_size),
+                [],
+                f"{policy}: {events:,} events say as much as {sample_size:,.0f} of its own ({share:.1%})"
+                + ("; it chooses what the log seldom has" if severity == "warning" else ""),
+            )
+        )
+
+    def report(self) -> LogReport:
+        """Return what was found so far."""
+        order = {"error": 0, "warning": 1, "note": 2}
+        parts = (self._problems(), self._counted(), self._of_costs(), self._of_arms(), self._of_features())
+        findings = [*chain(*parts), *self._findings]
+        findings.sort(key=lambda finding: order[finding.severity])
+        low, high = self._range if self._n_labelled else (np.nan, np.nan)
+        return LogReport(
+            self.n_events, self._n_labelled, len(self._arms), float(low) + 0.0, float(high) + 0.0, findings
+        )
+
+    def _problems(self) -> Iterator[Finding]:
+        counts: Counter[Any] = self.diagnostics.counts
+        for code, count in counts.most_common():
+            kept = [problem for problem in self.diagnostics.kept if problem.code == code][:_FEW]
+            places = [f"line {problem.line}" for problem in kept]
+            text = str(kept[0]) if kept else code.name
+            yield Finding("error", "malformed", count, places, f"{text}")
+
+    def _counted(self) -> Iterator[Finding]:
+        for code, (severity, message) in _MESSAGES.items():
+            if code in self._places:
+                places = self._places[code]
+                yield Finding(severity, code, places.count, places.first, message)
+
+    def _of_costs(self) -> Iterator[Finding]:
+        unlabelled = self.n_events - self._n_labelled
+        if unlabelled:
+            severity: Severity = "note" if self._n_labelled else "error"
+            message = "events without a logged action or cost: nothing is learnt from them"
+            yield Finding(severity, "unlabelled", unlabelled, [], message)
+        if not self._n_labelled:
+            return
+        low, high = self._range
+        if low == high:
+            message = f"events all have the cost {low:g}: there is nothing to learn"
+            yield Finding("warning", "constant-cost", self._n_labelled, [], message)
+        elif low >= 0:
+            message = (
+                f"costs are from {low:g} to {high:g}: if these are rewards, write them as negative costs"
+            )
+            yield Finding("note", "positive-costs", self._n_labelled, [], message)
+
+    def _of_arms(self) -> Iterator[Finding]:
+        untried = [arm for arm in self._arms.values() if not arm.n_chosen and arm.n_shown >= _ENOUGH]
+        if untried:
+            message = (
+                f"actions were never chosen, although at least {_ENOUGH} events have each: no estimate about "
+                "them is possible"
+            )
+            places = [arm.place for arm in untried[:_FEW]]
+            yield Finding("warning", "never-tried", len(untried), places, message)
+        odd = [
+            arm
+            for arm in self._arms.values()
+            if arm.n_shown >= _ENOUGH
+            and arm.n_chosen
+            and abs(arm.inverse - arm.n_shown) > max(_SURE * np.sqrt(arm.variance + 1), 0.05 * arm.n_shown)
+        ]
+        if odd:
+            arm = max(odd, key=lambda arm: abs(arm.inverse / arm.n_shown - 1))
+            message = (
+                "actions have probabilities that do not fit how often they were chosen: 1/p of the worst "
+                f"adds up to {arm.inverse:,.0f} over {arm.n_shown:,} events, and should to about "
+                "that; either it could not be chosen in some events, or it was chosen with other "
+                "probabilities"
+            )
+            places = [arm.place for arm in odd[:_FEW]]
+            yield Finding("error", "wrong-probabilities", len(odd), places, message)
+        if len(self._arms) == _TRACKED:
+            message = "different actions were followed, and no later ones"
+            yield Finding("note", "many-actions", _TRACKED, [], message)
+
+    def _of_features(self) -> Iterator[Finding]:
+        n, total, squares = self._costs
+        spread = squares - total * total / n if n else 0.0
+        leaks: set[str] = set()
+        for (namespace, scope), groups in self._groups.items():
+            counts = np.array([group[0] for group in groups.values()])
+            if len(groups) == 1 and counts.sum() >= max(_ENOUGH, 0.999 * n) and scope == "the context":
+                message = f"namespace of the context is the same in all events: {namespace!r} says nothing"
+                yield Finding("note", "constant", 1, [], message)
+            if spread > 0 and self._explained(groups, n) >= _EXPLAINED:
+                leaks.add(namespace)
+                message = (
+                    f"namespace of {scope} predicts the cost almost exactly: was {namespace!r} known before "
+                    "the decision?"
+                )
+                yield Finding("error", "leak", 1, [], message)
+        for values in self._features.values():
+            if values.namespace in leaks or values.n < _ENOUGH or not spread > 0:
+                continue
+            if max(_by_value(values), _by_presence(values, n, total, squares)) >= _EXPLAINED:
+                leaks.add(values.namespace)
+                message = (
+                    f"feature of namespace {values.namespace!r} predicts the cost almost exactly: was it "
+                    "known before the decision?"
+                )
+                yield Finding("error", "leak", 1, [values.place], message)
+
+    def _explained(self, groups: Mapping[int, NDArray[np.float64]], n: float) -> float:
+        """Return the share of the variance of costs that groups of at least 5 events explain."""
+        table = np.array(list(groups.values()))
+        table = table[table[:, 0] >= 5]
+        if len(table) < 2 or table[:, 0].sum() < max(0.8 * n, _ENOUGH) or len(table) > table[:, 0].sum() / 10:
+            return 0.0
+        counts, sums, squares = table.T
+        within = (squares - sums**2 / counts).sum()
+        around = squares.sum() - sums.sum() ** 2 / counts.sum()
+        return float(1 - within / around) if around > 0 else 0.0
+
+
+_MESSAGES: Mapping[str, tuple[Severity, str]] = {
+    "bad-probabilities": (
+        "error",
+        "decisions have probabilities that do not add up to 1, or are not from 0 to 1",
+    ),
+    "bad-ranking": (
+        "error",
+        "decisions have a ranking `a` that does not name each action once, counted from 1",
+    ),
+    "repeated-ids": ("warning", "decisions have the EventId of an earlier one: rewards go to the first"),
+    "times-go-back": (
+        "warning",
+        "decisions have an earlier Timestamp than one before: learn a log in the order of time",
+    ),
+    "duplicate-actions": (
+        "error",
+        "events have two actions with the same features, which no learner can tell apart",
+    ),
+    "repeated-part": (
+        "error",
+        "consecutive events are equal to earlier ones, labels included: a part of the log is in it twice",
+    ),
+}
+"""Severity and message of findings that are counted."""
+
+
+def _by_value(values: _Values) -> float:
+    """Return the squared correlation of the values of a feature with the costs of its events."""
+    v, vv, c, cc, vc = values.sums
+    n = values.n
+    spread = (vv - v * v / n) * (cc - c * c / n)
+    return float((vc - v * c / n) ** 2 / spread) if spread > 1e-9 * n else 0.0
+
+
+def _by_presence(values: _Values, n: float, total: float, squares: float) -> float:
+    """Return the share of the variance of costs that the presence of a feature explains."""
+    present, absent = values.n, n - values.n
+    if min(present, absent) < _ENOUGH / 10:
+        return 0.0
+    _, _, c, cc, _ = values.sums
+    within = cc - c * c / present + (squares - cc) - (total - c) ** 2 / absent
+    return float(1 - within / (squares - total * total / n))
+
+
+def _lines_in(path: Path) -> Iterator[bytes]:
+    source = ByteSource(path)
+    try:
+        rest = b""
+        while data := source.read(1 << 16):
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines
+        if rest:
+            yield rest
+    finally:
+        source.close()
+
+
+class _Decision(msgspec.Struct):
+    """The members of a line of dsjson that are checked."""
+
+    event_id: str | None = msgspec.field(name="EventId", default=None)
+    time: str | None = msgspec.field(name="Timestamp", default=None)
+    ranked: list[int] | None = msgspec.field(name="a", default=None)
+    probabilities: list[float] | None = msgspec.field(name="p", default=None)
+
+
+class _Lines:
+    """Signatures of the lines of a block, which do not depend on the order of features."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        first = block.span_start
+        mixed = _mix(block.hash.astype(np.uint64), _bits(block.value))
+        self._sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+        self.span_signature = self._sums[first[1:]] - self._sums[first[:-1]]
+        start = first[block.line_start]
+        self.signature = self._sums[start[1:]] - self._sums[start[:-1]]
+        sizes = np.diff(block.event_start)
+        self.event = np.repeat(np.arange(len(sizes)), sizes)
+        self.is_action = ~block.shared
+        self.shared = np.flatnonzero(block.shared)
+        line = np.repeat(np.arange(block.n_lines), np.diff(block.cost_start))
+        known = (block.cost != UNLABELLED) & (block.probability > 0)
+        self.chosen = line[known]
+        self.cost, self.probability = block.cost[known], block.probability[known]
+        self.is_labelled = np.zeros(len(block), np.bool_)
+        self.is_labelled[self.event[self.chosen]] = True
+        self._cost_of_event = np.full(len(block), np.nan)
+        self._cost_of_event[self.event[self.chosen]] = self.cost
+
+    def place(self, line: int) -> str:
+        return str(self.block.place_of(int(line)))
+
+    def cost_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the cost of the event of each line; NaN if it has none."""
+        costs: NDArray[np.float64] = self._cost_of_event[self.event[rows]]
+        return costs
+
+    def event_signatures(self) -> NDArray[np.uint64]:
+        """Return a signature of each event, in which the order of lines and labels count."""
+        block = self.block
+        position = np.arange(block.n_lines) - block.event_start[self.event]
+        lines = _mix(self.signature, position.astype(np.uint64))
+        labels = np.zeros(block.n_lines, np.uint64)
+        labels[self.chosen] = _mix(_bits(self.cost), _bits(self.probability))
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lines + labels, dtype=np.uint64)])
+        signatures: NDArray[np.uint64] = sums[block.event_start[1:]] - sums[block.event_start[:-1]]
+        return signatures
+
+    def namespace_signatures(self, rows: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[np.uint64]]]:
+        """Yield each namespace with the signature of its features on each line; 0 if there are none."""
+        block = self.block
+        counts = block.line_start[rows + 1] - block.line_start[rows]
+        position = np.repeat(np.arange(len(rows)), counts)
+        before = np.cumsum(counts) - counts
+        spans = np.repeat(block.line_start[rows] - before, counts) + np.arange(counts.sum())
+        namespace = block.span_namespace[spans]
+        for number in np.unique(namespace).tolist():
+            mine = namespace == number
+            signatures = np.zeros(len(rows), np.uint64)
+            np.add.at(signatures, position[mine], self.span_signature[spans[mine]])
+            yield self._name(number), signatures
+
+    def features(self, row: int) -> Iterator[tuple[str, int, float]]:
+        """Yield namespace, hash and value of the features of a line."""
+        block = self.block
+        for span in range(block.line_start[row], block.line_start[row + 1]):
+            name = self._name(block.span_namespace[span])
+            run = slice(block.span_start[span], block.span_start[span + 1])
+            for hash_, value in zip(block.hash[run].tolist(), block.value[run].tolist(), strict=True):
+                yield name, hash_, value
+
+    def _name(self, number: int) -> str:
+        return self.block.namespaces.names[number].decode(errors="replace")
+
+
+def _bits(values: NDArray[np.float32]) -> NDArray[np.uint64]:
+    return np.ascontiguousarray(values).view(np.uint32).astype(np.uint64)
+
+
+def _mix(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return one number for each pair, which is different for almost all different pairs."""
+    x = a * np.uint64(0x9E3779B97F4A7C15) + b * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(1)
+    x ^= x >> np.uint64(29)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    return x ^ (x >> np.uint64(32))
+
+
+def lines_of(report: LogReport) -> Sequence[str]:
+    """Return a report in words, a line for each finding."""
+    costs = f", costs from {report.lowest_cost:g} to {report.highest_cost:g}" if report.labelled else ""
+    head = (
+        f"{report.events:,} events, {report.labelled:,} with a logged action, "
+        f"{report.actions:,} different actions{costs}"
+    )
+    rows = []
+    for finding in report.findings:
+        more = ", …" if finding.count > len(finding.places) else ""
+        where = f" ({', '.join(finding.places)}{more})" if finding.places else ""
+        rows.append(f"{finding.severity}: {finding.code}: {finding.count:,} {finding.message}{where}")
+    return [head, *(rows or ["no problem was found"])]
