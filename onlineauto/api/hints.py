@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onlineauto.errors import InputError
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.options import TEXT, format_of, format_of_lines
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
     from onlineauto.api.feed import Feed

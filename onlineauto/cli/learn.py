@@ -31,7 +31,7 @@ from onlineauto.engine.report.predictions import STDOUT
 from onlineauto.engine.stream.source import event_rules, read_blocks, rules_of
 from onlineauto.errors import InputError, OptionError, install_hint
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.blocks.reader import BlockReader
+from onlineauto.formats.blocks.file import BlockReader, block_writer
 from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.formats.options import FORMATS, InputOptions, format_of
@@ -156,8 +156,6 @@ class _Writing:
         if self._written:
             yield from read_blocks(self._path, configuration, problems)
             return
-        from onlineauto.formats.blocks.writer import block_writer
-
         names = configuration[FeatureOptions].names
         rules = rules_of(configuration) | ({} if names == "any" else {"names": names})
         with block_writer(self._path, rules=rules) as writer:

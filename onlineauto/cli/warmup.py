@@ -23,8 +23,8 @@ from onlineauto.estimators.paired import ChampionTest
 from onlineauto.evaluation.evaluation import Evaluation
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.exploration import kernel_of, pmf_address
-from onlineauto.explorers.explore_kernels import ROWS
-from onlineauto.formats.blocks.reader import SHAPES, problem_of
+from onlineauto.explorers.ranking_kernels import ROWS
+from onlineauto.formats.blocks.file import SHAPES, problem_of
 from onlineauto.formats.datasets.event_table import EventTable, InMemory
 from onlineauto.formats.datasets.features import ColumnFeatures, Encoder
 from onlineauto.formats.mappings.name_hashes import NameHashes

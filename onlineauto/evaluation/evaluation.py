@@ -28,8 +28,8 @@ from onlineauto.estimators.evaluation_kernels import (
 )
 from onlineauto.estimators.scale_kernels import BELOW, OUTSIDE
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.options import InputOptions
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.learners.options import CbOptions
 from onlineauto.workspace.workspace import Workspace
 

@@ -104,7 +104,7 @@ class VwTextReader(TextReader):
 
     Source: VW 9.11.9, ``parse_example_text.cc``.
 
-    >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
+    >>> from onlineauto.formats.lines.reader_state_kernels import ReaderRules
     >>> [len(block) for block in VwTextReader(b"1 |a x\n\n2 |a y\n", ReaderRules())]
     [2]
     """

@@ -32,7 +32,7 @@ from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal, Step
 from onlineauto.engine.records.task import Shape
-from onlineauto.explorers.explore_kernels import note_cost, note_learnt
+from onlineauto.explorers.ranking_kernels import note_cost, note_learnt
 from onlineauto.features.group_kernels import forget
 from onlineauto.jit import call_at, entry_kernel, inline_kernel
 

@@ -8,7 +8,7 @@ from onlineauto.engine.loop.semantics import Semantics
 from onlineauto.exact.loop_kernels import run_events_as_vw
 from onlineauto.exact.quirks import EVENT, EXPLORING
 from onlineauto.features.records import CONSTANT_HASH
-from onlineauto.learners.table import TableShape
+from onlineauto.learners.model import TableShape
 
 
 def interleaved_lanes(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:

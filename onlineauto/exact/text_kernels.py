@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
-from onlineauto.formats.json.text_label_kernels import (
+from onlineauto.formats.json.label_kernels import (
     count_vw_parts,
     next_vw_part,
     read_vw_label,
     vw_number,
     vw_probability,
 )
-from onlineauto.formats.lines.ccb_kernels import (
+from onlineauto.formats.lines.feature_kernels import close_span, hash_string
+from onlineauto.formats.lines.label_kernels import (
     ACTION,
     CCB,
     COLON,
@@ -23,10 +24,12 @@ from onlineauto.formats.lines.ccb_kernels import (
     CONFINED,
     SHARED,
     SLOT,
+    UNLABELLED,
+    add_cost,
+    add_tag,
+    is_word,
     next_part,
 )
-from onlineauto.formats.lines.feature_kernels import close_span, hash_string
-from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, add_tag, is_word
 from onlineauto.formats.lines.line_kernels import (
     DONE,
     GROW,
@@ -41,16 +44,16 @@ from onlineauto.formats.lines.line_kernels import (
     open_line,
 )
 from onlineauto.formats.lines.mark_kernels import next_one
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.reader_state_kernels import Text, default_number, is_blank, name_slot, report
 from onlineauto.formats.numbers.float_kernels import parse_vw_float
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
-from onlineauto.formats.records.reader_state_kernels import Text, default_number, is_blank, name_slot, report
 from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.records.reader_state_kernels import Reader
+    from onlineauto.formats.lines.reader_state_kernels import Reader
 
 _SAVE = np.frombuffer(b"save", np.uint8)
 _ZERO = np.float32(0)
@@ -189,7 +192,7 @@ def _drop_line(state: Records, line: Records, features: int) -> None:
 def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> tuple[int, int]:
     """Read lines into records, from `p`, the beginning of a line, to `end`.
 
-    Parameters and results are those of `read_lines` in `onlineauto.formats.text.line_kernels`.
+    Parameters and results are those of `read_lines` in `onlineauto.formats.text.text_kernels`.
     """
     rules, state, events = reader.rules[0], reader.state[0], reader.events
     lines, spans = reader.lines, reader.spans
@@ -394,7 +397,7 @@ def read_vw_features(text: Text, bar: int, spans: Records, features: Records, na
         weight, seed = _ONE, text.rules.default_hash
         has_weight = p < text.end and data[p] == _COLON
         if p > start:
-            name = names[name_slot(text, start, p, names)]
+            name = names[name_slot(text.data, text.rules, text.state, start, p, names)]
             number, seed = name.number, name.hash
             if has_weight:
                 weight, p = _weight(text, p + 1, bar)

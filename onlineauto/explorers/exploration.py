@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.explorers.cost_range import CostRangeOptions
-from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.explorers.options import ExplorerOptions, choose_explorer
 from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
-from onlineauto.explorers.ranking_kernels import ALONE, BAG, COVER, EPSILON_DECAY, RND, Errors, Exploration
+from onlineauto.explorers.ranking_kernels import (
+    ALONE,
+    BAG,
+    COVER,
+    EPSILON_DECAY,
+    RND,
+    ROWS,
+    Errors,
+    Exploration,
+)
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.jit import Sealed
 from onlineauto.state.schema import add, counts, declare, field, latest

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.options.option import Group
 
-_EXPLORING = ("cb_explore", "cb_explore_adf", "ccb_explore_adf")
+EXPLORING = ("cb_explore", "cb_explore_adf", "ccb_explore_adf")
+"""Options of which explorers need one."""
+
 _SHARED = ("epsilon", "first_only")
 
 
 def explores(configuration: Configuration) -> bool:
     """Return whether a configuration explores; otherwise options of explorers have no effect."""
-    return not configuration.supplied.isdisjoint(_EXPLORING)
+    return not configuration.supplied.isdisjoint(EXPLORING)
 
 
 class Explorer(ABC):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers.explorer import explores
+from onlineauto.explorers.explorer import EXPLORING, explores
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.options import option
 
@@ -66,14 +66,14 @@ class ExplorerOptions:
         override=True,
         minimum=0,
         maximum=1,
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
     first_only: bool = option(
         False,
         "Let only the first of several best actions get the rest. Without it, they share the rest.",
         keep=True,
         override=True,
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
 
 

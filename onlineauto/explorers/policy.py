@@ -9,9 +9,8 @@ import numpy as np
 from onlineauto.explorers import extend
 from onlineauto.explorers.cost_range import check_cost_range
 from onlineauto.explorers.exploration import kernel_of, make_exploration
-from onlineauto.explorers.explore_kernels import BONUS, ROWS
 from onlineauto.explorers.options import EXPLORER_GROUPS, check_one_explorer, choose_explorer
-from onlineauto.explorers.ranking_kernels import LEARNT, RND
+from onlineauto.explorers.ranking_kernels import BONUS, LEARNT, RND, ROWS
 from onlineauto.options import Registry
 from onlineauto.state.schema import arrays_of
 

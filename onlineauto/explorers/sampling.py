@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from onlineauto.explorers.explorer import EXPLORING
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class SampleOptions:
         "Put an action first that is drawn by its probability, or the logged one of an event that is learnt. "
         "A tag seed=NAME says by what to draw.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
 
 

@@ -1,4 +1,4 @@
-"""Hash bytes with MurmurHash3, and names by VW's rule."""
+"""Hash bytes with MurmurHash3, and names by VW's rule; read short names with a number from their hashes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from onlineauto.jit.words import load1, load4, load8
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-C1, C2, C3, C4, C5, FIVE = map(np.uint32, (0xCC9E2D51, 0x1B873593, 0xE6546B64, 0x85EBCA6B, 0xC2B2AE35, 5))
-"""Constants of MurmurHash3."""
+_C1, _C2, _C3, _C4, _C5, _FIVE = map(
+    np.uint32, (0xCC9E2D51, 0x1B873593, 0xE6546B64, 0x85EBCA6B, 0xC2B2AE35, 5)
+)  # of MurmurHash3
 
 _TEN = np.uint32(10)
 
@@ -27,27 +28,27 @@ _BYTE = np.uint64(0xFF)
 
 
 @inline_kernel
-def rotate_left(x: np.uint32, bits: int) -> np.uint32:
+def _rotate_left(x: np.uint32, bits: int) -> np.uint32:
     """Return a word rotated to the left."""
     return np.uint32((x << bits) | (x >> (32 - bits)))
 
 
 @inline_kernel
-def scramble(k: np.uint32) -> np.uint32:
+def _scramble(k: np.uint32) -> np.uint32:
     """Return a word after the mixing step of MurmurHash3; 0 remains 0."""
-    return np.uint32(rotate_left(np.uint32(k * C1), 15) * C2)
+    return np.uint32(_rotate_left(np.uint32(k * _C1), 15) * _C2)
 
 
 @inline_kernel
 def _block(h: np.uint32, k: np.uint32) -> np.uint32:
-    h = rotate_left(np.uint32(h ^ scramble(k)), 13)
-    return np.uint32(h * FIVE + C3)
+    h = _rotate_left(np.uint32(h ^ _scramble(k)), 13)
+    return np.uint32(h * _FIVE + _C3)
 
 
 @inline_kernel
 def _finish(h: np.uint32) -> np.uint32:
-    h = np.uint32((h ^ (h >> 16)) * C4)
-    h = np.uint32((h ^ (h >> 13)) * C5)
+    h = np.uint32((h ^ (h >> 16)) * _C4)
+    h = np.uint32((h ^ (h >> 13)) * _C5)
     return np.uint32(h ^ (h >> 16))
 
 
@@ -81,7 +82,7 @@ def murmur3_of_few(word: np.uint64, n: int, seed: np.uint32) -> np.uint32:
         if n == 8:
             h = _block(h, np.uint32(word))
             word = np.uint64(0)
-    h = np.uint32(h ^ scramble(np.uint32(word)))  # no effect if no bytes are left
+    h = np.uint32(h ^ _scramble(np.uint32(word)))  # no effect if no bytes are left
     return _finish(np.uint32(h ^ np.uint32(n)))
 
 
@@ -125,7 +126,7 @@ def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> n
     while start < tail:
         h = _block(h, load4(data, start))
         start += 4
-    h = np.uint32(h ^ scramble(np.uint32(few_bytes(data, tail, end))))  # no effect if no bytes are left
+    h = np.uint32(h ^ _scramble(np.uint32(few_bytes(data, tail, end))))  # no effect if no bytes are left
     return _finish(np.uint32(h ^ np.uint32(length)))
 
 
@@ -181,3 +182,92 @@ def hash_name(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, ha
         while start < end and load1(data, end - 1) <= 0x20:
             end -= 1
     return hash_word(data, start, end, seed, hash_all)
+
+
+# -- names with a number -----------------------------------------------------------------------------------
+#
+# MurmurHash3 of four bytes or fewer is one-to-one. A name such as ``x_10`` or ``h=7`` contains a number, but
+# a block has only the name's hash. Names of up to five bytes can be computed from it: the fifth byte is a
+# digit, so ten candidates are tried. About one in a thousand other names is mistaken for one with a number.
+
+NO_STEM = np.uint64(0)
+"""The stem of names without a number."""
+
+_MARK = np.uint64(1) << np.uint64(56)  # no stem is `NO_STEM`, or a hash
+_UN1, _UN2, _UN4, _UN5, _FIFTH = (np.uint32(pow(int(c), -1, 1 << 32)) for c in (_C1, _C2, _C4, _C5, _FIVE))
+_SHORTEST, _LONGEST = 3, 5
+_SMALL = 0x20
+_ZERO, _NINE, _EQUALS, _LINE, _A, _Z = 48, 57, 61, 95, 97, 122
+
+
+@inline_kernel
+def _undo_finish(h: np.uint32) -> np.uint32:
+    """Return the state before the last step of the hash, from the hash."""
+    h = np.uint32((h ^ (h >> 16)) * _UN5)
+    h = np.uint32((h ^ (h >> 13) ^ (h >> 26)) * _UN4)
+    return np.uint32(h ^ (h >> 16))
+
+
+@inline_kernel
+def _undo_scramble(k: np.uint32) -> np.uint32:
+    """Return the word from its result of `_scramble`."""
+    return np.uint32(_rotate_left(np.uint32(k * _UN2), 17) * _UN1)
+
+
+@inline_kernel
+def _block_between(seed: np.uint32, h: np.uint32) -> np.uint32:
+    """Return the four bytes that change a seed into a state of the hash."""
+    return _undo_scramble(np.uint32(_rotate_left(np.uint32(np.uint32(h - _C3) * _FIFTH), 19) ^ seed))
+
+
+@inline_kernel
+def _byte(name: np.uint64, index: int) -> int:
+    """Return a byte of a name."""
+    return int((name >> np.uint64(8 * index)) & _BYTE)
+
+
+@inline_kernel
+def _length_of_stem(name: np.uint64, n: int) -> int:
+    """Return the number of letters and digits before ``_`` or ``=`` and a number; 0 for other names."""
+    end = n - 1
+    while end > 0 and _ZERO <= _byte(name, end) <= _NINE:
+        end -= 1
+    good = end < n - 1 and (_byte(name, end) == _LINE or _byte(name, end) == _EQUALS)
+    for i in range(end):
+        byte = _byte(name, i)
+        good = good and (_ZERO <= byte <= _NINE or _A <= (byte | _SMALL) <= _Z)
+    return end if good else 0
+
+
+@entry_kernel
+@inline_kernel
+def split_number(h: np.uint32, seed: np.uint32) -> tuple[np.uint64, float]:
+    """Return a key of the stem, and the number, of the name with this hash and seed.
+
+    Examples
+    --------
+    >>> from onlineauto.features.hash_kernels import hash_name
+    >>> seed = np.uint32(7)
+    >>> ten, nine = (hash_name(np.frombuffer(x, np.uint8), 0, len(x), seed, False) for x in (b"x_10", b"x_9"))
+    >>> split_number(ten, seed)[1], split_number(ten, seed)[0] == split_number(nine, seed)[0]
+    (10.0, True)
+    """
+    before = _undo_finish(h)
+    for n in range(_SHORTEST, _LONGEST + 1):
+        for digit in range(_ZERO, _NINE + 1 if n == _LONGEST else _ZERO + 1):
+            state = np.uint32(before ^ np.uint32(n))
+            if n == _SHORTEST:
+                name = np.uint64(_undo_scramble(np.uint32(state ^ seed)))
+            elif n < _LONGEST:
+                name = np.uint64(_block_between(seed, state))
+            else:
+                name = np.uint64(_block_between(seed, np.uint32(state ^ _scramble(np.uint32(digit)))))
+                name |= np.uint64(digit) << np.uint64(32)
+            stem = _length_of_stem(name, n) if name >> np.uint64(8 * n) == 0 else 0
+            if stem > 0:
+                number = 0.0
+                for i in range(stem + 1, n):
+                    number = 10.0 * number + (_byte(name, i) - _ZERO)
+                letters = name & ((np.uint64(1) << np.uint64(8 * stem)) - np.uint64(1))
+                return _MARK | np.uint64(seed) << np.uint64(24) | letters, number
+    return NO_STEM, 0.0

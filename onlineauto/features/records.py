@@ -69,8 +69,6 @@ FACTOR = np.dtype(
 """Record of a factor of a product."""
 
 _CONSTANT = np.array((CONSTANT_HASH, 1), FEATURE)
-CONSTANT = _CONSTANT.view(np.uint64)[()]
-"""The constant as the 64 bits of its record."""
 _NO_FEATURES = np.empty(0, FEATURE)
 NO_SLOTS = np.empty((0, 4), np.int64)
 """The CCB slots of a stream without slots."""

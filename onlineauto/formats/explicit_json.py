@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from onlineauto.features.event import Line
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.event_source import EventRules
+    from onlineauto.formats.lines.reader_state_kernels import ReaderRules
     from onlineauto.formats.mappings.identities import Identities
-    from onlineauto.formats.records.reader_state_kernels import ReaderRules
     from onlineauto.formats.sources.source import ByteSource, Source
 
 _MOST: Final = 1 << 16
@@ -183,9 +183,10 @@ def _look_for_names(text: bytes, rules: Rules, *, log: bool, rewritten: set[str]
     """Return the rules of a text: a log of `AutoML` has them, and strings have names of Vowpal Wabbit."""
     known: Any = rules.get("name_columns", ())
     names, columns = rules.get("names"), {*known}
-    at = -1 if not log else 0 if text.startswith(MARK) else text.rfind(b"\n" + MARK) + 1 or -1
-    if at >= 0:
-        line = text[at + len(MARK) : text.find(b"\n", at) % (len(text) + 1)].decode("utf-8", "replace")
+    offset = -1 if not log else 0 if text.startswith(MARK) else text.rfind(b"\n" + MARK) + 1 or -1
+    if offset >= 0:
+        end = text.find(b"\n", offset) % (len(text) + 1)
+        line = text[offset + len(MARK) : end].decode("utf-8", "replace")
         with suppress(ValueError, TypeError):
             columns.update(json.JSONDecoder().raw_decode(line)[0])
             names = "columns"
@@ -200,8 +201,12 @@ def _look_for_names(text: bytes, rules: Rules, *, log: bool, rewritten: set[str]
     numbers -= columns
     if len(columns) == len(known) and len(numbers) == len(before) and names == rules.get("names"):
         return rules
-    found = {"name_columns": tuple(sorted(columns)), "number_columns": tuple(sorted(numbers))}
-    return {**rules, **found, "names": names}
+    return {
+        **rules,
+        "names": names,
+        "name_columns": tuple(sorted(columns)),
+        "number_columns": tuple(sorted(numbers)),
+    }
 
 
 def _objects(text: bytes, *, log: bool) -> Iterator[_Members]:

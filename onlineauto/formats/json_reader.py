@@ -10,19 +10,19 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.records import FEATURE
-from onlineauto.formats.json.line_kernels import read_json_lines
+from onlineauto.formats.json.json_kernels import read_json_lines
+from onlineauto.formats.json.stage_kernels import EVENT, FRAME, LOG, STAGED, Stage
 from onlineauto.formats.lines.diagnostics import LogCounts, SlotLogCounts
 from onlineauto.formats.lines.line_reader import LineReader, join_lines
 from onlineauto.formats.lines.mark_kernels import find_json_marks
-from onlineauto.formats.records.json_state_kernels import EVENT, FRAME, LOG, STAGED, Stage
-from onlineauto.formats.records.reader_state_kernels import STATE
+from onlineauto.formats.lines.reader_state_kernels import STATE
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from onlineauto.features.block import Block, Rules
-    from onlineauto.formats.records.reader_state_kernels import ReaderRules
+    from onlineauto.formats.lines.reader_state_kernels import ReaderRules
     from onlineauto.formats.sources.source import ByteSource, Source
 
 
@@ -39,7 +39,7 @@ class JsonReader(LineReader):
 
     Source: VW's JSON and DSJSON (``parse_example_json.cc``). Not read: ``__aid``.
 
-    >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
+    >>> from onlineauto.formats.lines.reader_state_kernels import ReaderRules
     >>> text = b'{"c": {"User": {"age": 30}, "_multi": [{"A": {"x": "y"}}, {}]}, "_label_cost": 1, '
     >>> text += b'"_label_probability": 0.5, "_labelIndex": 1, "a": [2, 1]}'
     >>> for block in JsonReader(text, ReaderRules(multiline=True, simple=False, log=True)):

@@ -10,11 +10,11 @@ from onlineauto.features.hash_kernels import murmur3
 from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.mark_kernels import find_marks
 from onlineauto.formats.quirks import NO_QUIRKS
-from onlineauto.formats.text.line_kernels import read_lines
+from onlineauto.formats.text.text_kernels import read_lines
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
-    from onlineauto.formats.records.reader_state_kernels import ReaderRules
+    from onlineauto.formats.lines.reader_state_kernels import ReaderRules
 
 
 class TextReader(LineReader):
@@ -24,7 +24,7 @@ class TextReader(LineReader):
     are ``ccb shared``, ``ccb action`` and ``ccb slot [action:cost:probability[,action:probability...]]
     [action,action...]``. A malformed line is skipped; in multi-line input its whole event is skipped.
 
-    >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
+    >>> from onlineauto.formats.lines.reader_state_kernels import ReaderRules
     >>> text = b"shared |user tom\n0:-1:0.5 |item politics:2\n|item sports\n\n"
     >>> for block in TextReader(text, ReaderRules(multiline=True, simple=False)):
     ...     print(len(block), block.n_lines, block.namespaces.names, block.value, block.cost)

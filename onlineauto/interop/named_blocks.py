@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.source import open_lines, open_source
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.blocks.reader import BEGIN
+from onlineauto.formats.blocks.file import BEGIN
 from onlineauto.formats.options import TEXT, InputOptions, format_of
 from onlineauto.formats.sources.source import ByteSource, name_of
 from onlineauto.interop.names import LineNames

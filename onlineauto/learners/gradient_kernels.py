@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     FourLessons: TypeAlias = "tuple[LearnedLabel, LearnedLabel, LearnedLabel, LearnedLabel]"
 
 W, A, N, RATE = range(4)
-"""Fields of a cell, in the order of model files; see `onlineauto.learners.cells`."""
+"""Fields of a cell, in the order of model files; see `onlineauto.learners.model`."""
 
 GRADIENTS, SCALE, LATEST = A - 1, N - 1, RATE - 1
 """Indices of the fields of `Model.statistics`."""

@@ -1,17 +1,23 @@
-"""Create models, with their weights and sums before the first event, and copy them."""
+"""Create models, copy them, and convert them to their part of a model file and back.
+
+In a model's memory the weights and the other numbers of cells are separate arrays; see
+`onlineauto.learners.gradient_kernels`. A model file has all numbers of a cell together.
+"""
 
 from __future__ import annotations
 
 import mmap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners.cells import FIELDS, read_cells, write_cells
+from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
+    FACTOR,
     GRADIENTS,
+    GRAVITY,
     MAX_LABEL,
     MIN_LABEL,
     NORM,
@@ -27,14 +33,19 @@ from onlineauto.learners.gradient_kernels import (
 )
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.learners.rule import Hyperparameters, initial_t, make_rule
+from onlineauto.state.schema import Sparse, add, counts, declare, field, keep, read, save
+from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
+
+    Rows = NDArray[np.int64] | NDArray[np.uint32] | slice
+    Doubles = NDArray[np.float64]
+    Sizes = NDArray[np.uint8]
 
 _WIDE = 50.0
 """Logistic and Poisson predictions are within [-50, 50] from the start."""
@@ -43,6 +54,82 @@ _LARGE = 1 << 24
 NOT_FIRST = 1 << 10
 """Number of learnt events that a model starts with if it takes over another model's typical sizes."""
 _DENSE = 4  # copying the whole table is about as fast as copying 1/4 of its cells one by one
+FIELDS = 4
+"""Number of fields of a cell, for each lane: `W`, `A`, `N` and `RATE`."""
+_ALL = slice(None)
+
+
+def read_cells(
+    model: Model, rows: Rows = _ALL, *, lanes: Sequence[int] | None = None, fields: int = FIELDS
+) -> NDArray[np.float32]:
+    """Return a copy of the first `fields` numbers of cells: float32[rows, fields, lanes]."""
+    n = len(model.touched[rows])
+    cells = np.empty((n, fields, model.weights.shape[1] if lanes is None else len(lanes)), np.float32)
+    if lanes is None:
+        cells[:, W], cells[:, 1:] = model.weights[rows], model.statistics[rows, : fields - 1]
+    for index, lane in enumerate(lanes or ()):
+        cells[:, W, index] = model.weights[rows, lane]
+        cells[:, 1:, index] = model.statistics[rows, : fields - 1, lane]
+    return cells
+
+
+def write_cells(
+    model: Model, rows: Rows, cells: NDArray[np.float32], *, lanes: Sequence[int] | None = None
+) -> None:
+    """Write the first numbers of cells: float32[rows, fields, lanes]; a single row is repeated."""
+    fields = cells.shape[1]
+    if lanes is None:
+        model.weights[rows], model.statistics[rows, : fields - 1] = cells[:, W], cells[:, 1:]
+    for index, lane in enumerate(lanes or ()):
+        model.weights[rows, lane] = cells[:, W, index]
+        model.statistics[rows, : fields - 1, lane] = cells[:, 1:, index]
+
+
+class TableShape(NamedTuple):
+    """The position of each live config's weights in the table.
+
+    A live config that estimates costs, or has several policies, has several parts, each in a lane.
+    """
+
+    configs: int  # live configs
+    policies: int  # policies of each live config; 0 if the explorer has none
+    parts: int  # lanes of a live config
+    cells: int
+    lanes: int
+    config_step: int  # lanes between two live configs
+    part_step: int  # lanes between two parts of a live config
+    penalised: NDArray[np.int64]  # [lanes]: the row that holds a lane's penalties
+    constant: tuple[int, int]  # cell and lane that ``--constant`` initialises
+    hash_mask: int  # bits of a hash that ``--cb N`` keeps when it numbers the actions
+
+    def lane(self, part: int, live: int = 0) -> int:
+        """Return the lane of a part of a live config, by default of the champion."""
+        return part * self.part_step + live * self.config_step
+
+
+def lanes_side_by_side(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
+    """Return the table of native mode: each live config has one or more lanes of every cell.
+
+    The more parts a live config has, the fewer cells the table has. Kernels process four lanes at a time, so
+    with several live configs the number of lanes is a multiple of four.
+    """
+    lanes = configs * parts
+    if configs > 1:
+        lanes = -(-lanes // 4) * 4
+    cells = max(1, 2**bits >> (parts - 1).bit_length())
+    lane, together = np.arange(lanes), configs * max(parts // max(policies, 1), 1)
+    return TableShape(
+        configs=configs,
+        policies=policies,
+        parts=parts,
+        cells=cells,
+        lanes=lanes,
+        config_step=1,
+        part_step=configs,
+        penalised=lane // together * together + lane % configs,
+        constant=(int(CONSTANT_HASH) % cells, 0),
+        hash_mask=2**32 - 1,
+    )
 
 
 def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np.float64]:
@@ -186,3 +273,96 @@ def _zeros(n: int) -> NDArray[np.float32]:
     column = np.zeros(n + _LINE, np.float32)
     begin = -(column.ctypes.data // column.itemsize) % _LINE
     return column[begin : begin + n]
+
+
+_LARGEST = float(np.finfo(np.float32).max)
+_LARGEST_SIZES = np.array([138, 16, 17, 255])
+_CELLS, _KINDS = Sparse("cells"), Sparse("kinds")
+
+
+def _merge_shared(base: Doubles, ends: Sequence[Doubles], context: Any) -> Doubles:
+    """Return sums over all events, the range of their labels, and the factor and the origin of the base."""
+    shared: Doubles = add(base, ends, context)
+    shared[MIN_LABEL] = min(end[MIN_LABEL] for end in ends)
+    shared[MAX_LABEL] = max(end[MAX_LABEL] for end in ends)
+    shared[MAX_LABEL + 1 :] = base[MAX_LABEL + 1 :]
+    return shared
+
+
+def _merge_lanes(base: Doubles, ends: Sequence[Doubles], context: Any) -> Doubles:
+    """Return sums over all events; contractions multiply."""
+    lanes: Doubles = add(base, ends, context)
+    before = base[:, CONTRACTION]
+    shrunk = np.where(before > 0, before, 1.0)
+    lanes[:, CONTRACTION] = before * np.prod([end[:, CONTRACTION] / shrunk for end in ends], axis=0)
+    return lanes
+
+
+def _merge_sizes(base: Sizes, ends: Sequence[Sizes], context: Any) -> Sizes:
+    """Return each typical size of the branch that has seen the most numbers of its kind."""
+    del context
+    sizes = base.copy()
+    for end in ends:
+        grown = (end[:, 1] > sizes[:, 1]) | ((end != base).any(axis=1) & (end[:, 1] == sizes[:, 1]))
+        sizes[grown] = end[grown]
+    return sizes
+
+
+def _stored_sizes(stored: Stored, array: Sizes) -> Sizes:
+    """Return stored typical sizes, whose states are valid."""
+    sizes = stored.array_like(array)
+    if (sizes.max(axis=0, initial=0) > _LARGEST_SIZES).any():
+        raise stored.fail("states of typical sizes")
+    return sizes
+
+
+declare(
+    Model,
+    weights=field(_CELLS, "lanes", predicts=True),
+    statistics=field(_CELLS, FIELDS - 1, "lanes"),
+    shared=field(SHARED, merge=_merge_shared, predicts=True),
+    lanes=field("lanes", 4, merge=_merge_lanes, predicts=True),
+    sums=field("slots", "policies", read=counts(), merge=add, predicts=True),
+    settings=field("slots", merge=keep, saved=False),
+    sizes=field(_KINDS, 4, read=_stored_sizes, merge=_merge_sizes, predicts=True),
+    outliers=field("outliers", read=counts(), merge=add, predicts=True),
+)
+"""Weights and their statistics merge cell by cell. The settings of live configs follow from the configs."""
+
+
+def model_state(model: Model, *, fields: int = FIELDS) -> dict[str, Any]:
+    """Return a model as the tree that `restore_model` reads; of its cells, the learnt ones.
+
+    The tree has the first `fields` numbers of each cell: all, or only the first, which is enough to predict.
+    """
+    used: dict[str, Any] = {_CELLS: np.flatnonzero(model.touched), _KINDS: np.flatnonzero(model.sizes[:, 0])}
+    n_cells, lanes = model.weights.shape
+    return {"shape": (n_cells, FIELDS, lanes)} | save(model, used, predicts=fields < FIELDS)
+
+
+def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
+    """Restore a model that was stored with the same options; return the stored number of fields of a cell."""
+    n_cells, lanes = model.weights.shape
+    if stored["shape"].convert(list[int]) != [n_cells, FIELDS, lanes]:
+        raise stored["shape"].fail(f"the shape {[n_cells, FIELDS, lanes]}")
+    predicts = "statistics" not in stored
+    read(stored, model, predicts=predicts)
+    model.touched[:] = False
+    model.touched[stored[_CELLS].indices(n_cells)] = True
+    if finite:
+        stored["weights"].finite(np.float32, (-1, -1))
+        stored["lanes"].finite(np.float64, model.lanes.shape)
+        # The next update replaces the factor.
+        Stored(np.delete(model.shared, FACTOR), "shared").finite(np.float64, (SHARED - 1,))
+    single = np.concatenate([model.shared[MIN_LABEL:], *model.lanes[:, [GRAVITY, CONTRACTION]]])
+    if (np.abs(single[np.isfinite(single)]) > _LARGEST).any():
+        raise stored["shared"].fail("numbers that single precision has, as those of `lanes`")
+    return 1 if predicts else FIELDS
+
+
+def apply_penalties(weights: NDArray[np.float32], penalties: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return weights, float32[cells, lanes], after the L1 and L2 penalties of their lanes."""
+    gravity = penalties[:, GRAVITY].astype(np.float32)
+    sizes = np.maximum(np.abs(weights) - gravity, np.float32(0))
+    scaled: NDArray[np.float32] = np.copysign(sizes, weights) * penalties[:, CONTRACTION].astype(np.float32)
+    return scaled

@@ -23,17 +23,17 @@ def _write_rate(record: Records, value: float, default: float) -> None:
     record["rate"] = min(value / default, _LARGEST) if default else 1.0
 
 
-def _write_power(record: Records, value: float, default: float) -> None:  # noqa: ARG001
+def _write_power(record: Records, value: float, _: float) -> None:
     record["minus_power_t"] = -value
     record["norm_power"] = -record["minus_power_t"] - 1
     record["square_root"] = record["minus_power_t"] == -0.5
 
 
-def _write_l1(record: Records, value: float, default: float) -> None:  # noqa: ARG001
+def _write_l1(record: Records, value: float, _: float) -> None:
     record["l1"] = _as_float32(value)
 
 
-def _write_l2(record: Records, value: float, default: float) -> None:  # noqa: ARG001
+def _write_l2(record: Records, value: float, _: float) -> None:
     record["l2"] = _as_float32(value)
 
 
@@ -42,7 +42,7 @@ def _as_float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", min(value, _LARGEST)))[0])
 
 
-def _write_cb_type(record: Records, value: str, default: str) -> None:  # noqa: ARG001
+def _write_cb_type(record: Records, value: str, _: str) -> None:
     record["cb_type"] = CB_TYPES.index(value)
 
 

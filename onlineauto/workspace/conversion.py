@@ -9,8 +9,7 @@ from onlineauto.engine.stream.source import kind_of, open_source, read_blocks, r
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.event import events
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.blocks.reader import BEGIN
-from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.formats.blocks.file import BEGIN, write_blocks
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.formats.sources.source import ByteSource

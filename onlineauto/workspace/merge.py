@@ -23,7 +23,6 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers.exploration import merge_errors
 from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions
 from onlineauto.explorers.ranking_kernels import LEARNT
-from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
@@ -40,7 +39,7 @@ from onlineauto.learners.gradient_kernels import (
     W,
     materialize,
 )
-from onlineauto.learners.model import adopt_sizes
+from onlineauto.learners.model import adopt_sizes, read_cells, write_cells
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.options import REGISTRY
 

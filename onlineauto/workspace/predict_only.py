@@ -16,9 +16,8 @@ from onlineauto.automl.search import LiveConfig
 from onlineauto.engine.ensemble.ensemble import to_predict
 from onlineauto.engine.ensemble.states import constant_of
 from onlineauto.errors import OptionError
-from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, W
-from onlineauto.learners.model_state import apply_penalties
+from onlineauto.learners.model import apply_penalties, read_cells, write_cells
 from onlineauto.options import options_of
 from onlineauto.workspace.inspection.readable_model import OF_LEARNING
 from onlineauto.workspace.options import REGISTRY

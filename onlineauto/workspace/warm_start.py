@@ -19,10 +19,8 @@ from onlineauto.errors import OptionError, short_repr
 from onlineauto.explorers.ranking_kernels import LEARNT
 from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, W
-from onlineauto.learners.model import adopt_sizes
-from onlineauto.learners.model_state import apply_penalties
+from onlineauto.learners.model import adopt_sizes, apply_penalties, read_cells, write_cells
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.learners.rule import Hyperparameters
 from onlineauto.options import options_of

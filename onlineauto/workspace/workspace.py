@@ -34,8 +34,8 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, numbers_in
 from onlineauto.jit import plan
-from onlineauto.learners.cells import read_cells
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL
+from onlineauto.learners.model import read_cells
 from onlineauto.state.stored import Stored
 from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of

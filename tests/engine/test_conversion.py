@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from onlineauto import InputError, OptionError, Workspace, convert
 from onlineauto.engine.stream import read_ahead
-from onlineauto.formats.blocks.reader import BlockReader
-from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.formats.blocks.file import BlockReader, write_blocks
 from onlineauto.formats.text.writer import block_text, number_word
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES, text_reader

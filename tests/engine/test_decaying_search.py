@@ -13,7 +13,7 @@ from onlineauto.engine.records.task import DecayTally
 from onlineauto.engine.search import live_configs as live_slots
 from onlineauto.engine.search.waiting_configs import put_back
 from onlineauto.estimators.robust_kernels import LOWER, T
-from onlineauto.learners.cells import read_cells
+from onlineauto.learners.model import read_cells
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.test_searching import stream
 

@@ -1,4 +1,4 @@
-"""The engine with every explorer: beside one that explores event by event, and what holds in native mode."""
+"""The engine with every explorer; tests/parity compares exact mode with the `vowpalwabbit` package."""
 
 from __future__ import annotations
 
@@ -7,91 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 from onlineauto import Workspace
 from onlineauto.engine.records.task import DecayTally
 from onlineauto.errors import OptionError
-from onlineauto.estimators.robust_kernels import LOWER, T
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers.ranking_kernels import LEARNT
 from tests.engine.test_searching import stream
-from tests.engine.test_workspace import HOLDOUT, bits, check_bandits, check_rows, named
+from tests.engine.test_workspace import named
 from tests.learners.model_view import gradients_of, lanes_of
-from tests.naive.blocks import Event, make_block
-from tests.naive.decaying import Decaying
+from tests.naive.explorers import guess
 from tests.naive.explorers import rnd as naive_rnd
-from tests.naive.exploring import make_exploring
-from tests.naive.guesses import guess
 from tests.naive.hashing import hash_name
-from tests.property.strategies import bandit_events, numbered_events
 
 Options = dict[str, Any]
-
-_SURE = {"epsilon_decay": True, "epsilon_decay_significance_level": 1.99, "bonferroni_denominator": 1}
-"""A level at which almost anything is better than the champion."""
-
-EXACT: list[Options] = [
-    {"first": 2, "epsilon": 0.25, "quadratic": ["ab"]},
-    {"softmax": True, "lambda_": 2.0, "cb_type": "dr"},
-    {"softmax": True, "epsilon": 0.125, "cb_type": "ips", "l1": 0.001},
-    {"squarecb": True, "gamma_scale": 3.0, "epsilon": 0.25, "quadratic": ["ab"]},
-    {"squarecb": True, "elim": True, "cb_min_cost": -2.0, "cb_max_cost": 2.0, "mellowness": 0.5},
-    {"regcb": True, "cb_max_cost": 3.0, "quadratic": ["ab"]},
-    {"regcb": True, "sgd": True, "learning_rate": 0.01},
-    {"regcb": True, "adaptive": True, "power_t": 0.25},
-    {"regcb": True, "quadratic": ["::", "ba"], "invariant": True, "learning_rate": 0.01},
-    {
-        "squarecb": True,
-        "elim": True,
-        "quadratic": ["a:"],
-        "cubic": ["aab"],
-        "sgd": True,
-        "learning_rate": 0.01,
-    },
-    {"regcb": True, "regcbopt": True, "cb_min_cost": -3.0, "normalized": True},
-    {"regcb": True, "regcbopt": True, "first_only": True},
-    {"synthcover": True, "epsilon": 0.25},
-    {"synthcover": True, "synthcoverpsi": 1.5, "synthcoversize": 7, "cb_type": "dm"},
-    {"bag": 3, "epsilon": 0.125, "quadratic": ["ab"]},
-    {"bag": 2, "greedify": True, "first_only": True, "cb_type": "dr", "random_seed": 3},
-    {"bag": 3, "cb_type": "ips", "l2": 0.001, "adaptive": True},
-    {"cover": 3, "psi": 0.5, "quadratic": ["ab"]},
-    {"cover": 2, "epsilon": 0.25, "cb_type": "dr", "first_only": True},
-    {"cover": 2, "nounif": True, "cb_type": "ips", "l2": 0.001},
-    {"epsilon_decay": True},
-    {"epsilon_decay": True, "min_scope": 0, "quadratic": ["ab"], "first_only": True},
-    {"epsilon_decay": True, "min_scope": 0, "model_count": 4, "cb_type": "dr", "shift_model_bounds": 1},
-    {**_SURE, "challenger_epsilon": True, "reward_as_cost": True, "initial_epsilon": 0.5},
-    {**_SURE, "model_count": 5, "constant_epsilon": True, "epsilon": 0.25, "min_champ_examples": 1},
-]
-
-
-def check(options: Options, events: list[Event], holdout: list[bool]) -> None:
-    """Learn `events` with both, and compare every outcome and every weight."""
-    options = {**options, "vw_exact": True, "bit_precision": 9}
-    kind = Decaying if "epsilon_decay" in options else None
-    workspace, twin = Workspace(**options), make_exploring(options, kind=kind)
-    held = np.array(holdout[: len(events)], bool)
-    outcomes = workspace.learn_block(make_block(events), holdout=held)
-    with np.errstate(all="ignore"):
-        rows = [twin.event(event, holdout=bool(out)) for event, out in zip(events, held, strict=True)]
-        check_rows(outcomes, rows)
-        check_bandits(outcomes, rows)
-        assert bits(workspace.weights) == bits(twin.learner.dense(len(workspace.weights)))
-    model = workspace.learner.model
-    assert model.sums[0].tolist() == twin.all_sums
-    np.testing.assert_array_equal(lanes_of(workspace).norm, twin.learner.norm)
-    np.testing.assert_array_equal(lanes_of(workspace).weight, twin.learner.weight)
-    exploration = workspace.learner.task.exploration
-    assert exploration.counts[LEARNT] == twin.learnt
-    assert int(exploration.random[0]) == twin.state
-    if isinstance(twin, Decaying):
-        decay = workspace.learner.task.decay
-        assert decay.place.tolist() == twin.places
-        assert [int(decay.evidence[k, k, LOWER, T]) for k in range(len(decay.place))] == [
-            twin.age(k) for k in range(twin.policies)
-        ]
 
 
 @pytest.mark.parametrize("kind", [{"cb": 2}, {"cb_adf": True}])
@@ -109,22 +37,6 @@ def test_who_does_not_explore_has_no_explorer(
     asked.fit(20 * text.encode())
     assert (plain.weights == asked.weights).all()
 
-
-@pytest.mark.parametrize("options", EXACT, ids=named)
-@settings(max_examples=12)
-@given(events=bandit_events(), holdout=HOLDOUT)
-def test_cb_explore_adf(options: Options, events: list[Event], holdout: list[bool]) -> None:
-    check({**options, "cb_explore_adf": True}, events, holdout)
-
-
-@pytest.mark.parametrize("options", [EXACT[each] for each in (1, 3, 5, 8, 13, 15, 17, -3)], ids=named)
-@settings(max_examples=8)
-@given(events=numbered_events(n_actions=3), holdout=HOLDOUT)
-def test_cb_explore(options: Options, events: list[Event], holdout: list[bool]) -> None:
-    check({**options, "cb_explore": 3}, events, holdout)
-
-
-# -- native mode -----------------------------------------------------------------------------------
 
 NATIVE: list[Options] = [
     {"first": 50},

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from onlineauto import AutoML, Workspace
 from onlineauto.engine.event.new_action_kernels import bound_new, place_new_actions
-from onlineauto.explorers.explore_kernels import PART, ROWS
+from onlineauto.explorers.ranking_kernels import PART, ROWS
 from tests.naive import new_actions as naive
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 
 from onlineauto import Workspace
 from onlineauto.engine.search.waiting_configs import learnt_cells
-from onlineauto.learners.cells import write_cells
+from onlineauto.learners.model import write_cells
 from tests.naive.native_search.streams import choices
 
 

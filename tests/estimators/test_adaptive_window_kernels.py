@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEVELS = st.lists(st.tuples(st.integers(1, 400), st.floats(0, 1)), min_size=1, max_size=6)
-"""How many numbers of one kind follow one another, and their level."""
+"""Number of consecutive numbers of one kind, and their level."""
 NOISES = ["none", "coin", "normal", "tiny"]
 
 
 def stream(levels: list[tuple[int, float]], noise: str, seed: int) -> NDArray[np.float64]:
-    """Numbers in [0, 1] whose kind changes from time to time."""
+    """Return numbers in [0, 1] whose kind changes from time to time."""
     draw = np.random.default_rng(seed)
     level = np.concatenate([np.full(n, at) for n, at in levels])
     if noise == "coin":
@@ -50,7 +50,7 @@ def river() -> Any:
 
 
 def check_twins(numbers: NDArray[np.float64]) -> int:
-    """Compare after every number; return how many alarms there were."""
+    """Compare after every number; return the number of alarms."""
     window, twin = make_window(), river()
     alarms = 0
     for x in numbers:
@@ -90,7 +90,7 @@ def test_numbers_of_one_kind_raise_no_alarm() -> None:
 
 
 def rises_by_river(numbers: NDArray[np.float64]) -> bool:
-    """What `rises` returns, by river's window."""
+    """Return the result of `rises` by river's window."""
     rose, twin = False, river()
     for x in numbers:
         before = twin.estimation
@@ -102,7 +102,7 @@ def rises_by_river(numbers: NDArray[np.float64]) -> bool:
 
 
 @given(numbers=STREAMS, split=st.floats(0, 1))
-def test_an_alarm_says_whether_the_mean_rose(numbers: NDArray[np.float64], split: float) -> None:
+def test_an_alarm_reports_whether_the_mean_rose(numbers: NDArray[np.float64], split: float) -> None:
     window, at = make_window(), int(split * len(numbers))
     first = rises(window, numbers[:at])
     assert first == rises_by_river(numbers[:at])

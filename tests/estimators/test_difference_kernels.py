@@ -30,7 +30,7 @@ _state, _spread = local_array(SIZE, np.float64), local_array(SPREAD_SIZE, np.flo
 
 @kernel
 def found_after(differences: NDArray[np.float64], at_level: float) -> int:
-    """Events until the test says better; 0 if never."""
+    """Return the number of events until the challenger is proved better; 0 if it never is."""
     state, spread = _state(), _spread()
     state[:] = spread[:] = 0.0
     for i in range(len(differences)):
@@ -42,7 +42,7 @@ def found_after(differences: NDArray[np.float64], at_level: float) -> int:
 
 @kernel
 def found_within(differences: NDArray[np.float64], reaches: NDArray[np.float64], at_level: float) -> int:
-    """Events until the test says better if each tells its reach; 0 if never."""
+    """Return the number of events until a proof if the range of each event is known; 0 if there is none."""
     state, spread = _state(), _spread()
     state[:] = spread[:] = 0.0
     for i in range(len(differences)):
@@ -53,7 +53,7 @@ def found_within(differences: NDArray[np.float64], reaches: NDArray[np.float64],
 
 
 def of_predictions(rng: np.random.Generator, gain: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gains, and reaches, of a prediction of rare labels of 0 or 1; one event in 20 counts 20 times."""
+    """Return gains and ranges for rare labels of 0 or 1; one event in 20 counts 20 times."""
     one, other = rng.uniform(0.0, 0.4, (2, EVENTS))
     chance = (one + other) / 2.0 + gain * (other - one)
     label, counts = rng.random(EVENTS) < chance, np.where(rng.random(EVENTS) < 0.05, 20.0, 1.0)
@@ -83,22 +83,22 @@ def heavy(rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def shrinking(rng: np.random.Generator) -> NDArray[np.float64]:
-    """As the losses of models that learn."""
+    """Return differences of losses of models that learn."""
     return rng.choice([-1.0, 1.0], EVENTS) * np.exp(-np.arange(EVENTS) / 400)
 
 
 def bursts(rng: np.random.Generator) -> NDArray[np.float64]:
-    """Now calm, now wild."""
+    """Return differences with alternating variance."""
     return rng.normal(size=EVENTS) * np.where(np.arange(EVENTS) // 500 % 2, 20.0, 1.0)
 
 
 def alternating(rng: np.random.Generator) -> NDArray[np.float64]:
-    """Ahead for a while, then behind for as long."""
+    """Return gains for a while, then losses for as long."""
     return rng.normal(size=EVENTS) - 0.2 * np.where(np.arange(EVENTS) // 200 % 2, -1.0, 1.0)
 
 
 def skewed(rng: np.random.Generator) -> NDArray[np.float64]:
-    """A small gain almost always, and a loss of 19 times as much once in 20 events."""
+    """Return small gains, and once in 20 events a loss 19 times as large."""
     return np.where(rng.random(EVENTS) < 0.05, -19.0, 1.0)
 
 
@@ -118,7 +118,7 @@ def test_a_gain_is_found() -> None:
 
 
 def test_one_large_loss_bounds_later_gains_for_a_while() -> None:
-    """Once met, it bounds what small gains can prove for as long again, and not for ever."""
+    """After a large loss small gains prove less for as many events again, but not forever."""
     state, spread = np.zeros(SIZE), np.zeros(SPREAD_SIZE)
     small = np.random.default_rng(0).normal(0.2, 1.0, 20_000)
     for d in (*small[:100], -800.0):

@@ -21,7 +21,7 @@ from tests.naive.native_search.comparing import is_one_in_eight
 
 
 def drawn(seed: int, *, events: int, epsilon: float, actions: int, stays: int) -> tuple[np.ndarray, Draws]:
-    """A log of which each draw is for so many events, in a state of the kernels and in the naive one."""
+    """Return the states of kernels and reference after a log whose draws are each for `stays` events."""
     rng = np.random.default_rng(seed)
     explores, other = rng.random(events) < epsilon, rng.integers(0, actions, events)
     logged = np.where(explores, other, 0).repeat(stays)[:events]
@@ -103,7 +103,7 @@ def test_without_draws_events_count_as_independent() -> None:
 
 
 def test_false_alarms_of_bets_on_blocks_stay_below_the_level() -> None:
-    """Fair coins that are shown 20 times each: as many proofs as the level allows, and many without it."""
+    """Fair coins, 20 events each: the correction keeps proofs below the level; without it they exceed it."""
     rng, level, stays, wrong, naive = np.random.default_rng(0), 0.05, 20, 0, 0
     for _ in range(300):
         gains = np.repeat(rng.choice([-1.0, 1.0], 100), stays)

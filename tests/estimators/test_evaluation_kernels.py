@@ -26,7 +26,7 @@ FLOOR = 0.1
 
 
 def logged(seed: int, n: int, *, low: float = 0.0, high: float = 1.0) -> Logged:
-    """Events of two actions; some predictions are beyond the range."""
+    """Return events of two actions; some predictions are out of range."""
     draw = np.random.default_rng(seed)
     probability = draw.choice([FLOOR, 0.4, 0.5], n)
     first = draw.random(n)

@@ -25,7 +25,7 @@ from onlineauto.estimators.robust_kernels import (
     upper_bound,
 )
 from onlineauto.jit import kernel
-from tests.estimators.test_robust_kernels import PAIRS, TESTS, Pair, Rule, estimate, rule
+from tests.estimators.test_robust_kernels import PAIRS, TESTS, Pair, Rule, deciding_sum, estimate, rule
 from tests.naive import confidence_sequence as naive
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ OFF = np.array([0.0, 1e-16, 2e-16, 1e-15, 1e-13, 1e-11, 1e-9, 3e-9, 1e-8, 1e-7, 
 def check(
     challenger: NDArray[np.float64], champion: NDArray[np.float64], test: Rule, tally: NDArray[np.int64]
 ) -> bool:
-    """Compare once; return what the bounds say."""
+    """Compare lazily and in full, and return the full result."""
     better, effort = is_better(challenger, champion, test)
     full = lower_bound(challenger, test) > upper_bound(champion, test)
     tally[effort] += 1
@@ -55,26 +55,16 @@ def check_around(
     off: NDArray[np.float64],
     tally: NDArray[np.int64],
 ) -> None:
-    """Move a sum of the champion's to where the decision changes, where the means meet, or a bound is 0 or 1.
-
-    The sum is then the least by which the challenger wins, or very nearly; and so for the other points.
-    """
-    kept = champion[UPPER, SUM]
-    n = champion[UPPER, T]
-    low, high = 0.0, 4.0 * n + 2.0 * kept
-    for _ in range(80):
-        champion[UPPER, SUM] = (low + high) / 2
-        if lower_bound(challenger, test) > upper_bound(champion, test):
-            high = champion[UPPER, SUM]
-        else:
-            low = champion[UPPER, SUM]
+    """Compare around sums of the champion where the decision changes, means are equal, bounds are 0 or 1."""
+    original, n = champion[UPPER, SUM], champion[UPPER, T]
+    high = deciding_sum(challenger, champion, test)
     mean = challenger[LOWER, SUM] / challenger[LOWER, T]
     for center in (high, n * (1.0 - mean), n * (1.0 - mean - 2.0 * test.tol_x), n, 0.0):
         for by in off:
             for sign in (-1.0, 1.0):
                 champion[UPPER, SUM] = center * (1.0 + sign * by) + (sign * by if center == 0.0 else 0.0)
                 check(challenger, champion, test, tally)
-    champion[UPPER, SUM] = kept
+    champion[UPPER, SUM] = original
 
 
 @pytest.mark.parametrize("log", LOGS)
@@ -167,7 +157,7 @@ def test_lazy_and_full_comparisons_agree_for_tiny_weights() -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("entry", range(4))
 def test_states_with_nan_prove_nothing(entry: int, bad: float) -> None:
-    """No observation makes one; still, comparing ends, and proves nothing."""
+    """No observation leads to such a state; the comparison must end and prove nothing."""
     tally = np.zeros(5, np.int64)
     whole = estimate([(2.0, 0.9), (0.0, 0.0)] * 50)
     broken = whole.copy()
@@ -194,7 +184,7 @@ def test_a_better_challenger_is_found() -> None:
 
 
 def test_the_first_promotion_equals_that_of_the_reference() -> None:
-    """The first event at which a better challenger is found, by kernels and by the twin."""
+    """The first event with a proof is the same for kernels and reference."""
     weights, rewards = draw("uniform", np.random.default_rng(22), 600)
     test = rule(alpha=0.2)
     twins = [naive.Estimator(alpha=0.2) for _ in range(2)]

@@ -28,7 +28,7 @@ State = np.ndarray[tuple[int], np.dtype[np.float64]]
 def settle(
     state: State, draw: np.random.Generator, n: int, *, floor: float | None, gain: float = 0.1
 ) -> None:
-    """Let a test observe events of two actions with propensities of a half."""
+    """Add events of two actions with propensities of 0.5 to a test."""
     scale = make_scale(0.0, 1.0, floor=floor)
     if floor is None:
         scale[2] = 0.5
@@ -96,7 +96,7 @@ def test_capital_added_in_several_branches_is_taken_from_the_reserve_once() -> N
 
 @pytest.mark.ci
 def test_false_promotions_of_merged_tests_stay_below_the_level() -> None:
-    """Two equal policies, four branches that are merged every 150 events, across two times capital joins."""
+    """Two equal policies in four branches, merged every 150 events, while capital is added twice."""
     draw, runs, wrong = np.random.default_rng(11), 200, 0
     for _ in range(runs):
         base = np.zeros(SIZE)

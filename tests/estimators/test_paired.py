@@ -100,7 +100,7 @@ def test_conformance_in_full() -> None:
 
 
 class Other:
-    """A test that keeps to nothing: better whenever the mean difference is two standard errors up."""
+    """A test without guarantees: better if the mean difference is above two standard errors."""
 
     def __init__(self) -> None:
         self.n, self.total, self.squares = 0, 0.0, 0.0
@@ -124,7 +124,7 @@ class Other:
 
 
 class Learnt(Other):
-    """Bets whose stakes follow the last differences."""
+    """A test whose stakes follow the last differences."""
 
     wealth, mean = 1.0, 0.0
 
@@ -142,7 +142,7 @@ class Learnt(Other):
 
 
 class Unmatched(Other):
-    """The challenger's mean reward where it differs, over the champion's of all events."""
+    """A test that compares rewards of differing events with those of all events."""
 
     earned = 0.0
 
@@ -165,7 +165,7 @@ class Unmatched(Other):
 
 
 class Silent(Other):
-    """Proves nothing, ever."""
+    """A test that never proves anything."""
 
     better = worse = False
 

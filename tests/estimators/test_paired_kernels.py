@@ -45,7 +45,7 @@ def evidence(state: NDArray[np.float64]) -> tuple[float, float]:
 FLOORS = st.sampled_from([0.0, 0.001, 0.05, 0.3, 0.5, 1.0])
 UNIT = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1))
 EVENTS = st.lists(st.tuples(st.integers(0, 2), st.floats(0, 1), UNIT, UNIT, UNIT), max_size=30)
-"""Whose action was logged (2: neither's), how likely between the floor and 1, reward, predictions."""
+"""Policy of the logged action (2: neither), probability above the floor, reward, predictions."""
 
 
 def weights(who: int, likely: float, floor: float) -> tuple[float, float]:
@@ -74,7 +74,7 @@ def test_evidence_equals_the_reference(
 
 @pytest.mark.parametrize(("floor", "learnt"), [(0.0, False), (0.1, False), (0.1, True)])
 def test_restarts_equal_the_reference(floor: float, learnt: bool) -> None:
-    """The twin has a number for each bet of each start; here those of one stake share theirs."""
+    """The reference has a number for each bet of each start; kernels have one per stake."""
     rng = np.random.default_rng(1)
     state, twin = np.zeros(SIZE), Twin(floor, learnt=learnt)
     for t in range(4200):
@@ -126,7 +126,7 @@ def test_levels_add_up() -> None:
 
 
 def test_evidence_does_not_underflow() -> None:
-    """An underflow would be an end, and numbers close to it are slow."""
+    """An underflow would end a bet, and subnormal numbers are slow."""
     state = np.zeros(SIZE)
     for _ in range(3000):
         observe_difference(state, -1.0, 1.0, 0.0)
@@ -164,7 +164,7 @@ def test_any_range_is_a_unit(floor: float) -> None:
 
 
 def test_a_reward_out_of_range_counts_fully_only_against_the_side_it_hurts() -> None:
-    """As the worst there can be; the other side sees it as the end of the range."""
+    """A reward out of range is unlimited against one side, and clipped for the other."""
     for who in (0, 1):
         for reward, end in ((9.0, 1.0), (-9.0, 0.0)):
             within, beyond = np.zeros((2, SIZE))
@@ -204,7 +204,7 @@ _scale, _state, _policy = (local_array(size, np.float64) for size in (SCALE_SIZE
 def run(
     which: int, draws: NDArray[np.float64], period: int, scale: NDArray[np.float64]
 ) -> tuple[float, bool, bool]:
-    """The most evidence a stream ever has, and whether either interval ever misses, with alpha = 0.05."""
+    """Return the largest evidence of a stream, and whether an interval ever misses, with alpha = 0.05."""
     known, state, policy = _scale(), _state(), _policy()
     for i in range(SCALE_SIZE):
         known[i] = scale[i]
@@ -256,7 +256,7 @@ def test_false_promotions_stay_below_the_level(which: int, scale: NDArray[np.flo
 
 @pytest.mark.parametrize("floor", [0.0, 0.5])
 def test_unknown_floors_are_safe_where_wrong_ones_are_not(floor: float) -> None:
-    """In one context of ten the challenger's action is never logged, and the champion earns little."""
+    """In one context of ten the challenger's action is never logged, and the champion's reward is low."""
     wrong = 0
     for seed in range(50):
         state = np.zeros(SIZE)
@@ -280,7 +280,7 @@ def test_a_smaller_level_gives_wider_intervals(seed: int) -> None:
 
 
 def test_an_event_without_weights_counts_towards_restarts() -> None:
-    """Callers skip it; an event without either's action still counts towards restarts."""
+    """Callers skip events without the action of either policy; these still count towards restarts."""
     state = np.zeros(SIZE)
     observe(state, scale_of(0.1), 0.0, 0.0, 1.0)
     assert state[T] == 1

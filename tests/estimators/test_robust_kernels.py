@@ -15,13 +15,17 @@ from onlineauto.estimators.robust_kernels import (
     LIMIT,
     LOWER,
     SIZE,
+    SUM,
+    UPPER,
     USED,
+    T,
     add,
     lower_bound,
     lower_root,
     observe,
     upper_bound,
 )
+from onlineauto.jit import kernel
 from tests.naive.confidence_sequence import Estimator, Sequence
 
 if TYPE_CHECKING:
@@ -47,6 +51,19 @@ def estimate(pairs: Iterable[Pair]) -> NDArray[np.float64]:
     return estimator
 
 
+@kernel
+def deciding_sum(challenger: NDArray[np.float64], champion: NDArray[np.float64], test: Rule) -> float:
+    """Set a sum of the champion to about the least one with which the challenger wins; return that sum."""
+    low, high = 0.0, 4.0 * champion[UPPER, T] + 2.0 * champion[UPPER, SUM]
+    for _ in range(80):
+        champion[UPPER, SUM] = (low + high) / 2
+        if lower_bound(challenger, test) > upper_bound(champion, test):
+            high = champion[UPPER, SUM]
+        else:
+            low = champion[UPPER, SUM]
+    return float(high)
+
+
 def bounds(pairs: Iterable[Pair], test: Rule = RULE) -> Pair:
     estimator = estimate(pairs)
     return lower_bound(estimator, test), upper_bound(estimator, test)
@@ -60,7 +77,7 @@ def naive_bounds(pairs: Iterable[Pair], test: Rule) -> Pair:
 
 
 def heavy(seed: int, n: int, *, least: float, low: float = 0.0, high: float = 1.0) -> list[Pair]:
-    """Events whose weights average 1, with propensities down to `least`."""
+    """Return events whose weights average 1, with propensities down to `least`."""
     rng = np.random.default_rng(seed)
     p = least ** rng.random(n)
     w = np.where(rng.random(n) < p, 1 / p, 0.0)
@@ -97,7 +114,7 @@ def test_numbers_of_vws_unit_test() -> None:
 
 
 def test_root_of_vws_unit_test() -> None:
-    """There the variances are given, which only the twin can take."""
+    """VW's test supplies the variances, which only the reference accepts."""
     twin = Sequence()
     for w, r in UNIT_TEST:
         twin.add(w * r)
@@ -108,7 +125,7 @@ def test_root_of_vws_unit_test() -> None:
 
 
 def test_numbers_of_vws_test_of_another_confidence_sequence() -> None:
-    """Which these are near, being the same kind of bound."""
+    """The bounds are of the same kind, so the numbers are close."""
     lower, upper = bounds([(r, r) for r in (0.5, 0.6, 0.7, 0.8)] * 1000)
     assert lower == pytest.approx(0.4215480, abs=0.1)
     assert upper == pytest.approx(0.7907692, abs=0.1)
@@ -120,7 +137,7 @@ WHEEL = [
     (rule(alpha=LEVEL, tol_x=float(np.float32(0.1))), 0.4375, 0.5625),
     (rule(alpha=0.5, tol_x=float(np.float32(1e-6))), 0.4207906723022461, 0.5006551742553711),
 ]
-"""What VW 9.11.9 reports, as float32, of a challenger on 300 events of one action."""
+"""Bounds of VW 9.11.9, as float32, of a challenger on 300 events of one action."""
 
 
 @pytest.mark.parametrize(("test", "lower", "upper"), WHEEL)
@@ -234,7 +251,7 @@ def test_bounds_are_between_0_and_1_for_any_numbers(pairs: list[Pair], test: Rul
 
 @given(PAIRS, TESTS)
 def test_a_root_is_not_above_the_mean(pairs: list[Pair], test: Rule) -> None:
-    """On which the shortest comparison rests."""
+    """The shortest comparison relies on this."""
     estimator = estimate(pairs)
     for state in estimator:
         mean = max(0.0, state[1] / state[0]) if state[0] else 0.0
@@ -243,7 +260,7 @@ def test_a_root_is_not_above_the_mean(pairs: list[Pair], test: Rule) -> None:
 
 @given(PAIRS, st.floats(1e-9, 0.395), st.floats(1e-9, 0.395))
 def test_variance_is_convex_in_the_stake_and_not_negative(pairs: list[Pair], a: float, b: float) -> None:
-    """On which the other comparisons rest, and the way all stakes but the first ones are bounded."""
+    """The other comparisons rely on this, and so do the bounds of all stakes but the first ones."""
     state = estimate(pairs)[LOWER]
 
     def v(stake: float) -> float:

@@ -32,6 +32,7 @@ from tests.estimators.test_robust_kernels import (
     TESTS,
     Pair,
     Rule,
+    deciding_sum,
     estimate,
     rule,
 )
@@ -45,7 +46,7 @@ OFF = np.array([0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-6, 1e-4, 1e-2])
 _one, _other = (local_array((2, SIZE), np.float64) for _ in range(2))
 
 SETTLED, OPEN, BROKEN = range(3)
-"""Entries of a tally: comparisons that settled it, those that did not, and those that were wrong to."""
+"""Entries of a tally: settled comparisons, other comparisons, and wrongly settled ones."""
 
 
 @kernel
@@ -58,7 +59,7 @@ def nothing(evidence: Numbers, slot: int, who: int, times: int) -> None:
 def hold(
     challenger: Numbers, champion: Numbers, test: Rule, rewards: Numbers, tally: NDArray[np.int64]
 ) -> None:
-    """Compare; if that settles it, let both see these rewards with a weight of 0, and compare in full."""
+    """Compare; if that settles it, observe these rewards with a weight of 0, and compare in full."""
     better, effort = is_better(challenger, champion, test)
     if better or effort == IN_FULL:
         tally[OPEN] += 1
@@ -85,21 +86,15 @@ def hold_around(
     off: Numbers,
     tally: NDArray[np.int64],
 ) -> None:
-    """Move a sum of the champion's to where the decision changes, and where the means meet."""
-    kept, n = champion[UPPER, SUM], champion[UPPER, T]
-    low, high = 0.0, 4.0 * n + 2.0 * kept
-    for _ in range(60):
-        champion[UPPER, SUM] = (low + high) / 2
-        if lower_bound(challenger, test) > upper_bound(champion, test):
-            high = champion[UPPER, SUM]
-        else:
-            low = champion[UPPER, SUM]
+    """Call `hold` around sums of the champion at which the decision changes, and means are equal."""
+    original, n = champion[UPPER, SUM], champion[UPPER, T]
+    high = deciding_sum(challenger, champion, test)
     for center in (high, n * (1.0 - challenger[LOWER, SUM] / challenger[LOWER, T])):
         for by in off:
             for sign in (-1.0, 1.0):
                 champion[UPPER, SUM] = center * (1.0 + sign * by)
                 hold(challenger, champion, test, rewards, tally)
-    champion[UPPER, SUM] = kept
+    champion[UPPER, SUM] = original
 
 
 @pytest.mark.ci
@@ -141,7 +136,7 @@ def test_a_settled_comparison_stays_settled_for_many_events(log: str) -> None:
 
 @given(PAIRS, st.lists(REWARDS, max_size=9))
 def test_an_event_without_weight_equals_a_weight_of_zero(pairs: list[Pair], rewards: list[float]) -> None:
-    """Whatever the reward was; sums may be below zero."""
+    """The law holds for any reward, and for negative sums."""
     evidence = np.zeros((3, 2, 2, SIZE))
     evidence[1, 0], evidence[2, 1] = estimate(pairs), estimate([(w, -r) for w, r in pairs])
     expected = evidence.copy()
@@ -153,7 +148,7 @@ def test_an_event_without_weight_equals_a_weight_of_zero(pairs: list[Pair], rewa
 
 
 def test_no_weight_after_negative_sums_changes_only_the_upper_side() -> None:
-    """So the case is one of the above."""
+    """This case is covered by the law above."""
     evidence = np.zeros((1, 1, 2, SIZE))
     evidence[0, 0] = estimate([(5.0, -3.0)] * 4)
     before = evidence.copy()

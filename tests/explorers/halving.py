@@ -33,7 +33,7 @@ class HalvingOptions:
 
 
 class Halving(Explorer):
-    """Probabilities by the rank alone."""
+    """An explorer whose probabilities depend on the rank alone."""
 
     name = "halving"
     flags = ("halving",)
@@ -48,8 +48,8 @@ class Halving(Explorer):
         """Return the kernel."""
         import numpy as np
 
-        from onlineauto.explorers.explore_kernels import WORK
         from onlineauto.explorers.pmf_kernels import hold_floor
+        from onlineauto.explorers.ranking_kernels import WORK
         from onlineauto.jit import entry_kernel
 
         one, zero = np.float32(1), np.float32(0)

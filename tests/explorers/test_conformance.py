@@ -33,14 +33,14 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "synthcover": [{"synthcover": True}, {"synthcover": True, "synthcoverpsi": 2.0, "epsilon": 0.1}],
     "rnd": [{"rnd": 1}, {"rnd": 3, "epsilon": 0.2}],
 }
-"""Options with which each explorer is held to its promises."""
+"""Options with which the promises of each explorer are tested."""
 
 VOTERS = {"bag", "cover", "epsilon_decay"}
-"""Explorers that are several models; `tests.engine.test_explorers` has them."""
+"""Explorers of several models, which `tests.engine.test_explorers` tests."""
 
 EACH = [pytest.param(options, id=str(options)) for several in SETTINGS.values() for options in several]
 STEPS = st.lists(st.integers(-400, 400), min_size=1, max_size=8, unique=True)
-"""Scores that differ by 1/256 at least: `synthcover` rounds what is poured to a hundredth."""
+"""Scores that differ by at least 1/256, since `synthcover` adds costs in steps of 0.01."""
 
 
 def test_every_explorer_is_tested() -> None:
@@ -59,7 +59,7 @@ def test_promises(options: dict[str, Any], steps: list[int], learnt: int, reach:
 
 
 class Broken:
-    """An explorer that does one thing wrong."""
+    """An explorer with one fault."""
 
     floor = 0.2
     needs_plausible = False

@@ -30,7 +30,7 @@ def ranked(scores: list[np.float32]) -> list[int]:
 
 
 def pmf(scores: list[np.float32], epsilon: np.float32, *, first_only: bool) -> list[np.float32]:
-    """Probabilities by rank."""
+    """Return probabilities by rank."""
     column = np.array(sorted(scores), np.float32)
     greedy(column, len(column), epsilon, first_only)
     return list(column)

@@ -6,22 +6,27 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.engine.policies.visit_kernels import normal_of
-from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.cost_range_kernels import highest_cost, largest_weight, lowest_cost
 from onlineauto.explorers.exploration import kernel_of, make_exploration, merge_errors
-from onlineauto.explorers.explore_kernels import ROWS, note_error
 from onlineauto.explorers.pmf_kernels import hold_floor, softmax
 from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
-from onlineauto.explorers.ranking_kernels import LEARNT, rank_by_probability
+from onlineauto.explorers.ranking_kernels import (
+    LEARNT,
+    ROWS,
+    learnt_probability,
+    note_error,
+    rank_by_probability,
+)
 from onlineauto.explorers.sample_kernels import number_of, step_on
 from onlineauto.workspace.options import REGISTRY
 from tests.naive import explorers as naive
-from tests.naive.guesses import normal
+from tests.naive.explorers import normal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +44,25 @@ RANGES = st.lists(st.tuples(TIED | SMALL, TIED | SMALL).map(sorted) | NO_RANGE, 
 
 _LIBM = ctypes.CDLL("libm.so.6")
 _LIBM.expf.restype, _LIBM.expf.argtypes = ctypes.c_float, [ctypes.c_float]
+
+
+@pytest.mark.parametrize(
+    ("regresses", "weighs_last", "expected"),
+    [
+        (False, False, [0.25, 0.25, 0.25]),
+        (False, True, [0.25, 0.25, 0.25]),
+        (True, False, [1, 1, 1]),
+        (True, True, [1, 1, 0.25]),
+    ],
+)
+def test_regression_weights_only_the_last_action_and_only_in_vw(
+    regresses: bool, weighs_last: bool, expected: list[float]
+) -> None:
+    quirks = NO_EXPLORING_QUIRKS._replace(weighs_last_action=weighs_last)
+    exploration = make_exploration(REGISTRY.parse(["--cb_explore_adf"]), quirks=quirks)
+    at = exploration._replace(regresses=regresses)
+    found = [learnt_probability(at, np.float32(0.25), action, 3) for action in range(3)]
+    assert found == expected
 
 
 def expf(x: np.float32) -> np.float32:
@@ -62,10 +86,9 @@ def explored(
     learnt: int = 0,
     costs: tuple[float, float] = (0.0, 0.0),
     errors: ArrayLike = (0.0, 0.0, 0.0, 0.0, 0.0),
-    exact: bool = False,
     first_only: bool = False,
 ) -> np.ndarray:
-    """Probabilities of an explorer by rank, or by action if it lists them anew; `rows` are in its scratch."""
+    """Return probabilities of an explorer by rank, or by action with `order`; `rows` are its scratch."""
     n = len(scores)
     scratch = np.full((ROWS, n), np.nan, np.float32)
     scratch[: len(rows)] = column(rows).reshape(len(rows), n)
@@ -75,7 +98,7 @@ def explored(
         costs=column(costs),
         errors=np.array(errors, np.float64),
         first_only=first_only,
-        quirks=EXPLORING if exact else NO_EXPLORING_QUIRKS,
+        quirks=NO_EXPLORING_QUIRKS,
     )
     at.counts[LEARNT] = learnt
     pmf, actions = column(scores), np.array(range(n) if order is None else order, np.int32)
@@ -155,22 +178,20 @@ def test_merged_errors_are_those_of_all_events() -> None:
     np.testing.assert_allclose(merge_errors(parts[1:])[:3], parts[0][:3], rtol=1e-9)
 
 
-@given(st.data(), RANGES, st.floats(0, 100, width=32).map(F), st.booleans())
-def test_elimination(
-    data: st.DataObject, ranges: list[list[np.float32]], gamma: np.float32, exact: bool
-) -> None:
+@given(st.data(), RANGES, st.floats(0, 100, width=32).map(F))
+def test_elimination(data: st.DataObject, ranges: list[list[np.float32]], gamma: np.float32) -> None:
     n = len(ranges)
     order = data.draw(st.permutations(range(n)))
     scores = sorted(data.draw(st.lists(SMALL, min_size=n, max_size=n)))
     by_rank = [(ranges[action][0], ranges[action][1]) for action in order]
-    given: dict[str, Any] = {"order": order, "rows": list(column(ranges).T), "exact": exact}
+    given: dict[str, Any] = {"order": order, "rows": list(column(ranges).T)}
     pmf = explored("squarecb", scores, (float(gamma), 0.0, True), **given)
-    np.testing.assert_array_equal(pmf, naive.squarecb_elim(scores, by_rank, gamma, exact=exact))
+    np.testing.assert_array_equal(pmf, naive.squarecb_elim(scores, by_rank, gamma))
     pmf = explored("regcb", scores, (False,), **given)
     assert list(pmf) == naive.regcb(by_rank)
     for first_only in (False, True):
         pmf = explored("regcb", scores, (True,), first_only=first_only, **given)
-        assert list(pmf) == naive.regcb_optimistic(by_rank, order, first_only=first_only, exact=exact)
+        assert list(pmf) == naive.regcb_optimistic(by_rank, order, first_only=first_only)
 
 
 @given(
@@ -186,11 +207,10 @@ def test_plausible_costs(
     limits: list[np.float32],
 ) -> None:
     low, high = limits
-    for exact in (True, False):
-        lowest = lowest_cost(prediction, sensitivities[0], allowed, low, high, exact)
-        highest = highest_cost(prediction, sensitivities[1], allowed, low, high, exact)
-        expected = naive.cost_range(prediction, sensitivities, allowed, low, high, exact=exact)
-        np.testing.assert_array_equal([lowest, highest], expected)
+    lowest = lowest_cost(prediction, sensitivities[0], allowed, low, high, False)
+    highest = highest_cost(prediction, sensitivities[1], allowed, low, high, False)
+    expected = naive.cost_range(prediction, sensitivities, allowed, low, high)
+    np.testing.assert_array_equal([lowest, highest], expected)
     assert low <= lowest <= high
     assert low <= highest <= high
 
@@ -216,7 +236,7 @@ def test_synthcover(scores: list[np.float32], limits: list[np.float32], psi: np.
 
 
 @given(st.lists(st.tuples(TIED, TIED), min_size=1, max_size=60))
-def test_the_likeliest_come_first(rows: list[tuple[np.float32, np.float32]]) -> None:
+def test_the_most_probable_actions_are_first(rows: list[tuple[np.float32, np.float32]]) -> None:
     order = np.full(len(rows), -1, np.int32)
     rank_by_probability(column([row[0] for row in rows]), column([row[1] for row in rows]), len(rows), order)
     expected = sorted(range(len(rows)), key=lambda action: (-rows[action][0], rows[action][1], action))
@@ -237,14 +257,7 @@ def test_normal_numbers(seed: int) -> None:
     assert normal_of(np.uint64(seed)) == normal(seed)
 
 
-@given(st.integers(0, 2**64 - 1))
-def test_vws_generator(seed: int) -> None:
-    expected, state = naive.merand48(seed)
-    assert int(step_on(np.uint64(seed))) == state
-    assert number_of(np.uint64(state)) == expected
-
-
-def test_vws_generator_in_its_own_test() -> None:
+def test_the_generator_of_vw_draws_the_numbers_of_its_own_test() -> None:
     state, drawn = np.uint64(10), []
     for _ in range(3):
         state = np.uint64(step_on(state))

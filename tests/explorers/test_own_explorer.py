@@ -1,6 +1,6 @@
 """An explorer registered from outside the package works like a built-in one.
 
-Registering is for good, so every test has a process of its own.
+A registered explorer remains in its process, so every test has a separate process.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ for explorer in (own.Halving(), Other()):
     assert out == "there is an explorer halving already\n--squarecb is declared twice\n"
 
 
-def test_automl_takes_it_by_its_name_or_with_its_settings() -> None:
+def test_automl_accepts_its_name_or_its_settings() -> None:
     out = run("""
 from onlineauto import AutoML
 

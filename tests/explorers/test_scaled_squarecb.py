@@ -73,14 +73,14 @@ def test_probabilities_are_the_same_in_any_unit_of_costs(unit: float) -> None:
     np.testing.assert_allclose(pmf, again, rtol=1e-4)
 
 
-def test_all_actions_are_alike_until_costs_differ() -> None:
+def test_all_actions_have_equal_probabilities_until_costs_differ() -> None:
     workspace = Workspace(cb_explore_adf=True, automl=2, hash_bits=10)
     for cost in (0, 0, 0):
         pmf = workspace.learn(f"shared |u x\n0:{cost}:0.5 |a a\n|a b\n")
     np.testing.assert_allclose(pmf, [0.5, 0.5])
 
 
-def test_it_explores_less_the_better_the_predictions_are() -> None:
+def test_better_predictions_explore_less() -> None:
     scores, policy = [0.1, 0.3, 0.9], Policy(scaled_squarecb=True)
     chances = [policy.pmf(scores, learnt=100, error=error)[0] for error in (1.0, 0.3, 0.1)]
     assert chances == sorted(chances)

@@ -46,7 +46,7 @@ TAGGED = b"shared s|a x\n0:-1:0.5 t1|b y:2\n'two|b z |a\n\n1:0:0.25 |c q\n\n|b y
 
 
 def again(block: Block) -> Block:
-    """The block, made of its columns."""
+    """Return a block made of the columns of a block."""
     columns = {name: getattr(block, name) for name in COLUMNS}
     return Block.of_columns(
         event_start=block.event_start, tag=block.tag, namespaces=block.namespaces, **columns
@@ -113,9 +113,7 @@ def test_the_head_of_a_block_is_its_first_events(events: list[Event], data: st.D
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
 @given(events=bandit_events(max_size=6), data=st.data())
-def test_to_learn_the_head_is_to_learn_its_events(
-    exact: bool, events: list[Event], data: st.DataObject
-) -> None:
+def test_learning_the_head_learns_its_events(exact: bool, events: list[Event], data: st.DataObject) -> None:
     n = data.draw(st.integers(1, len(events)))
     one, other = (
         Workspace(cb_explore_adf=True, quadratic="::", vw_exact=exact, bit_precision=8) for _ in range(2)
@@ -151,7 +149,7 @@ def subclassed(array: Any) -> Any:
 
 
 def unpacked(array: Any) -> Any:
-    """The same numbers, with no bytes between them or fewer of each."""
+    """Return the same records, without padding or with smaller items."""
     fields = array.dtype.names
     packed = [(name, array.dtype[name]) for name in fields or ()]
     return array.astype(np.dtype(packed) if fields else np.int32)

@@ -61,7 +61,7 @@ FULL_NAMES: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class Listed:
-    """What the kernels list for one action."""
+    """The features of an action that kernels list."""
 
     cell: NDArray[np.uint32]
     value: NDArray[np.float32]
@@ -79,13 +79,13 @@ def as_bits(features: list[Feature]) -> list[tuple[int, int]]:
 
 @kernel
 def _list(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -> tuple[int, int, Counted]:
-    """List an action in the buffers; return how many runs it has, where the first one ends, and counts."""
+    """List an action in the buffers; return the number of runs, the end of the first one, and counts."""
     example, counted = list_action(run, actions, action, False, np.float32(0), buffers)
     return example.n_runs, example.runs[0].end, counted
 
 
 def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kind: Any) -> list[Listed]:
-    """Features of every action of the first event, listed as the engine lists them."""
+    """Return the features of every action of the first event, listed by the engine's kernels."""
     workspace = Workspace(**flags, **kind, vw_exact=exact, bit_precision=BITS, sgd=True)
     layout = workspace.layout
     layout.update(block)
@@ -173,7 +173,7 @@ def test_sum_of_squares_is_that_of_the_listed_values(events: list[Event]) -> Non
 
 
 def lone(flags: dict[str, Any], *lines: Line, exact: bool = True) -> list[tuple[int, float]]:
-    """Cells and values of the first action."""
+    """Return cells and values of the first action."""
     listed = listed_by_kernels(flags, make_block([lines]), exact=exact, cb_adf=True)[0]
     return list(zip(listed.cell.tolist(), listed.value.tolist(), strict=True))
 
@@ -194,7 +194,7 @@ def test_names_with_one_first_byte_are_one_group_only_in_exact_mode() -> None:
     assert lone(flags, line, exact=False) == [(1, 2.0), (2, 1.0), (3, 5.0)]
 
 
-def test_pair_with_itself_takes_each_two_once_and_squares_too() -> None:
+def test_a_pair_with_itself_has_each_combination_once() -> None:
     line = Line(spans=((b"a", ((1, 2.0), (2, 3.0))),))
     flags = {"noconstant": True, "ignore_linear": ["a"], "quadratic": ["aa"]}
     assert [x for _, x in lone(flags, line)] == [4.0, 6.0, 9.0]

@@ -30,7 +30,7 @@ NAMES = st.one_of(
 
 
 def inside(name: bytes) -> tuple[NDArray[np.uint8], int, int]:
-    """Put the name between bytes that would change its hash if they were read."""
+    """Return a name between bytes that would change its hash if they were read."""
     return np.frombuffer(b"7x" + name + b"3", np.uint8), 2, 2 + len(name)
 
 
@@ -45,7 +45,7 @@ def inside(name: bytes) -> tuple[NDArray[np.uint8], int, int]:
         ("t", 25436347, 960607349),
     ],
 )
-def test_murmur3_gives_the_published_values(text: str, seed: int, expected: int) -> None:
+def test_murmur3_has_the_published_values(text: str, seed: int, expected: int) -> None:
     assert murmur3(*inside(text.encode()), np.uint32(seed)) == expected
     assert hashing.murmur3(text.encode(), seed) == expected
 
@@ -60,25 +60,25 @@ def test_digits_are_their_value_plus_the_seed(name: bytes, number: int, seed: in
 
 
 @pytest.mark.parametrize("name", [b"1 2", b"12a", b"-1", b"1.5", b"\xa01", b"1\x80", b"+1", b"\xb2"])
-def test_other_names_are_murmured_with_the_blanks_inside(name: bytes) -> None:
+def test_other_names_are_hashed_with_the_blanks_inside(name: bytes) -> None:
     assert hash_name(*inside(b" " + name + b"\t"), np.uint32(3), False) == hashing.murmur3(name, 3)
 
 
 @pytest.mark.parametrize("name", [b"", b"12", b" x "])
-def test_hash_all_takes_the_bytes_as_they_are(name: bytes) -> None:
+def test_hash_all_hashes_every_byte(name: bytes) -> None:
     assert hash_name(*inside(name), np.uint32(3), True) == hashing.murmur3(name, 3)
 
 
 @UNHURRIED
 @given(st.binary(max_size=70), SEEDS)
-def test_murmur3_is_the_naive_one(data: bytes, seed: int) -> None:
+def test_murmur3_equals_the_reference(data: bytes, seed: int) -> None:
     assert murmur3(*inside(data), np.uint32(seed)) == hashing.murmur3(data, seed)
 
 
 @UNHURRIED
 @given(NAMES, SEEDS, st.booleans())
 @example(b"18446744073709551616", 5, False)
-def test_hash_name_is_the_naive_one(name: bytes, seed: int, hash_all: bool) -> None:
+def test_hash_name_equals_the_reference(name: bytes, seed: int, hash_all: bool) -> None:
     assert hash_name(*inside(name), np.uint32(seed), hash_all) == hashing.hash_name(name, seed, hash_all)
 
 

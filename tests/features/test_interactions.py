@@ -55,17 +55,15 @@ def test_letters_and_full_names(products: list[Product], names: list[bytes], kee
 
 
 @given(NAMES, st.integers(2, 4))
-def test_wildcards_mean_every_choice_once(names: list[bytes], order: int) -> None:
+def test_wildcards_match_every_combination_once(names: list[bytes], order: int) -> None:
     listed = compile_products(written(":" * order), names)
     assert len(listed) == comb(len(names) + order - 1, order)
     assert len({frozenset(Counter(each).items()) for each in listed}) == len(listed)
 
 
 @given(st.lists(LETTERS, max_size=4), NAMES)
-def test_order_of_options_does_not_matter_but_within_a_product(
-    products: list[Product], names: list[bytes]
-) -> None:
-    """Of two products of the same names the first in alphabetical order stays."""
+def test_the_order_of_options_does_not_matter(products: list[Product], names: list[bytes]) -> None:
+    """Of two products of the same names the first in alphabetical order remains."""
     listed = {tuple(compile_products(order, names)) for order in permutations(products)}
     assert len(listed) == 1
 
@@ -74,7 +72,7 @@ def test_order_of_options_does_not_matter_but_within_a_product(
 def test_another_namespace_only_adds_products(
     products: list[Product], names: list[bytes], more: bytes
 ) -> None:
-    """So knowing of it early changes nothing for events that lack it."""
+    """A namespace that is known too early changes nothing for events without it."""
     before = compile_products(products, names)
     after = compile_products(products, {*names, more})
     assert [each for each in after if set(each) <= set(names)] == [
@@ -90,7 +88,7 @@ def test_numbers_of_pairs_and_triples() -> None:
     assert len(compile_products(written(":::"), names, keep_duplicates=True)) == 64
 
 
-def test_duplicates_go_and_repeated_names_stand_side_by_side() -> None:
+def test_duplicates_are_removed_and_repeated_names_are_neighbours() -> None:
     letters = ["ba", "ab", "aba", "baa", "aa", "bb"]
     assert as_text(compile_products(written(*letters), [])) == ["aa", "ab", "bb", "aab"]
     assert as_text(compile_products(written(*letters), [], keep_duplicates=True)) == [
@@ -98,25 +96,25 @@ def test_duplicates_go_and_repeated_names_stand_side_by_side() -> None:
     ]  # fmt: skip
 
 
-def test_order_as_written_stays() -> None:
+def test_the_written_order_is_kept() -> None:
     assert as_text(compile_products(written("ba"), [b"a", b"b"])) == ["ba"]
     assert as_text(compile_products(written("cba"), [])) == ["cba"]
 
 
-def test_long_wildcards_go_down_and_pairs_up() -> None:
+def test_long_wildcards_descend_and_pairs_ascend() -> None:
     assert as_text(compile_products(written(":::"), [b"a", b"b", b"c"])) == [
         "aaa", "aab", "abb", "bbb", "aac", "cba", "bbc", "acc", "bcc", "ccc",
     ]  # fmt: skip
     assert as_text(compile_products(written("::"), [b"b", b"a"])) == ["aa", "ab", "bb"]
 
 
-def test_letter_means_every_name_that_begins_with_it() -> None:
+def test_a_letter_matches_every_name_that_begins_with_it() -> None:
     listed = compile_products(written("ab"), [b"age", b"area", b"b"])
     assert listed == [(b"age", b"b"), (b"area", b"b")]
 
 
 def test_letter_beside_the_same_word_as_full_name() -> None:
-    """Letter a and the full name ``a`` are not one term."""
+    """The letter a and the full name ``a`` are different terms."""
     products = [parse_letters("ab"), parse_full_names("a|b")]
     assert compile_products(products, [b"a", b"ax", b"b"]) == [(b"a", b"b"), (b"ax", b"b")]
 

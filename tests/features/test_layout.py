@@ -64,7 +64,7 @@ def test_no_constant() -> None:
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_flags_go_by_first_bytes(exact: bool) -> None:
+def test_flags_compare_first_bytes(exact: bool) -> None:
     layout = layout_of(exact=exact, ignore=["a"], ignore_linear=["b", "c"])
     layout.update(block_of(b"ab", b"az", b"b", b"d"))
     columns = layout.kernel_layout
@@ -81,7 +81,7 @@ def test_letters_beyond_ascii_are_characters_in_native_mode(exact: bool, dropped
     assert columns.ignore_linear[columns.key].tolist() == [dropped, True]
 
 
-def test_keep_is_to_ignore_all_others() -> None:
+def test_keep_ignores_all_other_namespaces() -> None:
     layout = layout_of(keep=["a"], quadratic=["::"])
     layout.update(block_of(b"ab", b"b"))
     assert layout.kernel_layout.ignore.tolist() == [False, False, True]
@@ -96,7 +96,7 @@ def test_products_grow_with_the_names() -> None:
     assert products_of(layout) == {(1, 1), (1, 2), (2, 2)}
 
 
-def test_names_of_another_reader_are_numbered_anew() -> None:
+def test_names_of_another_reader_get_new_numbers() -> None:
     layout = layout_of(quadratic=["ab"])
     layout.update(block_of(b"a", b"b"))
     assert products_of(layout) == {(1, 2)}
@@ -105,7 +105,7 @@ def test_names_of_another_reader_are_numbered_anew() -> None:
 
 
 def test_products_never_refer_to_names_that_the_block_lacks() -> None:
-    """Else the kernels would read beyond the column of groups."""
+    """Kernels would otherwise read beyond the column of groups."""
     layout = layout_of(quadratic=["ab"])
     layout.update(block_of(b"a", b"b"))
     layout.update(block_of())
@@ -123,7 +123,7 @@ def test_wildcards_stop_growing_at_a_limit(
 
 
 def test_limit_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names come in the order d, c, b, a, whether in one block or in four."""
+    """The names are in the order d, c, b, a, in one block or in four."""
     monkeypatch.setattr(module, "MAX_PRODUCTS", 3)
     whole, pieces, names = layout_of(quadratic=["::"]), layout_of(quadratic=["::"]), Namespaces()
     whole.update(block_of(b"d", b"c", b"b", b"a"))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.formats.odd_lines import entries, mutated
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from random import Random
 
 JSON_KINDS: dict[str, dict[str, Any]] = {
@@ -18,142 +20,48 @@ JSON_KINDS: dict[str, dict[str, Any]] = {
     "simple": {"label": "simple", "multiline": False},
     "log_simple": {"log": True, "label": "simple", "multiline": False},
 }
-"""What the lines are, and how they are read."""
+"""Rules of reading, by the kind of lines."""
 
-_KEYS = (
-    "a",
-    "User",
-    "Uptime",
-    "",
-    " ",
-    "12",
-    "x y",
-    r"\u00e9t\u00e9",
-    "\u65e5",
-    r"q\"\n",
-    r"\ud83d\ude00",
-    r"n\u0000z",
-    "a:b|c",
-)
-_STRINGS = (
-    "",
-    "x",
-    "two words",
-    "7",
-    "a|b:c",
-    r"tab\there",
-    r"\u0041\u00e9",
-    "\u00e9",
-    r"end\u0000 more",
-    "longer than eight bytes",
-)
-_BAD_STRINGS = (r"\x", r"\u12", r"\ud800", r"\ud800\u0041", "\x01", "tab\t", "\\")
-_NUMBERS = (
-    "0",
-    "1",
-    "-1",
-    "2.5",
-    "-0.0",
-    "1e2",
-    "1E-2",
-    "0.125e+3",
-    "123456789012",
-    "1e39",
-    "4294967296",
-    "0.30000001",
-)
-_BAD_NUMBERS = ("01", "1.", ".5", "+1", "1e", "1e999", "--1", "-", "0x1", "NaN", "Infinity", "1e-400")
+_KEYS = entries('a~User~Uptime~~ ~12~x y~\\u00e9t\\u00e9~\u65e5~q\\"\\n~\\ud83d\\ude00~n\\u0000z~a:b|c')
+_STRINGS = entries(r"~x~two words~7~a|b:c~tab\there~\u0041\u00e9~é~end\u0000 more~longer than eight bytes")
+_BAD_STRINGS = entries("\\x~\\u12~\\ud800~\\ud800\\u0041~\x01~tab\t~\\")
+_NUMBERS = entries("0~1~-1~2.5~-0.0~1e2~1E-2~0.125e+3~123456789012~1e39~4294967296~0.30000001")
+_BAD_NUMBERS = entries("01~1.~.5~+1~1e~1e999~--1~-~0x1~NaN~Infinity~1e-400")
 _LABELS = {
-    "simple": (
-        '"1"',
-        '"1 2"',
-        '"0.5 2 -1"',
-        '"x"',
-        '"1 2 3 4"',
-        '"1 -2"',
-        '"1e39"',
-        '""',
-        "1.5",
-        "1e39",
-        '{"Label":1,"weight":2}',
-        '{"Initial":3,"Weight":-1}',
-        '{"label":"NaN"}',
-        '{"label":"NaN","weight":2}',
-        '{"weight":"NaN","label":1}',
-        '"nan"',
-        '"-NaN 2"',
-        '"1 nan"',
+    "simple": entries(
+        '"1"~"1 2"~"0.5 2 -1"~"x"~"1 2 3 4"~"1 -2"~"1e39"~""~1.5~1e39~{"Label":1,"weight":2}~'
+        '{"Initial":3,"Weight":-1}~{"label":"NaN"}~{"label":"NaN","weight":2}~'
+        '{"weight":"NaN","label":1}~"nan"~"-NaN 2"~"1 nan"'
     ),
-    "cb": (
-        '"1:-1:0.5"',
-        '"2:1"',
-        '"shared"',
-        '"1:1:0.5 2:1:0.5"',
-        '":"',
-        '"a:b:c"',
-        '{"Cost":-1,"Probability":0.5,"Action":1}',
-        '{"cost":1,"probability":2}',
-        '{"Action":2}',
-        '{"Cost":"nan","PROBABILITY":0.5}',
-        '{"Cost":"NaN","Probability":"NaN","Action":"NaN"}',
-        '{"Cost":1,"Probability":"NaN","Action":1}',
-        '"1:nan:0.5"',
-        '"1:1:NaN"',
-        '"1:nan:x"',
-        "3",
-        '{"Label":1}',
-        "{}",
+    "cb": entries(
+        '"1:-1:0.5"~"2:1"~"shared"~"1:1:0.5 2:1:0.5"~":"~"a:b:c"~'
+        '{"Cost":-1,"Probability":0.5,"Action":1}~{"cost":1,"probability":2}~{"Action":2}~'
+        '{"Cost":"nan","PROBABILITY":0.5}~{"Cost":"NaN","Probability":"NaN","Action":"NaN"}~'
+        '{"Cost":1,"Probability":"NaN","Action":1}~"1:nan:0.5"~"1:1:NaN"~"1:nan:x"~3~{"Label":1}~{}'
     ),
 }
 _LABELS["ccb"] = _LABELS["cb"]
 _PROPERTIES = {
-    "simple": ("_label_label", "_label_Weight", "_label_initial", "_label_cost", "_label_"),
-    "cb": (
-        "_label_cost",
-        "_label_Probability",
-        "_label_ACTION",
-        "_labelIndex",
-        "_label_weight",
-        "_labelINDEX",
-        "_labels",
+    "simple": entries("_label_label~_label_Weight~_label_initial~_label_cost~_label_"),
+    "cb": entries(
+        "_label_cost~_label_Probability~_label_ACTION~_labelIndex~_label_weight~_labelINDEX~_labels"
     ),
 }
 _PROPERTIES["ccb"] = _PROPERTIES["cb"]
-_OTHERS = (
-    "_ignored",
-    "_text",
-    "_tag",
-    "_TAG",
-    "_multi",
-    "_slots",
-    "_slot_id",
-    "__aid",
-    "_original_label_cost",
-    "_a",
-    "_p",
-    "_inc",
-    "_outcomes",
+_OTHERS = entries(
+    "_ignored~_text~_tag~_TAG~_multi~_slots~_slot_id~__aid~_original_label_cost~_a~_p~_inc~_outcomes"
 )
-_LISTS = ("[0]", "[1]", "[0,1]", "[2,1,0]", "[]")
-_BAD_LISTS = (
-    "0",
-    "null",
-    "[null,1]",
-    '["NaN"]',
-    '["1"]',
-    "[0.5]",
-    "[-1]",
-    "[9]",
-    "[1e10]",
-    "{}",
-    "[1,]",
-    "[1",
+_LISTS = entries("[0]~[1]~[0,1]~[2,1,0]~[]")
+_BAD_LISTS = entries('0~null~[null,1]~["NaN"]~["1"]~[0.5]~[-1]~[9]~[1e10]~{}~[1,]~[1')
+_MEMBERS = entries(
+    r'"pdrop":0.5~"pdrop":1~"_skipLearn":true~"EventId":"e\u0041"~"Timestamp":""~"x":[1,{"a":"]"}]~'
+    '"_ba":[1]~"p":[0.5]~"_original_label_cost":-1.5~"_outcomes":[]~"pdrop":2'
 )
 _BLANKS = ("",) * 12 + (" ", "\t", " \r ")
 
 
 class _Writer:
-    """Writes values; with a small chance, whatever it writes is wrong."""
+    """Writes values, each of which is malformed with a small probability."""
 
     def __init__(self, draw: Random, kind: str) -> None:
         self.draw = draw
@@ -163,7 +71,7 @@ class _Writer:
     def odd(self) -> bool:
         return self.draw.random() < self.oddness
 
-    def one(self, usual: tuple[str, ...], others: tuple[str, ...]) -> str:
+    def one(self, usual: Sequence[str], others: Sequence[str]) -> str:
         return self.draw.choice(others if self.odd() else usual)
 
     def blank(self) -> str:
@@ -257,7 +165,7 @@ class _Writer:
         return self.joined(members, "{}")
 
     def slots(self, one: Callable[[], str]) -> str:
-        """Slots, or what was logged of them."""
+        """Return slots, or their logged outcomes."""
         if self.odd():
             return self.draw.choice(("null", "[]", "{}", "1", "[1]"))
         n = self.draw.randrange(4)
@@ -275,7 +183,7 @@ class _Writer:
         return self.joined(members, "{}")
 
     def logged(self) -> str:
-        """Members that say what was logged of a slot."""
+        """Return members with the logged outcome of a slot."""
         n = self.draw.randrange(1, 4)
         actions = [str(action) for action in self.draw.sample(range(3), n)]
         members = [f'"_a":[{",".join(actions)}]', f'"_p":[{",".join(n * ["0.25"])}]', '"_label_cost":-1']
@@ -301,41 +209,13 @@ class _Writer:
             f'"c":{self.context([])}',
             '"a":' + self.one(("[1,2]", "[2]", "[1]"), ("[]", "1", '["NaN"]', "{}")),
         ]
-        others = (
-            '"pdrop":0.5',
-            '"pdrop":1',
-            '"_skipLearn":true',
-            '"EventId":"e\\u0041"',
-            '"Timestamp":""',
-            '"x":[1,{"a":"]"}]',
-            '"_ba":[1]',
-            '"p":[0.5]',
-            '"_original_label_cost":-1.5',
-            '"_outcomes":[]',
-            '"pdrop":2',
-        )
         if self.draw.random() < 0.5:
-            members.append(self.draw.choice(others))
+            members.append(self.draw.choice(_MEMBERS))
         if self.how["label"] == "ccb" and self.draw.random() < 0.8:
             members.append(f'"_outcomes":{self.slots(self.outcome)}')
         if self.odd():
             self.draw.shuffle(members)
         return self.joined(members, "{}")
-
-
-def _mutated(draw: Random, line: bytes) -> bytes:
-    """Delete, insert and overwrite up to three bytes."""
-    text = bytearray(line)
-    for _ in range(draw.randrange(1, 4)):
-        at = draw.randrange(len(text) + 1)
-        action = draw.randrange(3)
-        if action == 0:
-            del text[at : at + 1]
-        elif action == 1:
-            text.insert(at, draw.choice(b'{}[]",:\\u0 _\0\r\x7f\xff'))
-        else:
-            text[at : at + 1] = bytes([draw.randrange(256)])
-    return bytes(text)
 
 
 def odd_json(draw: Random, kind: str, *, lines: int) -> bytes:
@@ -344,7 +224,7 @@ def odd_json(draw: Random, kind: str, *, lines: int) -> bytes:
     for _ in range(lines):
         line = _Writer(draw, kind).line().encode()
         if draw.random() < 0.2:
-            line = _mutated(draw, line)
+            line = mutated(draw, line, b'{}[]",:\\u0 _\0\r\x7f\xff')
         if draw.random() < 0.1:
             line = draw.choice(
                 (b"", b" ", b"[1]", b"no", b"\xef\xbb\xbf" + line, b" " + line, line + b"\0x", line[:-1])

@@ -1,4 +1,4 @@
-"""What is said about bad input, word by word, and that nothing else is lost."""
+"""Messages about malformed input, and the events around it, which are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from onlineauto.errors import InputError, ParseError
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
+from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode, make_diagnostic
 from tests.formats.reading import SHAPES, events, messages, text_reader
 from tests.naive.lines import unpack
 
@@ -98,7 +98,7 @@ def test_a_bad_line_of_cb_is_skipped(line: bytes, message: str) -> None:
 
 
 @pytest.mark.parametrize(("event", "message"), BANDIT)
-def test_a_bad_line_takes_its_event_with_it(event: bytes, message: str) -> None:
+def test_an_event_with_a_bad_line_is_skipped(event: bytes, message: str) -> None:
     line, _, rest = message.partition(":")
     n, said = messages(GOOD + event + b"\nnonsense\n\n" + GOOD, "cb_adf")
     assert n == 2
@@ -115,7 +115,7 @@ def test_a_line_whose_label_is_not_finite_has_no_label(line: bytes, message: str
     assert (read[0].label, read[0].weight) == (float(UNLABELLED), 1.0)
 
 
-def test_an_initial_prediction_stays_without_its_label() -> None:
+def test_a_line_without_its_label_keeps_its_initial_prediction() -> None:
     [read] = unpack(text_reader(b"nan 1 0.5 |a x", **SHAPES["simple"]))
     assert (read[0].label, read[0].initial) == (float(UNLABELLED), 0.5)
 
@@ -136,7 +136,7 @@ def test_one_of_several_costs_that_is_not_finite_is_not_used() -> None:
 
 
 @pytest.mark.parametrize(("line", "message"), SIMPLE + UNUSED)
-def test_a_bad_line_is_fatal_if_strict_and_what_was_before_is_delivered(line: bytes, message: str) -> None:
+def test_strict_reading_stops_at_a_bad_line_after_the_events_before(line: bytes, message: str) -> None:
     reader = text_reader(
         b"1 |a x\n1 |a y\n" + line + b"\n0 |a y\n", multiline=False, strict=True, name="file"
     )
@@ -148,7 +148,7 @@ def test_a_bad_line_is_fatal_if_strict_and_what_was_before_is_delivered(line: by
     assert (caught.value.line, caught.value.column) == (3, int(message.partition(":")[0]))
 
 
-def test_strict_delivers_whole_events_only() -> None:
+def test_strict_reading_yields_whole_events_only() -> None:
     reader = text_reader(GOOD + b"|a x\n0:1 |a y\n\n" + GOOD, **SHAPES["cb_adf"], strict=True, name="file")
     blocks = iter(reader)
     assert [len(block) for block in [next(blocks)]] == [1]
@@ -159,7 +159,7 @@ def test_strict_delivers_whole_events_only() -> None:
         next(blocks)
 
 
-def test_a_value_that_begins_like_a_number_is_a_string_and_is_mentioned() -> None:
+def test_a_value_that_begins_like_a_number_is_a_reported_string() -> None:
     n, said = messages(b"1 |a d:2020-01-01 x\n1 |a d:2020-01-01 x\n", strict=True)
     message = "8: value '2020-01-01' begins like a number and is none; used as a string"
     assert (n, said) == (2, [f"file:{line}:{message}" for line in (1, 2)])
@@ -168,14 +168,14 @@ def test_a_value_that_begins_like_a_number_is_a_string_and_is_mentioned() -> Non
 @pytest.mark.parametrize(
     ("text", "kind"), [(b"1|a x", "simple"), (b"0:1:0.5|a x", "cb_adf"), (b"shared|a x\n|b y", "cb_adf")]
 )
-def test_a_label_that_touches_the_bar_is_mentioned(text: bytes, kind: str) -> None:
+def test_a_label_that_touches_the_bar_is_reported(text: bytes, kind: str) -> None:
     label = text.partition(b"|")[0].decode()
     n, said = messages(text, kind)
     assert n == 1
     assert said == [f"file:1:1: '{label}' touches '|', which makes a label a tag; used as the tag"]
 
 
-def test_a_truncated_file_gives_all_that_is_whole() -> None:
+def test_a_truncated_file_yields_all_whole_events() -> None:
     text = b"".join(b"%d |a x:%d y\n" % (i % 2, i + 1) for i in range(100))
     for cut in range(len(text) - 12, len(text)):
         found = events(text[:cut])
@@ -184,28 +184,24 @@ def test_a_truncated_file_gives_all_that_is_whole() -> None:
     assert (n, said) == (99, ["file:100:1: no '|' in '1 '; line skipped"])
 
 
-def test_a_truncated_gzip_gives_all_before_the_damage_and_says_where() -> None:
-    text = b"".join(b"%d |a x:%d\n" % (i % 2, i * i) for i in range(50_000))
-    packed = gzip.compress(text, mtime=0)
-    reader = text_reader(packed[: len(packed) // 2], multiline=False, name="file.gz")
+@pytest.mark.parametrize(
+    ("kept", "least", "most", "reason"),
+    [
+        (0.5, 10_000, 40_000, "the gzip data end too early: the file is truncated; everything"),
+        (1.0, 50_000, 50_000, "the gzip data are damaged ("),  # a wrong checksum
+    ],
+)
+def test_a_damaged_gzip_file_yields_the_events_before_the_damage(
+    kept: float, least: int, most: int, reason: str
+) -> None:
+    packed = gzip.compress(b"".join(b"%d |a x:%d\n" % (i % 2, i * i) for i in range(50_000)), mtime=0)
+    damaged = packed[: int(kept * len(packed))] if kept < 1 else packed[:-8] + bytes(8)
     blocks: list[Block] = []
     with pytest.raises(InputError) as caught:
-        blocks.extend(reader)
+        blocks.extend(text_reader(damaged, multiline=False, name="file.gz"))
     n = sum(map(len, blocks))
-    assert 10_000 < n < 40_000
-    why = "the gzip data end too early: the file is truncated"
-    assert str(caught.value) == f"file.gz:{n + 1}: {why}; everything before this line was used"
-
-
-def test_a_gzip_whose_checksum_is_wrong_is_read_to_its_end_and_refused() -> None:
-    text = b"".join(b"%d |a x:%d\n" % (i % 2, i * i) for i in range(50_000))
-    packed = gzip.compress(text, mtime=0)
-    reader = text_reader(packed[:-8] + bytes(8), multiline=False, name="file.gz")
-    blocks: list[Block] = []
-    with pytest.raises(InputError) as caught:
-        blocks.extend(reader)
-    assert sum(map(len, blocks)) == 50_000
-    assert str(caught.value).startswith("file.gz:50001: the gzip data are damaged (")
+    assert least <= n <= most
+    assert str(caught.value).startswith(f"file.gz:{n + 1}: {reason}")
 
 
 def test_a_binary_file_is_counted_and_not_read() -> None:
@@ -227,7 +223,7 @@ def test_a_line_of_ten_megabytes_is_a_line() -> None:
     assert sum(block.n_features for block in blocks) == 1_000_000 - 1_000_000 // 7 - 1 + 2
 
 
-def test_an_event_without_end_is_refused_and_everything_before_it_is_used(
+def test_an_event_without_end_is_rejected_after_the_events_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("onlineauto.formats.lines.line_reader.LARGEST_EVENT", 2**21)
@@ -237,7 +233,7 @@ def test_an_event_without_end_is_refused_and_everything_before_it_is_used(
         list(blocks)
 
 
-def test_an_event_that_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_that_does_not_fit_into_memory_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = text_reader(b"1 |a x\n" + bytes(2**23), multiline=False)
     monkeypatch.setattr(reader, "_size_for", lambda _: 2**62)
     with pytest.raises(InputError, match="bytes of text do not fit into memory"):
@@ -293,7 +289,7 @@ def test_exact_mode_warns_as_vw_does() -> None:
     ]
 
 
-def test_exact_mode_stops_where_vw_stops_after_the_lines_before() -> None:
+def test_exact_mode_stops_where_vw_stops() -> None:
     reader = text_reader(
         GOOD + b"|a x\n0:1:.5:2 |a y\n\n" + GOOD, **SHAPES["cb_adf"], exact=True, name="file"
     )
@@ -318,13 +314,13 @@ def test_strict_exact_mode_stops_at_a_malformed_line() -> None:
     )
 
 
-def test_a_command_to_save_is_refused_in_exact_mode() -> None:
+def test_exact_mode_rejects_a_command_to_save() -> None:
     n, said = messages(b"1 |a x\nsave_model\n1 |a y\n", exact=True)
     message = "'save_model' is a command to save the model, which the text cannot give; line skipped"
     assert (n, said) == (2, [f"file:2:1: {message}"])
 
 
-def test_problems_are_counted_and_the_first_hundred_are_told() -> None:
+def test_problems_are_counted_and_the_first_hundred_are_reported() -> None:
     told: list[str] = []
     diagnostics = Diagnostics(listener=lambda diagnostic: told.append(str(diagnostic)))
     text = b"x |a x\n" * 1000 + b"1 |a x\n"
@@ -335,8 +331,42 @@ def test_problems_are_counted_and_the_first_hundred_are_told() -> None:
     assert [d.line for d in diagnostics.kept] == list(range(1, 101))
 
 
-def test_a_fatal_problem_is_named_after_a_thousand_others() -> None:
+def test_a_fatal_problem_is_reported_after_a_thousand_others() -> None:
     text = b"|a x:nan\n" * 1000 + b"1:2:3:4 |a x\n"
     reader = text_reader(text, label="cb", multiline=False, exact=True, name="file")
     with pytest.raises(ParseError, match=r"^file:1001:1: malformed cost specification: '1:2:3:4'"):
         list(reader)
+
+
+# -- messages --------------------------------------------------------------------------------------------
+
+
+def worded(code: ProblemCode, text: bytes) -> str:
+    return str(make_diagnostic(code, file="f", line=3, column=7, text=text, unit="event"))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("code", [code for code in ProblemCode if code != ProblemCode.FINE])
+def test_every_code_has_a_message(code: ProblemCode) -> None:
+    said = worded(code, b"what")
+    assert said.startswith("f:3:7: ")
+    assert "; " in said
+    assert "{" not in said
+
+
+@pytest.mark.quick
+def test_long_text_is_shortened_and_unprintable_characters_are_escaped() -> None:
+    assert worded(ProblemCode.NO_BAR, b"a" * 61) == f"f:3:7: no '|' in '{'a' * 60}...'; event skipped"
+    assert worded(ProblemCode.NO_BAR, b"a" * 60) == f"f:3:7: no '|' in '{'a' * 60}'; event skipped"
+    assert worded(ProblemCode.NO_BAR, b"\xff\x00\t") == "f:3:7: no '|' in '\\xff\\x00\\x09'; event skipped"
+    assert (
+        worded(ProblemCode.NO_BAR, "日".encode() * 30) == f"f:3:7: no '|' in '{'日' * 20}...'; event skipped"
+    )
+
+
+@pytest.mark.quick
+def test_a_fatal_problem_stops_the_reading() -> None:
+    diagnostic = make_diagnostic(
+        ProblemCode.NO_VALUE, file="f", line=1, column=1, text=b"x:", unit="line", fatal=True
+    )
+    assert str(diagnostic) == "f:1:1: no value after the ':' of feature 'x:'; reading stopped"

@@ -1,4 +1,4 @@
-"""Files of blocks: the same blocks come back, and nothing else is taken for one."""
+"""Files of blocks: the same blocks are read back, and damaged files are rejected."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ from hypothesis import strategies as st
 from onlineauto import Workspace, convert
 from onlineauto.errors import InputError
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
-from onlineauto.formats.blocks.file import FILE_HEAD, FRAME, MAGIC, checksum, header_checksum
-from onlineauto.formats.blocks.reader import BlockReader
-from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.formats.blocks.file import (
+    FILE_HEAD,
+    FRAME,
+    MAGIC,
+    BlockReader,
+    checksum,
+    header_checksum,
+    write_blocks,
+)
 from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.interop import from_frame
+from tests.features.test_block import COLUMNS
 from tests.forging import blocks_bytes, blocks_parts
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES, text_reader
@@ -51,22 +58,11 @@ def path(tmp_path: Path) -> Path:
 
 
 def same_block(one: Block, other: Block) -> bool:
-    names: tuple[str, ...] = (
-        "event_start",
-        "tag",
-        "line_number",
-        "line_start",
-        "shared",
-        "label",
-        "weight",
-        "initial",
-    )
-    names += ("cost_start", "cost_action", "cost", "probability", "tag_start")
-    names += ("span_namespace", "span_start", "hash", "value")
+    names = ("event_start", "tag", *COLUMNS)
     return all(getattr(one, name).tobytes() == getattr(other, name).tobytes() for name in names)
 
 
-def test_the_same_blocks_come_back(path: Path) -> None:
+def test_the_same_blocks_are_read_back(path: Path) -> None:
     reader = BlockReader(path)
     back, blocks = list(reader), list(read_text())
     assert len(back) > 3
@@ -86,7 +82,7 @@ def test_the_same_blocks_come_back(path: Path) -> None:
     stream=st.booleans(),
     frame=st.sampled_from([0, 600, 1 << 18]),
 )
-def test_any_text_comes_back(
+def test_any_text_is_read_back(
     tmp_path_factory: pytest.TempPathFactory,
     draw: Random,
     kind: str,
@@ -114,10 +110,10 @@ def test_a_reader_is_read_once(path: Path) -> None:
     assert list(reader) == []
     begun = BlockReader(path)
     next(iter(begun))
-    assert list(begun) == [], "it was closed when nobody went on with it"
+    assert list(begun) == [], "an abandoned reader is closed"
 
 
-def test_arrays_are_as_kernels_take_them(path: Path) -> None:
+def test_arrays_have_the_types_of_kernels(path: Path) -> None:
     for source in (path, path.read_bytes(), gzip.compress(path.read_bytes())):
         block = next(iter(BlockReader(source)))
         kinds = ((block.lines, LINE), (block.spans, SPAN), (block.features, FEATURE), (block.costs, COST))
@@ -151,7 +147,7 @@ def test_namespaces_of_several_streams_are_numbered_as_one(tmp_path: Path) -> No
     assert reader.namespaces.names == [b"b", b"a", b"c"]
 
 
-def test_small_blocks_are_written_together_as_one_of_the_whole(tmp_path: Path) -> None:
+def test_small_blocks_are_joined(tmp_path: Path) -> None:
     [whole] = read_text(block_bytes=1 << 16)
     write_blocks(tmp_path / "b", read_text(block_bytes=20), rules={})
     [back] = BlockReader(tmp_path / "b")
@@ -170,7 +166,7 @@ def test_part_of_a_block_is_written_alone(tmp_path: Path) -> None:
     assert back.n_features < block.n_features
 
 
-def test_no_event_makes_a_file_too(tmp_path: Path) -> None:
+def test_a_file_without_events_is_read_back(tmp_path: Path) -> None:
     assert write_blocks(tmp_path / "b", [], rules={}) == 0
     assert list(BlockReader(tmp_path / "b")) == []
 
@@ -179,7 +175,7 @@ def test_no_event_makes_a_file_too(tmp_path: Path) -> None:
 
 
 def reading(data: bytes) -> tuple[int, str]:
-    """How many events are read, and the error that ends them."""
+    """Return the number of events read, and the error after them."""
     blocks: list[Block] = []
     with pytest.raises(InputError) as caught:
         blocks.extend(BlockReader(data, name="events.blocks"))
@@ -198,7 +194,7 @@ def test_a_file_cut_anywhere_is_truncated(path: Path) -> None:
         assert n == 0 or f"the {n} events before that were used" in message
 
 
-def test_a_truncated_mapped_file_is_refused(path: Path) -> None:
+def test_a_truncated_mapped_file_is_rejected(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:-1])
     with pytest.raises(InputError, match="it is truncated; the 16 events before that were used"):
@@ -217,7 +213,7 @@ def test_any_flipped_bit_is_found(path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["header", "frame", "body"])
-def test_damage_is_named(path: Path, place: str) -> None:
+def test_damage_is_located(path: Path, place: str) -> None:
     data = bytearray(path.read_bytes())
     first = data.index(b"BLCK")
     second = data.index(b"BLCK", first + 1)
@@ -250,7 +246,7 @@ def test_frames_in_another_order_are_found(path: Path) -> None:
     assert f"there are bytes after its end, at byte {len(data)}; the {n} events before" in message
 
 
-def test_a_newer_file_is_refused(path: Path) -> None:
+def test_a_newer_file_is_rejected(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[8] = 9
     n, message = reading(bytes(data))
@@ -260,7 +256,7 @@ def test_a_newer_file_is_refused(path: Path) -> None:
     )
 
 
-def test_a_file_of_other_records_is_refused() -> None:
+def test_a_file_of_other_records_is_rejected() -> None:
     header = b'{"rules":{},"records":{"byte_order":"middle"}}'
     head = np.array((1, len(header), header_checksum(1, header)), FILE_HEAD).tobytes()
     assert (
@@ -285,7 +281,7 @@ def test_packed_blocks_are_read_and_their_damage_is_found(path: Path) -> None:
 # -- all or nothing ----------------------------------------------------------------------------------------
 
 
-def test_a_failure_leaves_what_was_there(path: Path) -> None:
+def test_a_failure_leaves_the_old_file(path: Path) -> None:
     before = path.read_bytes()
 
     def failing() -> Any:
@@ -298,7 +294,7 @@ def test_a_failure_leaves_what_was_there(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_was_there_is_replaced_and_readers_keep_theirs(path: Path) -> None:
+def test_open_readers_keep_a_replaced_file(path: Path) -> None:
     blocks = iter(BlockReader(path))
     first = next(blocks)
     write_blocks(path, [], rules={})
@@ -306,7 +302,7 @@ def test_what_was_there_is_replaced_and_readers_keep_theirs(path: Path) -> None:
     assert list(BlockReader(path)) == []
 
 
-def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_directory_is_named(tmp_path: Path) -> None:
     with (
         pytest.raises(OSError, match=r"cannot write .*nowhere/b: No such file"),
         replacing(tmp_path / "nowhere/b"),
@@ -314,21 +310,23 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_without_its_package_a_file_of_blocks_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_blocks_without_its_package_explains_the_installation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "xxhash", None)
     with pytest.raises(InputError, match=r"pip install '\.\[blocks\]'"):
         checksum(b"")
 
 
 def forged(path: Path, section: str, field: str | None, at: int, value: Any) -> bytes:
-    """A file with another value in its first frame, and with the checksums that it then has."""
+    """Return a file with another value in its first frame, and valid checksums."""
     header, frames = blocks_parts(path.read_bytes())
     records = frames[0].sections[section]
     (records if field is None else records[field])[at] = value
     return blocks_bytes(header, frames)
 
 
-def test_a_file_taken_apart_is_put_together_again(path: Path) -> None:
+def test_parts_of_a_file_are_joined_to_the_same_file(path: Path) -> None:
     assert blocks_bytes(*blocks_parts(path.read_bytes())) == path.read_bytes()
 
 
@@ -356,14 +354,14 @@ def test_a_file_taken_apart_is_put_together_again(path: Path) -> None:
         ("names_bytes", None, 4, 0, "has truncated, empty or duplicate names"),
     ],
 )
-def test_what_no_reader_makes_is_refused_whatever_its_checksum(
+def test_forged_values_with_valid_checksums_are_rejected(
     path: Path, section: str, field: str | None, at: int, value: Any, message: str
 ) -> None:
     write_blocks(path, read_text(), rules={"events": "cb_adf", "vw_exact": False}, frame_bytes=0)
     assert message in reading(forged(path, section, field, at, value))[1]
 
 
-def test_a_truth_value_of_another_byte_is_refused(path: Path) -> None:
+def test_a_truth_value_above_1_is_rejected(path: Path) -> None:
     header, frames = blocks_parts(path.read_bytes())
     frames[0].sections["lines"]["shared"].view(np.uint8)[0] = 7
     assert "has an invalid number" in reading(blocks_bytes(header, frames))[1]
@@ -381,7 +379,7 @@ def test_a_truth_value_of_another_byte_is_refused(path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("mapped", [False, True])
-def test_counts_that_no_frame_has_are_refused(
+def test_impossible_counts_are_rejected(
     path: Path, field: str, value: int, message: str, mapped: bool
 ) -> None:
     header, frames = blocks_parts(path.read_bytes())
@@ -403,13 +401,13 @@ def test_counts_that_no_frame_has_are_refused(
         b'{"rules":{"events":[]},"records":{}}',
     ],
 )
-def test_a_header_that_is_none_is_refused(path: Path, header: bytes) -> None:
+def test_a_malformed_header_is_rejected(path: Path, header: bytes) -> None:
     _, frames = blocks_parts(path.read_bytes())
     assert "its header cannot be understood" in reading(blocks_bytes(header, frames))[1]
 
 
 @pytest.mark.parametrize("rules", [{"events": "lda"}, {"events": 7}, {"events": True}])
-def test_rules_that_there_are_not_are_refused(path: Path, rules: dict[str, Any]) -> None:
+def test_unknown_rules_are_rejected(path: Path, rules: dict[str, Any]) -> None:
     header, frames = blocks_parts(path.read_bytes())
     assert "unknown kind of events" in reading(blocks_bytes(header | {"rules": rules}, frames))[1]
 

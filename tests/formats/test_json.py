@@ -1,4 +1,4 @@
-"""What JSON says, what native mode takes that VW does not, what is said of bad lines, when events come."""
+"""Events of JSON, differences of native mode from VW, messages about bad lines, and reading in chunks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_event_of_a_log(exact: bool) -> None:
     assert [value for _, [(_, value)] in (first.spans[0], second.spans[0])] == [1.0, 2.0]
 
 
-def test_the_keys_of_an_event_may_stand_in_any_order() -> None:
+def test_the_keys_of_an_event_may_have_any_order() -> None:
     late = json.dumps({"c": CONTEXT, "a": [2, 1], **LABEL}).encode()
     assert events(late) == events(GOOD)
     [[_, _, second]] = events(late, exact=True)
@@ -81,7 +81,7 @@ def test_the_keys_of_an_event_may_stand_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("left_out", ["_labelIndex", "_label_Action"])
-def test_either_of_index_and_action_is_enough(left_out: str) -> None:
+def test_either_index_or_action_locates_the_label(left_out: str) -> None:
     label = {key: value for key, value in LABEL.items() if key != left_out}
     [[_, first, second]] = events(json.dumps({**label, "c": CONTEXT}).encode())
     assert (first.costs, [cost[1:] for cost in second.costs]) == ([], [(-1.0, 0.5)])
@@ -90,7 +90,7 @@ def test_either_of_index_and_action_is_enough(left_out: str) -> None:
 @pytest.mark.parametrize(
     "label", ['"_label":"2:-1:0.5"', '"_label":{"Cost":-1,"Probability":0.5,"Action":2}']
 )
-def test_an_action_may_have_its_label_itself(label: str) -> None:
+def test_a_label_may_be_inside_its_action(label: str) -> None:
     text = '{"_multi":[{"a":1},{' + label + ',"a":1}]}'
     for exact in (False, True):
         [[_, first, second]] = events(text.encode(), "contexts", exact=exact)
@@ -125,13 +125,13 @@ def test_namespaces_count_in_the_order_in_which_they_are_closed() -> None:
     assert [name for name, _ in line.spans] == [b"M", b"N", b"N", b" ", b" "]
 
 
-def test_what_follows_the_actions_is_shared_too() -> None:
+def test_members_after_the_actions_are_shared() -> None:
     [[shared, action]] = events(b'{"_multi":[{"x":1}],"User":{"a":1}}', "contexts")
     assert [name for name, _ in shared.spans] == [b"User"]
     assert [name for name, _ in action.spans] == [b" "]
 
 
-def test_what_pdrop_left_out_weighs_the_event() -> None:
+def test_pdrop_sets_the_weight_of_the_event() -> None:
     reader = json_reader(GOOD[:-1] + b', "pdrop": 0.75}', **JSON_KINDS["log"])
     [block] = reader
     assert block.weight.tolist() == [4.0] * 3
@@ -200,7 +200,7 @@ def test_null_keeps_its_index_in_an_array() -> None:
 
 
 @pytest.mark.parametrize(("line", "message"), [*BAD, *UNUSED])
-def test_strict_parse_stops_at_it(line: bytes, message: str | None) -> None:
+def test_strict_parse_stops_at_a_bad_line(line: bytes, message: str | None) -> None:
     reader = json_reader(GOOD + b"\n" + line + b"\n" + GOOD, strict=True, **JSON_KINDS["log"])
     blocks = reader.blocks()
     assert len(next(blocks)) == 1
@@ -219,7 +219,7 @@ def test_strict_parse_stops_at_it(line: bytes, message: str | None) -> None:
         b'{"c":{"_multi":[{"_label":{"Action":-1,"Cost":1}}]}}',
     ],
 )
-def test_malformed_json_is_to_both_modes_the_same(line: bytes) -> None:
+def test_both_modes_report_malformed_json_equally(line: bytes) -> None:
     text = GOOD + b"\n" + line + b"\n\n" + GOOD
     assert messages(text, exact=True) == messages(text)
     assert messages(text, exact=True)[0] == 2
@@ -234,7 +234,7 @@ def test_malformed_json_is_to_both_modes_the_same(line: bytes) -> None:
         (b" " + GOOD, None),
     ],
 )
-def test_what_vw_cannot_read_of_good_json_is_located_in_exact_mode(line: bytes, message: str | None) -> None:
+def test_exact_mode_locates_json_that_vw_cannot_read(line: bytes, message: str | None) -> None:
     text = GOOD + b"\n" + line + b"\n" + GOOD
     n, found = messages(text, exact=True)
     assert (n, len(found)) == (2, 1)
@@ -272,7 +272,7 @@ def test_each_event_comes_with_the_end_of_its_line() -> None:
 # -- counts, and the rest of the house ---------------------------------------------------------------------
 
 
-def test_what_a_log_had_in_it_is_counted() -> None:
+def test_events_and_costs_of_a_log_are_counted() -> None:
     lines = [
         json.dumps({"EventId": "é", "_original_label_cost": -2, "a": [1], "c": CONTEXT}),
         json.dumps({"EventId": "late", "RewardValue": 1}),
@@ -339,7 +339,7 @@ def test_a_workspace_learns_json() -> None:
     assert read.actions[1].costs == ((2, -1.0, 0.5),)
 
 
-def test_two_formats_at_once_are_refused() -> None:
+def test_two_formats_are_rejected() -> None:
     with pytest.raises(OptionError, match="--json and --dsjson are two formats"):
         onlineauto.Workspace(json=True, dsjson=True)
 

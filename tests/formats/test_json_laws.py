@@ -87,7 +87,7 @@ def test_well_formed_lines_are_the_events_of_the_standard_library(
 
 @settings(max_examples=60, deadline=None)
 @given(text=st.text('{}[]":,_a0\\ \n', max_size=60).map(str.encode), kind=st.sampled_from(sorted(JSON_KINDS)))
-def test_marks_in_any_order_are_read_by_the_same_rules(text: bytes, kind: str) -> None:
+def test_punctuation_in_any_order_is_read_by_the_same_rules(text: bytes, kind: str) -> None:
     check(text, JsonSettings(**JSON_KINDS[kind]), block_bytes=16)
 
 

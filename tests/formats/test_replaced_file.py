@@ -1,4 +1,4 @@
-"""Files that are replaced in one step, and what writers leave that are killed."""
+"""Files that are replaced atomically, and the parts of killed writers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def names(path: Path) -> list[str]:
 
 @contextmanager
 def writer(target: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run a process that is in the midst of writing a file, until its standard input ends."""
+    """Run a process that writes a file until its standard input ends."""
     words = [sys.executable, "-c", WRITER, str(target)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -53,7 +53,7 @@ def write(target: Path, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_the_next_writer_removes_what_a_killed_one_has_left(tmp_path: Path, number: signal.Signals) -> None:
+def test_the_next_writer_removes_parts_of_a_killed_writer(tmp_path: Path, number: signal.Signals) -> None:
     target = tmp_path / "m.model"
     for _ in range(2):
         with writer(target) as process:
@@ -71,7 +71,7 @@ def test_the_next_writer_removes_what_a_killed_one_has_left(tmp_path: Path, numb
     assert target.read_bytes() == b"ours"
 
 
-def test_what_a_living_writer_has_is_left_alone(tmp_path: Path) -> None:
+def test_parts_of_a_running_writer_are_not_removed(tmp_path: Path) -> None:
     target = tmp_path / "m.model"
     with writer(target) as process:
         (part,) = names(tmp_path)
@@ -84,7 +84,7 @@ def test_what_a_living_writer_has_is_left_alone(tmp_path: Path) -> None:
     assert target.read_bytes() == b"theirs"
 
 
-def test_other_files_and_parts_of_other_hosts_are_left_alone(
+def test_other_files_and_parts_of_other_hosts_are_not_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "m.model"
@@ -102,7 +102,7 @@ def test_other_files_and_parts_of_other_hosts_are_left_alone(
     assert names(tmp_path) == sorted([*others, "m.model"])
 
 
-def test_a_part_that_is_taken_for_one_of_the_dead_at_once_is_made_again(
+def test_a_part_removed_before_it_is_locked_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock, times = replaced_file._lock, 0
@@ -123,7 +123,7 @@ def test_a_part_that_is_taken_for_one_of_the_dead_at_once_is_made_again(
 
 
 @pytest.mark.parametrize("has_locks", [True, False])
-def test_where_there_are_no_locks_nothing_is_removed(
+def test_no_part_is_removed_without_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_locks: bool
 ) -> None:
     target = tmp_path / "m.model"
@@ -140,7 +140,7 @@ def test_where_there_are_no_locks_nothing_is_removed(
     assert names(tmp_path) == [part, "m.model"]
 
 
-def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+def test_an_error_leaves_only_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "m.model"
     write(target, b"ours")
     target.chmod(0o640)
@@ -157,7 +157,7 @@ def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-def test_a_conversion_that_is_ended_leaves_nothing_for_ever(tmp_path: Path) -> None:
+def test_parts_of_a_killed_conversion_are_removed_later(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "onlineauto", "convert", "-", "events.blocks", "--quiet"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, cwd=tmp_path) as process:
         assert process.stdin is not None

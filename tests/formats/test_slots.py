@@ -1,4 +1,4 @@
-"""What is wrong with events that have slots, and where what belongs to them may stand."""
+"""Problems of events with slots, and the order of their members."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from onlineauto.errors import ParseError
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from tests.formats.reading import json_reader, text_reader
 from tests.naive.lines import Line, unpack
 
@@ -39,7 +39,7 @@ def event(*slots: str) -> str:
         ("ccb shared |\n|A a\n", (2, ProblemCode.SLOT_LABEL)),
     ],
 )
-def test_an_event_that_cannot_be_is_skipped_and_located(text: str, problem: tuple[int, ProblemCode]) -> None:
+def test_an_invalid_event_is_skipped_and_located(text: str, problem: tuple[int, ProblemCode]) -> None:
     events, problems = read(text + "\n" + event("0:1:0.5 |"))
     assert (len(events), problems) == (1, [problem])
 
@@ -47,7 +47,7 @@ def test_an_event_that_cannot_be_is_skipped_and_located(text: str, problem: tupl
 @pytest.mark.parametrize(
     "slots", [("0:1 |",), ("0:1:0.5,1:0.1 |",), ("|", "|", "|", "|"), ("0:1:1 1:1:1 |",)]
 )
-def test_what_is_fatal_to_vw_stops_exact_mode(slots: tuple[str, ...]) -> None:
+def test_exact_mode_stops_at_fatal_slots(slots: tuple[str, ...]) -> None:
     with pytest.raises(ParseError):
         read(event(*slots), exact=True)
 
@@ -101,9 +101,7 @@ def read_log(text: bytes) -> tuple[list[list[Line]], list[ProblemCode]]:
         (log([{"_inc": [0.5]}], []), ProblemCode.JSON_UNEXPECTED),
     ],
 )
-def test_what_is_wrong_with_slots_is_located_and_the_next_line_is_read(
-    text: bytes, code: ProblemCode
-) -> None:
+def test_problems_of_slots_are_located_and_the_next_line_is_read(text: bytes, code: ProblemCode) -> None:
     events, codes = read_log(text + log([{}], [GOOD]))
     assert (len(events), codes) == (1, [code])
 
@@ -118,7 +116,7 @@ def test_outcomes_may_come_before_the_context() -> None:
     assert read_log(early)[1] == []
 
 
-def test_slots_come_after_the_actions_wherever_they_stand() -> None:
+def test_slots_are_stored_after_the_actions() -> None:
     text = b'{"_slots": [{"_inc": [1], "S": {"s": 1}}], "_multi": [{"A": {"x": 1}}, {"A": {"x": 2}}]}\n'
     ((*actions, slot),) = unpack(json_reader(text, log=False, label="ccb", multiline=True))
     assert [line.shared for line in actions] == [True, False, False]

@@ -1,4 +1,4 @@
-"""Where bytes come from: paths, pipes, standard input, gzip, zstd."""
+"""Sources of bytes: paths, pipes, standard input, gzip, zstd."""
 
 from __future__ import annotations
 
@@ -51,10 +51,11 @@ def test_a_path_bytes_and_an_open_file_give_the_same(tmp_path: Path) -> None:
         assert not file.closed
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, zstd.compress])
 @pytest.mark.parametrize("size", [1, 2, 100, 1 << 20])
-def test_gzip_is_found_out(tmp_path: Path, size: int) -> None:
+def test_packed_files_are_detected(tmp_path: Path, pack: Callable[[bytes], bytes], size: int) -> None:
     path = tmp_path / "events"
-    path.write_bytes(gzip.compress(TEXT))
+    path.write_bytes(pack(TEXT))
     assert everything(path, size) == TEXT
     assert everything(path.read_bytes(), size) == TEXT
 
@@ -64,7 +65,7 @@ def test_gzip_of_several_members_and_padding() -> None:
     assert everything(packed) == TEXT
 
 
-def test_what_follows_gzip_has_to_be_gzip() -> None:
+def test_other_bytes_after_gzip_are_rejected() -> None:
     with pytest.raises(InputError, match="the gzip data are damaged"):
         everything(gzip.compress(TEXT) + b"garbage", 1 << 20)
 
@@ -83,15 +84,7 @@ def test_damaged_gzip_is_unpacked_up_to_the_damage() -> None:
         source.read(1000)
 
 
-@pytest.mark.parametrize("size", [1, 2, 100, 1 << 20])
-def test_zstd_is_found_out(tmp_path: Path, size: int) -> None:
-    path = tmp_path / "events"
-    path.write_bytes(zstd.compress(TEXT))
-    assert everything(path, size) == TEXT
-    assert everything(path.read_bytes(), size) == TEXT
-
-
-def test_zstd_of_several_frames_some_of_them_no_data() -> None:
+def test_zstd_of_several_frames_some_without_data() -> None:
     skippable = b"\x5a\x2a\x4d\x18\x04\x00\x00\x00none"
     frames = [
         skippable,
@@ -104,7 +97,7 @@ def test_zstd_of_several_frames_some_of_them_no_data() -> None:
 
 
 @pytest.mark.parametrize("left", [3, 4, 9, 200, -1])
-def test_truncated_zstd_says_so(left: int) -> None:
+def test_truncated_zstd_is_reported(left: int) -> None:
     packed = zstd.compress(TEXT)[:left]
     if left == 3:
         assert everything(packed) == packed  # no magic, no zstd
@@ -113,7 +106,7 @@ def test_truncated_zstd_says_so(left: int) -> None:
         everything(packed)
 
 
-def test_damaged_zstd_says_so() -> None:
+def test_damaged_zstd_is_reported() -> None:
     packed = bytearray(zstd.compress(TEXT, options={zstd.CompressionParameter.checksum_flag: 1}))
     packed[-1] ^= 1
     with pytest.raises(InputError, match=r"the zstd data are damaged \(.*checksum"):
@@ -123,7 +116,7 @@ def test_damaged_zstd_says_so() -> None:
 
 
 class Dribbling(io.RawIOBase):
-    """A file that gives so many bytes at a time."""
+    """A file that returns the next of `sizes` bytes at a time."""
 
     def __init__(self, data: bytes, sizes: list[int]) -> None:
         self._data, self._sizes, self._n = data, sizes, 0
@@ -141,7 +134,7 @@ class Dribbling(io.RawIOBase):
     size=st.integers(1, 300),
     magic=st.sampled_from([b"0 |a", b"0 |b", b"\x89", TEXT[:100]]),
 )
-def test_however_the_bytes_come(
+def test_bytes_in_chunks_of_any_size(
     pack: Callable[[bytes], bytes], sizes: list[int], size: int, magic: bytes
 ) -> None:
     with closing(ByteSource(cast("IO[bytes]", Dribbling(pack(TEXT), sizes)))) as source:
@@ -149,7 +142,7 @@ def test_however_the_bytes_come(
         assert b"".join(iter(lambda: source.read(size), b"")) == TEXT
 
 
-def test_a_failure_while_looking_ahead_is_raised_by_reading() -> None:
+def test_a_failure_while_peeking_is_raised_by_reading() -> None:
     source = ByteSource(gzip.compress(TEXT)[:12])
     assert not source.begins_with(b"magic")
     with pytest.raises(InputError, match="the gzip data end too early"):
@@ -173,21 +166,17 @@ def test_names(tmp_path: Path) -> None:
         assert ByteSource(file).name == str(path)
 
 
-def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "nowhere.txt"
+@pytest.mark.parametrize(
+    ("name", "reason"), [("nowhere.txt", "no such file"), (".", "is a directory, not a file of events")]
+)
+def test_paths_that_are_no_files_are_rejected(tmp_path: Path, name: str, reason: str) -> None:
     with pytest.raises(InputError) as caught:
-        text_reader(path)
-    assert str(caught.value) == f"{path}: no such file"
-
-
-def test_a_directory_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        text_reader(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: is a directory, not a file of events"
+        text_reader(tmp_path / name)
+    assert str(caught.value) == f"{tmp_path / name}: {reason}"
 
 
 class Failing(io.BytesIO):
-    """A file whose disk breaks."""
+    """A file whose disk fails."""
 
     def read1(self, size: int | None = -1, /) -> bytes:
         data = super().read1(size)
@@ -196,7 +185,7 @@ class Failing(io.BytesIO):
         return data
 
 
-def test_what_was_read_before_a_failure_is_delivered() -> None:
+def test_bytes_before_a_failure_are_delivered() -> None:
     reader = text_reader(Failing(TEXT), name="file")
     blocks: list[Block] = []
     with pytest.raises(InputError) as caught:
@@ -205,38 +194,35 @@ def test_what_was_read_before_a_failure_is_delivered() -> None:
     assert str(caught.value) == "file:1001: Input/output error; everything before this line was used"
 
 
-def test_a_pipe_gives_events_as_soon_as_they_are_complete() -> None:
+def packers() -> list[Callable[[bytes], bytes]]:
+    """Return functions that pack and flush a part of a stream."""
+    gz, zst = zlib.compressobj(wbits=31), zstd.ZstdCompressor()
+    return [
+        bytes,
+        lambda event: gz.compress(event) + gz.flush(zlib.Z_SYNC_FLUSH),
+        lambda event: zst.compress(event, zst.FLUSH_BLOCK),
+    ]
+
+
+@pytest.mark.parametrize("pack", packers(), ids=["text", "gzip", "zstd"])
+def test_a_pipe_gives_events_as_soon_as_they_are_complete(pack: Callable[[bytes], bytes]) -> None:
     out, into = os.pipe()
     with os.fdopen(out, "rb", buffering=0) as pipe, os.fdopen(into, "wb", buffering=0) as writer:
-        reader = text_reader(pipe, label="cb", multiline=True)
-        blocks = iter(reader)
+        blocks = iter(text_reader(pipe, label="cb", multiline=True))
         watchdog = threading.Timer(60, writer.close)
         watchdog.start()
         for i in range(3):
-            writer.write(b"|a x\n0:1:%g |a y\n\n|a z" % (0.5 + i / 10))
-            block = next(blocks)
-            assert len(block) == 1
+            writer.write(pack(b"|a x\n0:1:%g |a y\n\n" % (0.5 + i / 10)))
+            assert len(next(blocks)) == 1
         watchdog.cancel()
+
+
+def test_the_last_event_of_a_pipe_needs_no_empty_line() -> None:
+    out, into = os.pipe()
+    with os.fdopen(out, "rb", buffering=0) as pipe, os.fdopen(into, "wb", buffering=0) as writer:
+        writer.write(b"|a x\n0:1:0.5 |a y\n\n|a z")
         writer.close()
-        assert [len(block) for block in blocks] == [1]
-
-
-def test_a_packed_pipe_gives_events_as_soon_as_they_are_flushed() -> None:
-    gz, zst = zlib.compressobj(wbits=31), zstd.ZstdCompressor()
-    packers: tuple[Callable[[bytes], bytes], ...] = (
-        lambda event: gz.compress(event) + gz.flush(zlib.Z_SYNC_FLUSH),
-        lambda event: zst.compress(event, zst.FLUSH_BLOCK),
-    )
-    for pack in packers:
-        out, into = os.pipe()
-        with os.fdopen(out, "rb", buffering=0) as pipe, os.fdopen(into, "wb", buffering=0) as writer:
-            blocks = iter(text_reader(pipe, label="cb", multiline=True))
-            watchdog = threading.Timer(60, writer.close)
-            watchdog.start()
-            for _ in range(3):
-                writer.write(pack(b"|a x\n0:1:0.5 |a y\n\n"))
-                assert len(next(blocks)) == 1
-            watchdog.cancel()
+        assert [len(block) for block in text_reader(pipe, label="cb", multiline=True)] == [1, 1]
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -252,7 +238,7 @@ def test_standard_input(packed: bool, source: str) -> None:
     assert done.stdout.decode() == f"<stdin> {len(TEXT)}\n"
 
 
-def test_without_its_package_zstd_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zstd_without_its_package_explains_the_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onlineauto.formats.sources.unzstd", None)
     with pytest.raises(InputError, match=r"pip install '\.\[zstd\]'"):
         ByteSource(b"\x28\xb5\x2f\xfd rest").read(10)

@@ -1,4 +1,4 @@
-"""What the reader makes of well-formed text."""
+"""Events of well-formed text."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_empty_lines_end_events_of_several_lines(exact: bool) -> None:
 
 
 @BOTH
-def test_several_costs_stand_on_one_line_of_cb(exact: bool) -> None:
+def test_a_line_of_cb_may_have_several_costs(exact: bool) -> None:
     reader = text_reader(b"1:2:0.5 3 2:-1:0.25 |a x", **SHAPES["cb"], exact=exact)
     ((line,),) = unpack(reader)
     said = [str(each) for each in reader.diagnostics.kept]
@@ -137,7 +137,7 @@ def test_carriage_returns_byte_order_mark_and_missing_newline(exact: bool) -> No
     assert second[0].spans == [(b"a", [(hashes(b"a", b"y")[0], 2.0)])]
 
 
-def test_blanks_and_tabs_may_stand_anywhere_in_native_mode() -> None:
+def test_native_mode_accepts_blanks_and_tabs_anywhere() -> None:
     line = only_line(b" \t1\t2   0.5 \t 'tag \t|a\tx  y:2 \t|b \tz\t")
     assert (line.label, line.weight, line.initial, line.tag) == (1.0, 2.0, 0.5, b"tag")
     assert strings_of(line) == ["a", "b"]
@@ -154,7 +154,7 @@ def test_a_line_of_blanks_is_an_action_in_exact_mode_only() -> None:
     assert [len(event) for event in events(text, "cb_adf", exact=True)] == [3]
 
 
-def test_numbers_round_as_vw_rounds_them_in_exact_mode_only() -> None:
+def test_exact_mode_rounds_numbers_like_vw() -> None:
     for exact, value in ((False, np.float32(2.993)), (True, np.float32(2.9929998))):
         ((_, ((_, found),)),) = only_line(b"1 |a x:2.993", exact=exact).spans
         assert found == value
@@ -169,18 +169,18 @@ def test_names_of_all_namespaces_are_known_in_the_order_of_appearance(exact: boo
 
 
 @BOTH
-def test_two_names_that_begin_alike_stay_two(exact: bool) -> None:
+def test_names_with_the_same_first_letter_are_different(exact: bool) -> None:
     assert strings_of(only_line(b"1 |User x |Uptime y", exact=exact)) == ["User", "Uptime"]
 
 
-def test_the_marks_of_commands_are_tags_in_native_mode() -> None:
+def test_commands_are_tags_in_native_mode() -> None:
     assert only_line(b"1 'save_model| ").tag == b"save_model"
 
 
 @BOTH
 @pytest.mark.parametrize("text", [b"", b"\n", b"\n\n\r\n", b"\xef\xbb\xbf\n"])
 @pytest.mark.parametrize("kind", ["simple", "cb", "cb_adf"])
-def test_nothing_gives_no_blocks_and_no_complaint(exact: bool, text: bytes, kind: str) -> None:
+def test_empty_texts_give_no_blocks_and_no_problems(exact: bool, text: bytes, kind: str) -> None:
     assert events(text, kind, exact=exact) == []
 
 

@@ -18,7 +18,7 @@ from onlineauto import AutoMLClassifier
 from onlineauto.cli.main import main
 from onlineauto.engine.stream.source import rules_of
 from onlineauto.errors import InputError, OptionError
-from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.formats.blocks.file import write_blocks
 from onlineauto.interop import read_vw_model, write_vw_model
 from onlineauto.jit import cache_directory
 from onlineauto.workspace.options import REGISTRY

@@ -1,4 +1,4 @@
-"""What a learner knows beside its weights, under names."""
+"""The numbers of a learner beside its weights, by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Lanes(NamedTuple):
-    """Numbers of each lane: a column of the model each, and no copy."""
+    """The numbers of each lane: views of columns of the model."""
 
     norm: NDArray[Any]
     weight: NDArray[Any]
@@ -24,7 +24,7 @@ class Lanes(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """Numbers of all lanes together."""
+    """The numbers that all lanes share."""
 
     t: float
     unlabelled_weight: float
@@ -52,10 +52,10 @@ def shared_of(workspace: Workspace) -> Shared:
 
 
 def weights_of(workspace: Workspace) -> NDArray[Any]:
-    """Return the weights proper: a row for each feature, a column for each lane."""
+    """Return the weights: a row for each feature, a column for each lane."""
     return workspace.weights[:, fields.W]
 
 
 def gradients_of(workspace: Workspace) -> NDArray[Any]:
-    """Return the sums of squared gradients, by which rates adapt, as `weights_of` returns the weights."""
+    """Return the sums of squared gradients, in the layout of `weights_of`."""
     return workspace.weights[:, fields.A]

@@ -1,4 +1,4 @@
-"""Lanes are copied, swapped, taken and put as slow twins do that look at all cells."""
+"""Kernels that copy, swap, take and put lanes, compared with reference implementations over all cells."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from onlineauto.engine.search.waiting_configs import learnt_cells
 from onlineauto.exact.semantics import interleaved_lanes
-from onlineauto.learners.cells import FIELDS, read_cells, write_cells
 from onlineauto.learners.lane_kernels import copy_lane, put_lane, swap_lanes
-from onlineauto.learners.model import initial_table, make_model
+from onlineauto.learners.model import FIELDS, initial_table, make_model, read_cells, write_cells
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def model_of(learnt: Learnt) -> Model:
 
 
 def copied(cells: NDArray[np.float32], source: int, target: int) -> NDArray[np.float32]:
-    """The slow twin of `copy_lane`."""
+    """Copy a lane like `copy_lane`."""
     found = cells.copy()
     differs = found[..., target] != found[..., source]
     found[differs, target] = found[differs, source]
@@ -79,7 +78,7 @@ def test_lanes_are_swapped(learnt: Learnt) -> None:
 
 @pytest.mark.parametrize("lanes", [[1], [0, 3]])
 @given(LEARNT)
-def test_what_is_taken_from_lanes_is_put_back_into_others(lanes: list[int], learnt: Learnt) -> None:
+def test_cells_of_lanes_are_restored_into_other_lanes(lanes: list[int], learnt: Learnt) -> None:
     model = model_of(learnt)
     before = read_cells(model)
     cells, numbers = learnt_cells(model, lanes, UNLEARNT)

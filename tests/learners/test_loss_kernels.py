@@ -1,4 +1,4 @@
-"""Losses: the kernels against their slow twins, and against what the formulas promise."""
+"""Losses: kernels compared with reference implementations and with laws of the formulas."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ each_smooth_loss = pytest.mark.parametrize("name", ["squared", "logistic", "pois
 
 
 def bits(value: float | np.float32) -> int | str:
-    """What two floats must share to be the same: all of their bits, or to be no number."""
+    """Return a key by which floats are equal: their bits, or NaN."""
     return "nan" if np.isnan(value) else int(F(value).view(np.uint32))
 
 
@@ -51,7 +51,7 @@ def label_of(name: str, sign: np.float32, count: np.float32, any_: np.float32) -
 
 
 def kernel(function: str, name: str, low: np.float32, high: np.float32) -> Callable[..., float]:
-    """A kernel of `loss_kernels`, with the loss filled in."""
+    """Return a kernel of `loss_kernels` for one loss."""
     compiled = getattr(loss_kernels, function)
     return lambda *arguments: float(compiled(CODES[name], low, high, *arguments))
 
@@ -118,7 +118,7 @@ def test_logistic_between_other_labels(
 
 @each_loss
 @given(p=MODERATE, sign=SIGNS, count=COUNTS, any_=MODERATE, share=SHARE)
-def test_value_is_the_textbooks(
+def test_value_equals_the_formula(
     name: str, p: np.float32, sign: np.float32, count: np.float32, any_: np.float32, share: np.float32
 ) -> None:
     y = label_of(name, sign, count, any_)
@@ -132,7 +132,7 @@ def test_value_is_the_textbooks(
 
 @each_loss
 @given(p=MODERATE, sign=SIGNS, count=COUNTS, any_=MODERATE, share=SHARE)
-def test_derivative_is_the_numeric_one(
+def test_derivative_equals_the_numeric_derivative(
     name: str, p: np.float32, sign: np.float32, count: np.float32, any_: np.float32, share: np.float32
 ) -> None:
     y = label_of(name, sign, count, any_)
@@ -149,7 +149,7 @@ def test_derivative_is_the_numeric_one(
 
 @each_loss
 @given(p=MODERATE, sign=SIGNS, count=COUNTS, any_=MODERATE, share=SHARE, reach=SMALL_STEP)
-def test_small_step_is_the_plain_one_against_the_derivative(
+def test_a_small_step_follows_the_derivative(
     name: str,
     p: np.float32,
     sign: np.float32,
@@ -171,7 +171,7 @@ def test_small_step_is_the_plain_one_against_the_derivative(
 
 
 def flow(name: str, p: float, y: float, low: float, scale: float, reach: float) -> float:
-    """Step of infinitely many small pieces: du/dh = -slope(p + u·reach), by Runge and Kutta's rule."""
+    """Return the limit of many small steps: du/dh = -slope(p + u·reach), by Runge and Kutta's rule."""
 
     def speed(u: float) -> float:
         here, h = p + u * reach, 1e-5
@@ -196,7 +196,7 @@ def flow(name: str, p: float, y: float, low: float, scale: float, reach: float) 
     scale=SMALL_STEP,
     reach=SMALL_STEP,
 )
-def test_step_is_that_of_infinitely_many_small_pieces(
+def test_a_step_equals_infinitely_many_small_steps(
     name: str,
     p: np.float32,
     sign: np.float32,
@@ -225,7 +225,7 @@ def test_step_is_that_of_infinitely_many_small_pieces(
     scale=SMALL_STEP,
     reach=SMALL_STEP,
 )
-def test_one_step_of_twice_the_weight_is_two_steps(
+def test_a_step_of_twice_the_weight_equals_two_steps(
     name: str,
     p: np.float32,
     sign: np.float32,

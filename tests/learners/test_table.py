@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.exact.semantics import interleaved_lanes
-from onlineauto.learners.table import TableShape, lanes_side_by_side
+from onlineauto.learners.model import TableShape, lanes_side_by_side
 
 if TYPE_CHECKING:
     from onlineauto.engine.loop.semantics import MakesTable
@@ -20,7 +20,7 @@ MAKERS = pytest.mark.parametrize("make", [lanes_side_by_side, interleaved_lanes]
 
 
 def lanes_of(shape: TableShape) -> list[int]:
-    """Lanes of all parts of all live configs."""
+    """Return the lanes of all parts of all live configs."""
     return [
         config * shape.config_step + part * shape.part_step
         for config in range(shape.configs)
@@ -30,7 +30,7 @@ def lanes_of(shape: TableShape) -> list[int]:
 
 @MAKERS
 @given(bits=st.integers(5, 18), configs=st.integers(1, 9), parts=st.integers(1, 8))
-def test_every_part_has_a_lane_of_its_own(make: MakesTable, bits: int, configs: int, parts: int) -> None:
+def test_every_part_has_a_separate_lane(make: MakesTable, bits: int, configs: int, parts: int) -> None:
     shape = make(bits, configs=configs, parts=parts, policies=0)
     lanes = lanes_of(shape)
     assert len(set(lanes)) == configs * parts
@@ -43,7 +43,7 @@ def test_every_part_has_a_lane_of_its_own(make: MakesTable, bits: int, configs: 
 
 
 @given(configs=st.integers(1, 9), policies=st.integers(1, 4), parts=st.integers(1, 2))
-def test_every_policy_of_every_live_config_has_penalties_of_its_own(
+def test_every_policy_of_every_live_config_has_separate_penalties(
     configs: int, policies: int, parts: int
 ) -> None:
     shape = lanes_side_by_side(10, configs=configs, parts=policies * parts, policies=policies)

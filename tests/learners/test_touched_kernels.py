@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
-from onlineauto.learners.cells import read_cells
 from onlineauto.learners.gradient_kernels import LearnedLabel, Model, ModelLane, clip, dot, update
 from onlineauto.learners.gradient_kernels import see_label as see
-from onlineauto.learners.model import initial_table, make_model
+from onlineauto.learners.model import initial_table, make_model, read_cells
 from onlineauto.learners.rule import make_rule
 from onlineauto.workspace.options import REGISTRY
 from tests.learners.test_update_kernels import (
@@ -47,7 +46,7 @@ Events = list[tuple[list[tuple[int, np.float32]], np.float32, list[np.float32]]]
 
 
 def lanes_agree(cells: NDArray[np.float32], touched: NDArray[np.bool_]) -> bool:
-    """Whether all lanes are equal, but for the sign of zeros, in every cell that is not touched."""
+    """Return whether all lanes are equal, except the sign of zeros, in every untouched cell."""
     untouched = cells[~touched]
     return bool((untouched == untouched[..., :1]).all())
 
@@ -65,7 +64,7 @@ def test_one_lane_at_a_time(subset: dict[str, object], data: st.DataObject) -> N
 @pytest.mark.parametrize(
     ("options", "x"), [({"learning_rate": 0.0}, 1), ({"invariant": True}, 1e20)], ids=["no rate", "no reach"]
 )
-def test_what_is_accumulated_without_a_step_is_marked_too(options: dict[str, object], x: float) -> None:
+def test_cells_that_change_without_a_step_are_marked(options: dict[str, object], x: float) -> None:
     rule, model = made({"adaptive": True, **options}, guarded=False)
     learn(rule, model, [(3, F(x))], F(1), [F(1), F(0), F(0), F(0)])
     assert lanes_agree(read_cells(model), model.touched)
@@ -80,7 +79,7 @@ def made(options: dict[str, object], *, guarded: bool) -> tuple[Rule, Model]:
 
 
 def listed_of(features: list[tuple[int, np.float32]]) -> Listed:
-    """The features in two runs, of which lanes 0 and 2 hold the second."""
+    """Return the features in two runs; lanes 0 and 2 use the second."""
     runs = np.zeros(2, RUN)
     runs["start"], runs["end"], runs["product"] = (
         [0, len(features) // 2],
@@ -126,7 +125,7 @@ RULES: list[dict[str, object]] = [
 @pytest.mark.parametrize("options", RULES, ids=named)
 @given(events=EVENTS)
 def test_numbers_of_any_size(options: dict[str, object], guarded: bool, events: Events) -> None:
-    """Also where what is not finite is kept out."""
+    """Infinite values are kept out by the guarded rule."""
     rule, model = made(options, guarded=guarded)
     for features, label, weight in events:
         learn(rule, model, features, label, weight)

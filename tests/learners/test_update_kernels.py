@@ -15,7 +15,6 @@ from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.jit import kernel
-from onlineauto.learners.cells import read_cells
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
@@ -31,7 +30,7 @@ from onlineauto.learners.gradient_kernels import (
     update_four,
 )
 from onlineauto.learners.gradient_kernels import see_label as see
-from onlineauto.learners.model import initial_state, initial_table, make_model
+from onlineauto.learners.model import initial_state, initial_table, make_model, read_cells
 from onlineauto.learners.rule import make_rule
 from onlineauto.workspace.options import REGISTRY
 from tests.naive.bandit import make_twin
@@ -97,7 +96,7 @@ OTHERS: list[dict[str, object]] = [
 
 @dataclass
 class Example:
-    """One labelled list of features of one lane."""
+    """A labelled list of features of a lane."""
 
     features: list[tuple[int, np.float32]]
     label: np.float32
@@ -106,7 +105,7 @@ class Example:
 
 
 class Compiled:
-    """The kernels at work as the engine puts them to work."""
+    """Kernels, called like the engine calls them."""
 
     def __init__(self, options: dict[str, object]) -> None:
         configuration = REGISTRY.from_keywords(**options)
@@ -136,7 +135,7 @@ class Compiled:
 
 
 def listed_features(example: Example) -> Listed:
-    """The features of an example, cut into runs, and between them runs that only other slots use."""
+    """Return the features of an example in runs, with runs of other lanes between them."""
     holders = np.ones((3, LANES), bool)
     holders[2] = False
     holders[2, (example.lane + 1) % LANES] = True
@@ -171,7 +170,7 @@ def twin_of(options: dict[str, object]) -> Learner:
 
 
 def as_bits(values: Sequence[np.float32] | np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> list[int]:
-    """Bits of every number; all that are none count as one."""
+    """Return the bits of every number; NaNs are equal."""
     flat = np.array(values, np.float32).ravel()
     return [-1 if np.isnan(each) else int(each.view(np.uint32)) for each in flat]
 
@@ -245,7 +244,7 @@ def taught(options: dict[str, object], examples: list[Example]) -> Compiled:
 
 
 @given(st.dictionaries(st.integers(0, CELLS - 1), st.floats(0.5, 2).map(F), min_size=1, max_size=4))
-def test_one_update_moves_towards_the_label_and_not_past_it(features: dict[int, np.float32]) -> None:
+def test_an_update_moves_towards_the_label_and_not_past_it(features: dict[int, np.float32]) -> None:
     for subset in SUBSETS:
         example = Example(list(features.items()), F(2), F(1), 0)
         compiled = taught(
@@ -260,7 +259,7 @@ def test_one_update_moves_towards_the_label_and_not_past_it(features: dict[int, 
 
 @given(st.floats(0.25, 2).map(F), st.sampled_from([F(0.1), F(7), F(1000)]))
 def test_normalized_predictions_do_not_depend_on_the_units(x: np.float32, unit: np.float32) -> None:
-    """Each value in other units: other weights, the same predictions."""
+    """Values in other units give other weights and the same predictions."""
 
     def stream(factor: np.float32) -> list[Example]:
         return [
@@ -278,8 +277,8 @@ def test_normalized_predictions_do_not_depend_on_the_units(x: np.float32, unit: 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
 @given(weight=st.sampled_from([2, 3, 5]), x=st.floats(0.5, 2).map(F))
-def test_invariant_weight_is_like_so_many_updates(loss: str, weight: int, x: np.float32) -> None:
-    """Where the rate does not change meanwhile: no decay, no adaptation."""
+def test_an_invariant_weight_equals_repeated_updates(loss: str, weight: int, x: np.float32) -> None:
+    """The learning rate must be constant: no decay, no adaptation."""
     options: dict[str, object] = {
         "invariant": True,
         "power_t": 0.0,
@@ -293,7 +292,7 @@ def test_invariant_weight_is_like_so_many_updates(loss: str, weight: int, x: np.
 
 
 @given(examples_of("squared"))
-def test_lanes_do_not_see_each_other(examples: list[Example]) -> None:
+def test_lanes_are_independent(examples: list[Example]) -> None:
     options: dict[str, object] = {"min_prediction": -99, "max_prediction": 99}
     both = taught(options, examples)
     for lane in range(LANES):
@@ -301,7 +300,7 @@ def test_lanes_do_not_see_each_other(examples: list[Example]) -> None:
         assert as_bits(both.cells[:, :, lane]) == as_bits(alone.cells[:, :, lane])
 
 
-def test_materialized_penalties_leave_predictions_alone() -> None:
+def test_materialized_penalties_do_not_change_predictions() -> None:
     compiled = taught(
         {"l1": 0.01, "l2": 0.01}, [Example([(0, F(1)), (1, F(2))], F(label), F(1), 0) for label in (1, -2, 3)]
     )
@@ -331,7 +330,7 @@ def test_l1_makes_small_weights_zero() -> None:
     assert list(compiled.model.touched[:5]) == [True] * 4 + [False]
 
 
-def test_prediction_that_is_no_number_becomes_zero() -> None:
+def test_a_nan_prediction_becomes_zero() -> None:
     assert clip(initial_state(REGISTRY.from_keywords(), training=True), F(np.nan)) == 0
 
 
@@ -355,7 +354,7 @@ def learn_four(
     events=st.lists(st.tuples(FEATURES, ANY_LABEL, st.lists(WEIGHT, min_size=4, max_size=4)), max_size=8),
     held=st.lists(st.booleans(), min_size=8, max_size=8),
 )
-def test_four_lanes_learn_what_each_learns_alone(
+def test_four_lanes_learn_like_each_lane_alone(
     guarded: bool, events: list[tuple[list[Any], np.float32, list[np.float32]]], held: list[bool]
 ) -> None:
     rule = make_rule(REGISTRY.from_keywords(), guarded=guarded)
@@ -394,11 +393,11 @@ def test_four_lanes_learn_what_each_learns_alone(
 
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "exact"])
-def test_four_lanes_fall_back_as_one_does(guarded: bool) -> None:
-    """Where a squared slope underflows, the factor of the last update counts."""
+def test_four_lanes_fall_back_like_one_lane(guarded: bool) -> None:
+    """If a squared slope underflows, the factor of the last update is used."""
     tiny = [
         ([(0, F(1))], F(1), [F(1.93e-43), F(1), F(1), F(1)]),
         ([(0, F(1))], F(0), [F(2**-9), F(1), F(1), F(1)]),
     ]
-    test: Any = test_four_lanes_learn_what_each_learns_alone
+    test: Any = test_four_lanes_learn_like_each_lane_alone
     test.hypothesis.inner_test(guarded, tiny, [False] * 8)

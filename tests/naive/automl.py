@@ -1,4 +1,4 @@
-"""VW's search the slow and literal way: objects that change, sets that are moved, loop after loop."""
+"""VW's search, translated literally: objects that change, sets that are moved, nested loops."""
 
 from __future__ import annotations
 

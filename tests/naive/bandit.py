@@ -1,4 +1,4 @@
-"""Contextual bandits the slow and obvious way: targets, ranking, probabilities, one event after the other."""
+"""Contextual bandits: targets, ranks and probabilities, one event after the other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EPSILON, ZERO = F(0.05), F(0)
 
 
 def mtr_weight(probability: np.float32, clip_p: np.float32, events: int, actions: int) -> np.float32:
-    """Inverse propensity, divided by the mean number of actions so far."""
+    """Return the inverse propensity, divided by the mean number of actions so far."""
     return F(1) / max(probability, clip_p) * (F(events) / F(actions))
 
 
@@ -40,12 +40,12 @@ def dr_target(
 
 
 def rank(scores: Sequence[np.float32]) -> list[int]:
-    """Actions, cheapest first, the lower number first among equals."""
+    """Return the actions by cost, then by number."""
     return sorted(range(len(scores)), key=lambda action: (scores[action], action))
 
 
 def greedy(ranked: Sequence[np.float32], epsilon: np.float32, *, first_only: bool) -> list[np.float32]:
-    """Probabilities of ranked scores: ε spread over all, the rest over those as good as the first."""
+    """Return probabilities of ranked scores: ε for all, the rest for those equal to the first."""
     tied = 1
     for score in ranked[1:]:
         if first_only or abs(score - ranked[0]) > F(1e-4) * (abs(score) + abs(ranked[0])):
@@ -57,7 +57,7 @@ def greedy(ranked: Sequence[np.float32], epsilon: np.float32, *, first_only: boo
 
 @dataclass(frozen=True)
 class Row:
-    """What one event gives."""
+    """Result of an event."""
 
     loss: np.float32
     known: tuple[int, np.float32, np.float32] | None
@@ -82,11 +82,9 @@ class Bandit:
     link: str = "identity"
     training: bool = True
     sums: list[int] = field(default_factory=lambda: [0, 0])
-    base: int = 0
-    """Lane that learns; the one behind it estimates costs."""
 
     def examples(self, event: Event) -> tuple[list[Example], int, int]:
-        """Examples of the actions; shared features that VW counts for each action, and once."""
+        """Return the examples of the actions; shared features that VW counts for each action, and once."""
         if self.n_actions is not None:
             numbers = range(self.n_actions)
             return [self.featurizer.numbered(event[0], k, self.n_actions) for k in numbers], 0, 0
@@ -97,7 +95,7 @@ class Bandit:
         return examples, repeated, repeated + (not self.featurizer.noconstant)
 
     def label(self, event: Event) -> tuple[int, np.float32, np.float32] | None:
-        """Action, cost and probability that were logged."""
+        """Return the logged action, cost and probability."""
         if self.n_actions is not None:
             observed = [(a, F(c), F(p)) for a, c, p in event[0].costs if c is not None and p > 0]
             if observed and 1 <= observed[0][0] <= self.n_actions:
@@ -151,16 +149,16 @@ class Bandit:
     def estimates(
         self, examples: list[Example], label: tuple[int, np.float32, np.float32] | None
     ) -> list[np.float32]:
-        """Costs that the second lane predicts; it learns the logged one."""
+        """Return the costs that the second lane predicts; it learns the logged one."""
         assert label is not None
         estimates = []
         for action, example in enumerate(examples):
             if action == label[0] and label[2] > 0:
                 _, p = self.learner.learn(
-                    example.features, label[1], F(1) / label[2], lane=self.base + 1, squares=example.squares
+                    example.features, label[1], F(1) / label[2], lane=1, squares=example.squares
                 )
             else:
-                p = self.learner.clip(self.learner.raw(example.features, lane=self.base + 1))
+                p = self.learner.clip(self.learner.raw(example.features, lane=1))
             estimates.append(apply_link(self.link, p))
         return estimates
 
@@ -174,7 +172,7 @@ class Bandit:
             if not self.featurizer.exact and not np.isfinite(weight):
                 weight = F(0)
             example = examples[logged]
-            self.learner.learn(example.features, cost, weight, lane=self.base, squares=example.squares)
+            self.learner.learn(example.features, cost, weight, squares=example.squares)
             return
         targets = list(estimates) if self.cb_type == "dr" else [F(0)] * len(examples)
         if self.cb_type == "ips":
@@ -184,7 +182,7 @@ class Bandit:
         elif probability > 0:
             targets[logged] = dr_target(cost, probability, self.clip_p, estimates[logged])
         for example, target in zip(examples, targets, strict=True):
-            self.learner.learn(example.features, target, F(1), lane=self.base, squares=example.squares)
+            self.learner.learn(example.features, target, F(1), squares=example.squares)
 
 
 def _make_learner(options: Mapping[str, Any], *, lanes: int) -> Learner:
@@ -224,7 +222,7 @@ def _make_learner(options: Mapping[str, Any], *, lanes: int) -> Learner:
 
 
 def _letters(words: Sequence[str], *, exact: bool) -> tuple[bytes, ...]:
-    """The bytes of words, or their characters in native mode, each with which a name may begin."""
+    """Return the letters of words: bytes, or characters in native mode."""
     data = b"".join(unescape(word) for word in words)
     if exact:
         return tuple(data[i : i + 1] for i in range(len(data)))
@@ -234,7 +232,7 @@ def _letters(words: Sequence[str], *, exact: bool) -> tuple[bytes, ...]:
 
 
 def make_twin(options: Mapping[str, Any]) -> Bandit | Regressor:
-    """The naive engine for options as a `Workspace` takes them."""
+    """Return the reference engine for the options of a `Workspace`."""
     kinds = [kind for kind in ("cb", "cb_adf", "cb_explore", "cb_explore_adf") if options.get(kind)]
     lanes = 2 if kinds and options.get("cb_type") == "dr" else 1
     keep, exact = options.get("keep"), options.get("vw_exact", False)

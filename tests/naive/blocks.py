@@ -1,4 +1,4 @@
-"""Blocks written out by hand: events as plain Python values, and the columns made from them."""
+"""Events as plain Python values, and the blocks made from them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _offsets(sizes: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]
 def make_block(
     events: Sequence[Event], namespaces: Namespaces | None = None, *, first_line: int = 1
 ) -> Block:
-    """Columns of `events`; new names are added to `namespaces` in order of appearance."""
+    """Return the columns of `events`; new names are added to `namespaces` in order of appearance."""
     names = Namespaces() if namespaces is None else namespaces
     lines = [line for event in events for line in event]
     spans = [[span for span in line.spans if span[1]] for line in lines]
@@ -85,7 +85,7 @@ def make_block(
 
 
 def cut(events: Sequence[Event], sizes: Iterable[int]) -> list[Block]:
-    """The blocks of one stream, of `sizes` events each and then of what is left."""
+    """Return the blocks of a stream, of `sizes` events each; the last block has the remaining events."""
     names, blocks, at = Namespaces(), [], 0
     for size in sizes:
         if events[at : at + size]:
@@ -105,7 +105,7 @@ def _words(line: Line) -> str:
 
 
 def as_text(events: Sequence[Event], *, bandit: bool, multiline: bool) -> str:
-    """VW text of `events`; hashes are written as the numeric names that have them."""
+    """Return VW text of `events`; hashes are written as numeric names that have them."""
     text = ""
     for event in events:
         for line in event:

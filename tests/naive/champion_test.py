@@ -1,4 +1,4 @@
-"""The champion test the slow, obvious way: a number for every bet of every start, settled by formula."""
+"""The champion test: a number for every bet of every start, settled by formula."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Bet:
 
 
 class ChampionTest:
-    """Evidence that the challenger is better, and that it is worse."""
+    """Return the evidence that the challenger is better, and that it is worse."""
 
     def __init__(self, floor: float, *, learnt: bool = False) -> None:
         self.floor = floor

@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's robust confidence sequence, the slow and obvious way: nothing kept, nothing skipped."""
+"""Vowpal Wabbit's robust confidence sequence, without caches and shortcuts."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Sequence:
             log_es.append(self.lam_sqrt_tp1(j) * y - memo[j])
 
     def lower_bound(self, alpha: float) -> float:
-        """VW's ``lb_log_wealth``; `alpha` is that of this bound alone."""
+        """Return VW's ``lb_log_wealth``; `alpha` is the level of this bound alone."""
         threshold = -math.log(alpha)
         memo = {j: self.g.variance(self.lam_sqrt_tp1(j)) for j in range(2)}
         if self.log_wealth(0.0, self.g.sum_x, threshold, memo) <= threshold:

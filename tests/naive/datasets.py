@@ -1,4 +1,4 @@
-"""Events of the rows of a dataset the slow and obvious way: dictionaries, one row after the other."""
+"""Events of the rows of a dataset: dictionaries, one row after the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Named = list[tuple[str, list[tuple[str, float]]]]
 
 
 def naive_events(rows: Sequence[Row], columns: DatasetColumns) -> list[list[Line]]:
-    """Return the events of rows, which have nothing that is left out."""
+    """Return the events of rows, all of which are valid."""
     return [[hashed(line) for line in event] for event in named_events(rows, columns)]
 
 
@@ -113,7 +113,7 @@ def spelled(value: Any, is_category: bool) -> Any:
 
 
 def spans_of(row: Row, groups: Mapping[str, Sequence[str]], categories: Sequence[str]) -> Named:
-    """The features by namespace; lists and structs are namespaces of their own, as in dicts."""
+    """Return the features by namespace; lists and structs are separate namespaces, as in dicts."""
     spans: dict[str, list[tuple[str, float]]] = {}
     for name, columns in groups.items():
         for column in columns:

@@ -1,23 +1,23 @@
-"""Whether the actions of a log were drawn anew for each event, the plain way."""
+"""Estimate whether the actions of a log were drawn independently for each event."""
 
 from __future__ import annotations
 
 
 class Draws:
-    """The logged actions so far, and what they tell."""
+    """The logged actions so far, and the estimates from them."""
 
     def __init__(self) -> None:
         self.actions: list[int] = []
         self.places: dict[int, int] = {}
-        """How often each was logged."""
+        """Number of events of each action."""
         self.changes = 0
         self.changed = self.by_chance = self.largest = 0.0
-        """Weights of events with another action than the event before; how large they are by chance."""
+        """Weights of events whose action differs from the previous one; their size by chance."""
         self.due = self.propensity = 0.0
-        """Changes that were due by the propensities of the events before; the latest of these."""
+        """Expected number of changes, from the propensities of earlier events; the latest term of it."""
 
     def note(self, action: int, probability: float, *, often: float | None = None) -> None:
-        """Take in a logged action; how `often` it was logged so far is known of more events than these."""
+        """Add a logged action; `often` is how often it was logged, in more events than these."""
         weight = 1.0 / probability
         if self.actions:
             share = self.places.get(action, 0) / len(self.actions) if often is None else often
@@ -33,7 +33,7 @@ class Draws:
 
     @property
     def events(self) -> float:
-        """How many events seem to share a draw."""
+        """Return the estimated number of events that share a draw."""
         if not self.actions:
             return 1.0
         many = (self.by_chance + self.largest) / (self.changed + self.largest)
@@ -43,5 +43,5 @@ class Draws:
 
     @property
     def tell_of_actions(self) -> bool:
-        """Whether losses on logged actions tell of more than one of them."""
+        """Return whether losses on logged actions are of more than one action."""
         return not self.actions or self.changes >= 16

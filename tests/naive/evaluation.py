@@ -1,4 +1,4 @@
-"""What a log says of another policy, event by event and number by number."""
+"""Off-policy evaluation, event by event."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _STAKES = [0.75 * 1.6**-j for j in range(48)]
 
 
 def lower_mean(xs: list[float], centres: list[float], bounds: list[float], *, alpha: float) -> float:
-    """Lower bound on the mean of what `xs` are on average, each at most its bound below its centre.
+    """Return a lower bound on the mean of the expected `xs`, each at most its bound below its centre.
 
     For every stake the product of exp(stake·(x - μ) - ψ(stake·b)·(x - m)²/b²) is at 1/α with a probability of
     α at most; stakes have shares of α.

@@ -1,11 +1,14 @@
-"""Explorers the slow and obvious way: probabilities of ranked scores, in single precision step by step."""
+"""Explorers: probabilities of ranked scores, in single precision step by step."""
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from onlineauto.explorers.sample_kernels import mix_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,12 +82,12 @@ def typical_error(costs: Sequence[float], predictions: Sequence[float]) -> float
 
 
 def squarecb_elim(
-    scores: Scores, plausible: Sequence[tuple[np.float32, np.float32]], gamma: np.float32, *, exact: bool
+    scores: Scores, plausible: Sequence[tuple[np.float32, np.float32]], gamma: np.float32
 ) -> Scores:
-    """`plausible` is by rank; exact takes the number of actions that are left for 1."""
+    """`plausible` is by rank."""
     limit = min([high for _, high in plausible if not np.isnan(high)], default=np.finfo(F).max)
     left = [i for i, (low, _) in enumerate(plausible) if low <= limit]
-    n, first = F(min(len(left), 1) if exact else len(left)), left[0] if left else 0
+    n, first = F(len(left)), left[0] if left else 0
     best = scores[first] if left else np.finfo(F).max
     with np.errstate(all="ignore"):
         pmf = [F(1) / (n + gamma * (score - best)) for score in scores]
@@ -103,14 +106,13 @@ def regcb_optimistic(
     order: Sequence[int],
     *,
     first_only: bool,
-    exact: bool,
 ) -> Scores:
     """`plausible` is by rank, `order` are the numbers of the actions."""
     least = min([low for low, _ in plausible if not np.isnan(low)], default=None)
     tied = [i for i, (low, _) in enumerate(plausible) if low == least]
     if first_only or not tied:
         tied = [min(tied or range(len(order)), key=lambda i: order[i])]
-    share = F(1) if exact else F(1) / F(len(tied))
+    share = F(1) / F(len(tied))
     return [share if i in tied else F(0) for i in range(len(plausible))]
 
 
@@ -136,16 +138,14 @@ def cost_range(
     allowed: np.float32,
     low: np.float32,
     high: np.float32,
-    *,
-    exact: bool = True,
 ) -> tuple[np.float32, np.float32]:
     """Lowest and highest plausible cost, by the sensitivities to low - 1 and high + 1."""
     down, up = sensitivities
     lowest, highest = low, high
     with np.errstate(all="ignore"):
-        if not prediction < low and np.isfinite(down) and (down > 0 or exact):
+        if not prediction < low and np.isfinite(down) and down > 0:
             lowest = prediction - down * largest_weight(prediction - low + F(1), allowed, down)
-        if not prediction > high and np.isfinite(up) and (up > 0 or exact):
+        if not prediction > high and np.isfinite(up) and up > 0:
             highest = prediction + up * largest_weight(high + F(1) - prediction, allowed, up)
     return F(np.clip(lowest, low, high)), F(np.clip(highest, low, high))  # NaN stays NaN
 
@@ -165,7 +165,35 @@ def synthcover(costs: Scores, low: np.float32, high: np.float32, *, psi: np.floa
     return pmf
 
 
+APART = 0xD6E8FEB86659FD93
+"""Between the numbers of two members."""
+_LOGF = ctypes.CDLL("libm.so.6").logf
+_LOGF.restype, _LOGF.argtypes = ctypes.c_float, [ctypes.c_float]
+
+
 def merand48(state: int) -> tuple[np.float32, int]:
-    """VW's generator: the next number and state."""
+    """Return the next number and state of VW's generator."""
     state = (state * 0xEECE66D5DEECE66D + 2147483647) % 2**64
     return F((state // 2**25 % 2**23) / 2**23), state
+
+
+def normal(state: int) -> np.float32:
+    """Return the next normal number of VW's generator."""
+    while True:
+        first, state = merand48(state)
+        second, state = merand48(state)
+        x, y = F(2) * first - F(1), F(2) * second - F(1)
+        size = x * x + y * y
+        if 0 < size < 1:
+            return F(x * np.sqrt(F(-2) * F(_LOGF(float(size))) / size))
+
+
+def guess(
+    features: Sequence[tuple[int, np.float32]], *, seed: int, member: int, spread: np.float32
+) -> np.float32:
+    """Return the guess of a member of ``--rnd`` for an example with these hashes of names, and values."""
+    squares = total = F(0)
+    for name, x in features:
+        number = normal(int(mix_state(np.uint64(seed), np.uint64((name + member * APART) % 2**64))))
+        squares, total = squares + x * x, total + x * number
+    return F(spread * total / np.sqrt(F(2) * max(F(1e-12), squares)))

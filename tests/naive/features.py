@@ -1,4 +1,4 @@
-"""From a line to the features of an example the slow and obvious way: dictionaries and lists."""
+"""From a line to the features of an example: dictionaries and lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONSTANT: Feature = (11650396, F(1))
 CONSTANT_KEY = b""
 
 Group = list[list[Feature]]
-"""Parts of a group: the features of the action itself, those of the shared line."""
+"""Parts of a group: the features of the action, then those of the shared line."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Featurizer:
     products: list[tuple[bytes, ...]] = field(default_factory=list)
 
     def see(self, event: Event) -> None:
-        """Take in the namespaces of an event, before any of its lines is used."""
+        """Add the namespaces of an event, before any of its lines is used."""
         fresh = {name for line in event for name, features in line.spans if features} - self.seen
         if not fresh:
             return
@@ -102,7 +102,7 @@ class Featurizer:
     def merged(
         self, own: dict[bytes, list[Feature]], shared: dict[bytes, list[Feature]]
     ) -> dict[bytes, Group]:
-        """Own groups, the constant, and what only the shared line has."""
+        """Return the groups of the action, the constant, then those of the shared line alone."""
         merged: dict[bytes, Group] = {key: [features] for key, features in own.items()}
         if not self.noconstant:
             merged[CONSTANT_KEY] = [[CONSTANT]]
@@ -111,14 +111,14 @@ class Featurizer:
         return merged
 
     def action(self, line: Line, shared: Line | None = None) -> Example:
-        """The example of a line by itself, or of an action line below a shared one."""
+        """Return the example of a separate line, or of an action line below a shared line."""
         own = self.groups(line)
         groups = self.merged(own, self.groups(shared) if shared else {})
         n_own = sum(map(len, own.values())) + (not self.noconstant)
         return self.example(groups, n_own)
 
     def numbered(self, line: Line, action: int, n_actions: int) -> Example:
-        """Action `action` of ``--cb N``: its number in the low bits of every hash, constant included."""
+        """Return an action of ``--cb N``, whose number is added to every hash, the constant included."""
         size = 1
         while size <= n_actions:
             size *= 2
@@ -147,7 +147,7 @@ class Featurizer:
         return Example(linear + crossed, n_own, len(crossed), self.squares(groups))
 
     def squares(self, groups: dict[bytes, Group]) -> np.float32:
-        """Σ x², from the sums of squares of the groups."""
+        """Return Σ x², from the sums of squares of the groups."""
 
         def of_group(name: bytes, order: int) -> np.float32:
             group = groups.get(name, [])

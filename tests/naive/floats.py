@@ -1,4 +1,4 @@
-"""Reading numbers the slow and obvious way: regular expressions, fractions, float32 step by step."""
+"""Read numbers by regular expressions, fractions, and float32 step by step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VW = re.compile(rb" *(-?)([0-9]*)(?:\.([0-9]*))?(?:[eE](-?)([0-9]*))?")
 
 
 def nearest_float32(x: Fraction) -> np.float32:
-    """The float32 nearest to `x`, ties to even."""
+    """Return the float32 nearest to `x`, ties to even."""
     if x < 0:
         return -nearest_float32(-x)
     spacing = Fraction(1, 2**149)

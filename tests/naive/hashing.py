@@ -1,4 +1,4 @@
-"""MurmurHash3 and VW's hash of names with Python's integers, the slow and obvious way."""
+"""MurmurHash3 and VW's hash of names, with Python's integers."""
 
 from __future__ import annotations
 

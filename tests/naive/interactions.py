@@ -1,4 +1,4 @@
-"""Products of namespaces the slow and obvious way: list every tuple there is, keep those that are meant."""
+"""Products of namespaces: list every tuple and keep those that match."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FNV = 16777619
 
 
 def _tidy(product_: tuple[T, ...], key: Callable[[T], Any] | None) -> tuple[T, ...]:
-    """Sorted, if a name comes more than once and is not alone; otherwise as it is."""
+    """Return names, sorted if some are equal and others are not."""
     counts = Counter(product_)
     repeats = len(counts) > 1 and max(counts.values()) > 1
     return tuple(sorted(product_, key=key)) if repeats else product_  # type: ignore[type-var,arg-type]
@@ -62,7 +62,7 @@ def _written(term: Term) -> tuple[bytes, bool]:
 def compiled(
     products: Sequence[Product], names: Iterable[bytes], *, keep_duplicates: bool
 ) -> list[tuple[bytes, ...]]:
-    """What `onlineauto.features.interactions.compile_products` is meant to list."""
+    """Return the expected result of `onlineauto.features.interactions.compile_products`."""
     known = sorted(names)
     pool = sorted({*known, *(term.name for terms in products for term in terms if term != WILDCARD)})
     as_written = sorted(products, key=lambda terms: (len(terms), [_written(term)[0] for term in terms]))

@@ -1,4 +1,4 @@
-"""The join of decisions and rewards, as its documentation says it: plain lists, searched from end to end."""
+"""The join of decisions and rewards by its documentation, with plain lists."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Events of well-formed lines of JSON, from what the standard library reads: the judge of native mode.
+"""Events of well-formed lines of JSON in native mode, from the values that the standard library reads.
 
-It knows which events there are and which lines are rejected, and neither columns nor codes of problems.
+The result has the events and the rejected lines, without columns and codes of problems.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.floats import parse_vw_float
-from tests.naive.lines import NOTHING, FatalError, Line, Settings
+from tests.naive.hashing import hash_name
+from tests.naive.lines import NOTHING, Line, Settings
 from tests.naive.slots import CONFINED, event_problem
-from tests.naive.vw_text import read_vw_costs, read_vw_simple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +31,11 @@ class JsonSettings(Settings):
 
 
 class MalformedError(Exception):
-    """A line that is no JSON."""
+    """A line that is not JSON."""
 
 
 class RejectedError(Exception):
-    """A line that is JSON, and no event."""
+    """A line that is JSON but not an event."""
 
 
 class Object(list[tuple[str, Any]]):
@@ -135,7 +134,7 @@ class Event:
         return math.nan
 
     def numbers(self, value: Any, good: Callable[[float], bool] | None = None) -> list[float]:
-        """A list of numbers, or one of them."""
+        """Return a list of numbers, or a single one as a list."""
         self.require(not isinstance(value, Object))
         entries = value if isinstance(value, list) else [value]
         found = [self.number_or_nan(entry) for entry in entries if entry is not None]
@@ -273,29 +272,38 @@ class Event:
                 self.whole_label(value)
 
     def text_label(self, text: bytes) -> None:
-        line, target = Line(number=0), self.lines[self.line]
-        words = [(match[0], match.start()) for match in re.finditer(rb"[^ ]+", text)]
-        problems: list[tuple[ProblemCode, int]] = []
-        try:
-            if self.how.label == "simple":
-                line.label, line.weight, line.initial = target.label, target.weight, target.initial
-                read_vw_simple(text, words, line, problems)
-                target.label, target.weight, target.initial = line.label, line.weight, line.initial
-            else:
-                read_vw_costs(text, words, line, problems)
-        except FatalError as error:
-            raise RejectedError from error
-        only_nan = all(code == ProblemCode.VW_FLOAT and is_nan(text[column:]) for code, column in problems)
-        if only_nan if problems else not abs(target.label) <= NOTHING:
+        """Read a label in the syntax of VW's text; a label with NaN is not used."""
+        target, words = self.lines[self.line], [word for word in text.split(b" ") if word]
+        if self.how.label == "simple":
+            self.require(len(words) <= 3)
+            numbers = [vw_number(word) for word in words]
+            for name, number in zip(("label", "weight", "initial"), numbers, strict=False):
+                setattr(target, name, 0.0 if math.isnan(number) else number)
+            if any(map(math.isnan, numbers)) or not abs(target.label) <= NOTHING:
+                self.unused = True
+                return
+            self.require(0 <= target.weight < NOTHING and abs(target.initial) < NOTHING)
+            return
+        costs = [self.text_cost(word) for word in words]
+        if any(math.isnan(number) for _, *numbers in costs for number in numbers):
             self.unused = True
             return
-        self.require(abs(target.label) <= NOTHING and 0 <= target.weight < NOTHING)
-        self.require(abs(target.initial) < NOTHING and not problems and not line.shared)
-        for action, cost, probability in line.costs:
-            self.require(not self.found)
+        for action, cost, probability in costs:
+            self.require(not self.found and probability >= 0)
             self.found, self.action, self.cost = True, action, cost
             self.probability = probability or None
             self.claim()
+
+    def text_cost(self, word: bytes) -> tuple[int, float, float]:
+        """Return action, cost and probability of a word; the probability of ``shared`` is -1."""
+        parts = [part for part in word.split(b":") if part]
+        self.require(1 <= len(parts) <= 3 and parts[0] != b"graph")
+        shared = parts[0] == b"shared"
+        self.require(len(parts) == 1 or not shared)
+        cost = vw_number(parts[1]) if len(parts) > 1 else NOTHING
+        probability = vw_number(parts[2]) if len(parts) > 2 else 0.0
+        self.require(not (probability < 0 or probability > 1))
+        return hash_name(parts[0], 0), cost, -1.0 if shared else probability
 
     def whole_label(self, value: Any) -> None:
         line = self.lines[self.line]
@@ -336,13 +344,13 @@ class Event:
         self.claim()
 
     def claim(self) -> None:
-        """Let a label within an action be the label of that action."""
+        """Assign a label inside an action to that action."""
         if self.how.label != "ccb" and self.line > 0:
             self.require(self.index in (-1, self.line - 1))
             self.index = self.line - 1
 
     def give(self) -> None:
-        """Give the label to its line."""
+        """Assign the label to its line."""
         if self.unused:
             self.lines[0].label, self.lines[0].weight = NOTHING, 1.0
             return
@@ -428,7 +436,7 @@ class Event:
             self.pmf += self.numbers(value)
 
     def log_slot(self, line: Line) -> None:
-        """Confine a slot to its actions, and give it what was logged."""
+        """Restrict a slot to its allowed actions, and assign the logged outcome."""
         line.costs += [(int(action), NOTHING, CONFINED) for action in self.included]
         self.included = []
         if not self.listed and not self.pmf and self.cost == NOTHING:
@@ -503,7 +511,7 @@ class Event:
                 line.weight = float(np.float32(1) / (np.float32(1) - np.float32(self.drop)))
         others = [line for line in self.lines if not line.slot]
         lines = [*others, *(self.lines[slot] for slot in self.slots)]
-        self.require(self.how.label != "ccb" or event_problem(lines, self.how) is None)
+        self.require(self.how.label != "ccb" or event_problem(lines) is None)
         return lines
 
 
@@ -511,10 +519,12 @@ def is_list(name: bytes) -> bool:
     return name in (b"_a", b"_p") or name.lower() == b"_inc"
 
 
-def is_nan(text: bytes) -> bool:
-    """Whether a text begins with NaN as VW reads it."""
-    value, length = parse_vw_float(text)
-    return bool(length and np.isnan(value))
+def vw_number(word: bytes) -> float:
+    """Return a number of a label in VW's syntax, NaN included."""
+    value, length = parse_vw_float(word)
+    if not length:
+        raise RejectedError
+    return float(value)
 
 
 def replaced(text: bytes) -> bytes:
@@ -527,9 +537,9 @@ def event_of(line: bytes, settings: JsonSettings, number: int) -> tuple[list[Lin
     Raises
     ------
     MalformedError
-        The line is no JSON.
+        The line is not JSON.
     RejectedError
-        It is JSON, and no event.
+        The line is JSON but not an event.
     """
     event = Event(line, settings, number)
     return event.read(), event.unused

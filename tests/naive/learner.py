@@ -1,4 +1,4 @@
-"""Gradient descent the slow and obvious way: a dictionary of cells, one feature after the other."""
+"""Gradient descent on a dictionary of cells, one feature after the other."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Cell:
 
 @dataclass(kw_only=True)
 class Learner:
-    """One table of weights, with what all its lanes share and what each has."""
+    """A table of weights, with the state that all lanes share and the state of each lane."""
 
     loss: Loss
     learning_rate: np.float32 = HALF
@@ -56,7 +56,7 @@ class Learner:
     l2: float = 0.0
     initial_t: float = 0.0
     supplied_t: float = 0.0
-    """The same if it was asked for, else 0: only then do the sums of a lane begin with it."""
+    """`initial_t` if it was supplied, else 0: the first value of the sums of a lane."""
     initial_weight: float = 0.0
     low: np.float32 = ZERO
     high: np.float32 = ZERO
@@ -111,7 +111,7 @@ class Learner:
         initial: np.float32 = ZERO,
         squares: np.float32 = ZERO,
     ) -> tuple[np.float32, np.float32]:
-        """Widen the range of labels, predict, update; returns the raw and the clipped prediction."""
+        """Widen the range of labels, predict and update; return the raw and the clipped prediction."""
         if self.track:
             self.low = min(self.low, label)
             self.high = max(self.high, label) if label != UNLABELLED else self.high
@@ -161,7 +161,7 @@ class Learner:
     def sensitivity(
         self, features: Sequence[Feature], slope_squared: np.float32, weight: np.float32, lane: int
     ) -> np.float32:
-        """How far a step of one moves the prediction."""
+        """Return how far a step of 1 moves the prediction."""
         if slope_squared == 0:
             return F(1)
         reach, norm = F(0), F(0)
@@ -186,7 +186,7 @@ class Learner:
 
     @property
     def rooted(self) -> bool:
-        """With the default exponent, square roots take the place of powers."""
+        """True for the default exponent, with which powers are square roots."""
         return bool(self.power_t == F(0.5))
 
     def rescale(self, cell: Cell, size: np.float32) -> None:
@@ -237,7 +237,7 @@ class Learner:
             self.set_aside[0 if labelled else 1] += float(weight)
 
     def dense(self, cells: int) -> np.ndarray[tuple[int, int, int], np.dtype[np.float32]]:
-        """The table as the engine has it: float32[cells, 4, lanes]."""
+        """Return the table in the layout of the engine: float32[cells, 4, lanes]."""
         dense = np.zeros((cells, 4, self.lanes), np.float32)
         dense[:, 0] = self.untouched
         dense[:, 1] = self.initial_t if self.adaptive else 0
@@ -248,7 +248,7 @@ class Learner:
 
 @dataclass(frozen=True)
 class Row:
-    """What one event of one line gives."""
+    """Result of an event of one line."""
 
     loss: np.float32
     labelled: bool

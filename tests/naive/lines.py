@@ -1,4 +1,4 @@
-"""Lines as lists: what the reader's naive twin makes, and what a Block is unpacked into."""
+"""Lines as lists: the result of reference readers, and of unpacking a block."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from tests.naive.hashing import hash_name, murmur3
 
 if TYPE_CHECKING:
@@ -47,16 +47,15 @@ class Line:
     tag: bytes = b""
     spans: list[tuple[bytes, list[Feature]]] = field(default_factory=list)
     unused: bool = field(default=False, repr=False, compare=False)
-    """Whether the line has a label that is not finite, and so is not used."""
+    """Whether the label of the line is not finite and so not used."""
 
 
 @dataclass(kw_only=True)
 class Reading:
-    """Events, problems (line, column, code) in order, and whether reading had to stop."""
+    """Events, and problems (line, column, code) in order."""
 
     events: list[list[Line]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    stopped: bool = False
 
 
 class BadLineError(Exception):
@@ -67,12 +66,8 @@ class BadLineError(Exception):
         self.code, self.column = code, column
 
 
-class FatalError(BadLineError):
-    """A line at which VW stops."""
-
-
 def unpack(blocks: Iterable[Block]) -> list[list[Line]]:
-    """The events of blocks, as lists."""
+    """Return the events of blocks as lists."""
     events = []
     for block in blocks:
         for first, last in zip(block.event_start[:-1], block.event_start[1:], strict=True):

@@ -1,4 +1,4 @@
-"""Losses the slow and obvious way: one class each, float32 step by step, as their formulas are written.
+"""Losses: one class each, by their formulas, in float32 step by step.
 
 Numba calls the C library's functions of floats, and so do these; NumPy's own differ in the last bit.
 """
@@ -128,7 +128,7 @@ class Hinge:
         return self.slope(p, y, F(0), F(0)) * self.slope(p, y, F(0), F(0))
 
     def step(self, p: np.float32, y: np.float32, scale: np.float32, reach: np.float32) -> np.float32:
-        """No further than to the margin."""
+        """Return a step that ends at the margin."""
         left = F(1) - y * p
         if y * p >= F(1):
             return F(0)
@@ -152,7 +152,7 @@ class Quantile:
         return self.slope(p, y, F(0), F(0)) * self.slope(p, y, F(0), F(0))
 
     def step(self, p: np.float32, y: np.float32, scale: np.float32, reach: np.float32) -> np.float32:
-        """No further than to the label."""
+        """Return a step that ends at the label."""
         left = y - p
         if left == 0:
             return F(0)

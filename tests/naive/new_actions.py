@@ -1,4 +1,4 @@
-"""New actions the slow and obvious way: place them among the scores of an event, and bound their chances."""
+"""New actions: place them among the scores of an event, and bound their probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outliers the slow and obvious way: numbers that are orders of magnitude beyond all others of their kind."""
+"""Outliers: numbers that are orders of magnitude beyond all others of their kind."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Size:
 
 @dataclass
 class Outliers:
-    """What is known of all numbers of a stream."""
+    """The typical sizes of all numbers of a stream."""
 
     label: Size = field(default_factory=Size)
     weight: Size = field(default_factory=Size)
@@ -73,7 +73,7 @@ class Outliers:
     values: dict[Hashable, Size] = field(default_factory=lambda: defaultdict(Size))
     any_value: Size = field(default_factory=Size)
     squares: bool = False
-    """Does the step of a weight grow with the square of the value, as with --sgd?"""
+    """Whether the step of a weight grows with the square of the value, as with --sgd."""
     learnt: int = 0
     largest: float = 0.0
     """The largest label learnt, in size."""
@@ -81,7 +81,7 @@ class Outliers:
     def find(
         self, label: float, weight: float, probability: float, values: Sequence[tuple[Hashable, float]]
     ) -> str:
-        """Return what is beyond all before in an event that is to be learnt, "" if nothing is."""
+        """Return the kind of an outlier in an event to learn, "" if there is none."""
         first = self.learnt < FIRST
         usual = None if first else USUAL
         assumed = max(exponent(self.largest), 1) if self.largest and not first else usual

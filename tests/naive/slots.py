@@ -1,24 +1,21 @@
-"""Events that have slots the slow and obvious way: each slot written out as an event of its own.
-
-And what is wrong with the lines of an event.
-"""
+"""Events with slots: each slot as a separate event, and the problems of the lines of an event."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
-    from tests.naive.lines import Line, Settings
+    from tests.naive.lines import Line
 
 CONFINED = float("-inf")
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Features as text; the outcome; what the slot is confined to, if it is."""
+    """Features as text, the outcome, and the allowed actions if they are listed."""
 
     features: str
     outcome: tuple[int, float, float] | None
@@ -34,7 +31,7 @@ class SlotEvent:
     slots: tuple[Slot, ...]
 
     def text(self) -> str:
-        """The event as ``--ccb_explore_adf`` reads it."""
+        """Return the event as text for ``--ccb_explore_adf``."""
         lines = [f"ccb shared {self.shared}", *(f"ccb action {action}" for action in self.actions)]
         for slot in self.slots:
             words = [":".join(map(str, slot.outcome))] if slot.outcome else []
@@ -44,9 +41,9 @@ class SlotEvent:
 
 
 def written_out(event: SlotEvent) -> list[tuple[str, list[int]]]:
-    """Every slot as an event of ``--cb_explore_adf``, and the numbers of its actions.
+    """Return every slot as an event of ``--cb_explore_adf``, and the numbers of its actions.
 
-    What tells slots is a feature of the namespace ``_id``. All slots have an outcome, which is the choice.
+    A feature of the namespace ``_id`` identifies the slot. All slots have an outcome, which is the choice.
     """
     texts = []
     left = list(range(len(event.actions)))
@@ -63,8 +60,8 @@ def written_out(event: SlotEvent) -> list[tuple[str, list[int]]]:
     return texts
 
 
-def event_problem(lines: list[Line], settings: Settings) -> tuple[ProblemCode, Line] | None:
-    """What is wrong with the lines of an event, and with which of them."""
+def event_problem(lines: list[Line]) -> tuple[ProblemCode, Line] | None:
+    """Return the problem of the lines of an event, and the line that has it."""
     slots: list[Line] = []
     for line in lines:
         if line.shared != (line is lines[0]) or (slots and not line.slot):
@@ -73,8 +70,6 @@ def event_problem(lines: list[Line], settings: Settings) -> tuple[ProblemCode, L
     n_actions = len(lines) - len(slots) - 1
     if len(slots) > max(n_actions, 0):
         return ProblemCode.TOO_MANY_SLOTS, slots[0]
-    if settings.exact:
-        return None
     taken: set[int] = set()
     for slot in slots:
         logged = [action for action, _, probability in slot.costs if probability != CONFINED]

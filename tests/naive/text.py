@@ -1,4 +1,4 @@
-"""Reading VW text the slow and obvious way: one line at a time, with splits and regular expressions."""
+"""Read VW text by the rules of native mode: one line at a time, with splits and regular expressions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import re
 
 import numpy as np
 
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.features.block import UNLABELLED
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
+from tests.naive.floats import parse_decimal
 from tests.naive.hashing import hash_name
-from tests.naive.lines import NOTHING, BadLineError, FatalError, Feature, Line, Reading, Settings
-from tests.naive.numbers import label_number, number_of, probability_problem
-from tests.naive.slot_labels import read_slot_words
-from tests.naive.slots import event_problem
-from tests.naive.vw_text import read_vw_line
+from tests.naive.lines import NOTHING, BadLineError, Feature, Line, Reading, Settings
+from tests.naive.slots import CONFINED, event_problem
+
+Words = list[tuple[bytes, int]]
+"""Words and their columns."""
+Problems = list[tuple[ProblemCode, int]]
 
 
 def read(text: bytes, settings: Settings) -> Reading:
-    """Read a whole text."""
+    """Read a text."""
     reading = Reading()
     event: list[Line] = []
     skipping = False
@@ -26,39 +29,22 @@ def read(text: bytes, settings: Settings) -> Reading:
     for number, raw in enumerate(lines, start=1):
         begin = 3 if raw.startswith(b"\xef\xbb\xbf") else 0
         content = raw[begin:]
-        if settings.exact:
-            content = content.removesuffix(b"\r")
-            empty = content == b""
-        else:
-            content = content.rstrip(b"\r")
-            empty = content.strip(b" \t\r") == b""
-        if empty:
+        content = content.rstrip(b"\r")
+        if not content.strip(b" \t\r"):
             close(event, settings, reading)
             event, skipping = [], False
-            if reading.stopped:
-                break
             continue
         if skipping:
             continue
-        problems: list[tuple[ProblemCode, int]] = []
+        problems: Problems = []
         line = Line(number=number)
         try:
-            if settings.exact:
-                keep = read_vw_line(content, settings, line, problems)
-            else:
-                keep = read_line(content, settings, line, event, problems)
+            read_line(content, settings, line, event, problems)
+            event.append(line)
         except BadLineError as bad:
             problems.append((bad.code, bad.column))
-            keep = False
-            if isinstance(bad, FatalError):
-                reading.stopped = True
-            else:
-                event, skipping = [], settings.multiline
+            event, skipping = [], settings.multiline
         reading.problems += [(number, begin + column + 1, code) for code, column in problems]
-        if keep:
-            event.append(line)
-        if reading.stopped:
-            break
         if not settings.multiline:
             close(event, settings, reading)
             event = []
@@ -68,21 +54,17 @@ def read(text: bytes, settings: Settings) -> Reading:
 
 def close(event: list[Line], settings: Settings, reading: Reading) -> None:
     if settings.label == "ccb":
-        if problem := event_problem(event, settings):
-            if not reading.stopped:
-                reading.problems.append((problem[1].number, 1, problem[0]))
-            reading.stopped |= settings.exact
+        if problem := event_problem(event):
+            reading.problems.append((problem[1].number, 1, problem[0]))
         elif event:
             reading.events.append(list(event))
-    elif settings.multiline and not settings.exact and len(event) == 1 and event[0].shared:
+    elif settings.multiline and len(event) == 1 and event[0].shared:
         reading.problems.append((event[0].number, 1, ProblemCode.NO_ACTIONS))
     elif event:
         reading.events.append(list(event))
 
 
-def read_line(
-    content: bytes, settings: Settings, line: Line, event: list[Line], problems: list[tuple[ProblemCode, int]]
-) -> bool:
+def read_line(content: bytes, settings: Settings, line: Line, event: list[Line], problems: Problems) -> None:
     if control := re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", content):
         raise BadLineError(ProblemCode.CONTROL_BYTE, control.start())
     head, bar, rest = content.partition(b"|")
@@ -107,7 +89,6 @@ def read_line(
     for i, piece in enumerate(pieces):
         read_namespace(piece, column, i + 1 < len(pieces), settings, line, problems)
         column += len(piece) + 1
-    return True
 
 
 def looks_like_label(tag: bytes, settings: Settings) -> bool:
@@ -116,7 +97,7 @@ def looks_like_label(tag: bytes, settings: Settings) -> bool:
     return b":" in tag or (settings.multiline and tag == b"shared")
 
 
-def read_simple(words: list[tuple[bytes, int]], line: Line, problems: list[tuple[ProblemCode, int]]) -> None:
+def read_simple(words: Words, line: Line, problems: Problems) -> None:
     unused = False
     for i, (word, column) in enumerate(words):
         try:
@@ -142,11 +123,11 @@ def read_simple(words: list[tuple[bytes, int]], line: Line, problems: list[tuple
 
 
 def read_costs(
-    words: list[tuple[bytes, int]],
+    words: Words,
     settings: Settings,
     line: Line,
     event: list[Line],
-    problems: list[tuple[ProblemCode, int]],
+    problems: Problems,
 ) -> None:
     for i, (word, column) in enumerate(words):
         shared = settings.multiline and word == b"shared"
@@ -198,15 +179,98 @@ def read_cost(word: bytes, column: int, settings: Settings) -> tuple[int, float,
     return action, float(cost), float(probability)
 
 
+SLOT_KINDS = (b"shared", b"action", b"slot")
+
+
+def read_slot_words(words: Words, line: Line, end: int, problems: Problems) -> None:
+    """Read the label of a line with slots; without words, the label is at `end`."""
+    words = list(words)
+    begin = words[0][1] if words else end
+    if len(words) < 2 or words[0][0] != b"ccb" or words[1][0] not in SLOT_KINDS:
+        raise BadLineError(ProblemCode.SLOT_LABEL, begin)
+    kind = words[1][0]
+    line.shared, line.slot = kind == b"shared", kind == b"slot"
+    rest = words[2:]
+    if line.slot and rest and b":" in rest[0][0]:
+        outcome = _outcome(*rest.pop(0), problems)
+        line.costs += [outcome] if outcome else []
+    if line.slot and rest:
+        word, column = rest.pop(0)
+        for part, at in _parts(word, column):
+            line.costs.append((_action(part, at), NOTHING, CONFINED))
+    if rest:
+        raise BadLineError(ProblemCode.SLOT_LABEL, rest[0][1])
+
+
+def _parts(word: bytes, column: int) -> Words:
+    """Return the parts between commas, except an empty part at the end."""
+    found = [(match[1], column + match.start()) for match in re.finditer(rb"([^,]*)(,|$)", word)]
+    return [part for part in found if part[0] or part[1] < column + len(word)]
+
+
+def _action(word: bytes, column: int) -> int:
+    if not re.fullmatch(rb"[0-9]{1,9}", word):
+        raise BadLineError(ProblemCode.ACTION_NOT_A_NUMBER, column)
+    return int(word)
+
+
+def _finite(word: bytes, column: int, kind: str, problems: Problems) -> np.float32 | None:
+    """Return a number of a label; None if it is not finite, which is a problem."""
+    try:
+        return label_number(word, column, kind)
+    except BadLineError as bad:
+        if bad.code != ProblemCode[f"{kind}_NOT_FINITE"]:
+            raise
+        problems.append((bad.code, column))
+        return None
+
+
+def _outcome(word: bytes, column: int, problems: Problems) -> tuple[int, float, float] | None:
+    """Return the outcome of a slot; None if a number of it is not finite."""
+    first, *others = _parts(word, column)
+    parts = first[0].split(b":")
+    if not 2 <= len(parts) <= 3:
+        raise BadLineError(ProblemCode.SLOT_OUTCOME, column)
+    action = _action(parts[0], column)
+    at = column + len(parts[0]) + 1
+    cost = _finite(parts[1], at, "COST", problems)
+    if cost is None:
+        return None
+    if len(parts) == 2:
+        raise BadLineError(ProblemCode.NO_PROBABILITY, column)
+    at += len(parts[1]) + 1
+    probability = _finite(parts[2], at, "PROBABILITY", problems)
+    if probability is None:
+        return None
+    if problem := probability_problem(probability):
+        raise BadLineError(problem, at)
+    total = float(probability)
+    for other, place in others:
+        name, colon, value = other.partition(b":")
+        if not colon:
+            raise BadLineError(ProblemCode.SLOT_OUTCOME, place)
+        _action(name, place)
+        place += len(name) + 1
+        more = _finite(value, place, "PROBABILITY", problems)
+        if more is not None and more < 0:
+            raise BadLineError(ProblemCode.PROBABILITY_NEGATIVE, place)
+        total += np.nan if more is None else float(more)
+    if np.isnan(total):
+        return None
+    if b"," in word and abs(total - 1) >= 1e-4:
+        raise BadLineError(ProblemCode.SLOT_SUM, column)
+    return action, float(cost), float(probability)
+
+
 def read_namespace(
     piece: bytes,
     column: int,
     bar_follows: bool,
     settings: Settings,
     line: Line,
-    problems: list[tuple[ProblemCode, int]],
+    problems: Problems,
 ) -> None:
-    """Read what stands between two bars; `column` is where it begins."""
+    """Read the text between two bars, which begins at `column`."""
     match = re.match(rb"([^ \t:]*)(:[^ \t]*)?", piece)
     assert match is not None
     name, weight = match[1], np.float32(1)
@@ -249,7 +313,7 @@ def read_feature(
     weight: np.float32,
     settings: Settings,
     nameless: int,
-    problems: list[tuple[ProblemCode, int]],
+    problems: Problems,
 ) -> tuple[int, np.float32]:
     name, colon, text = word.partition(b":")
     if not colon:
@@ -271,3 +335,33 @@ def read_feature(
     if name:
         return settings.hash(name, namespace_hash), value
     return (namespace_hash + nameless) % 2**32, value
+
+
+def number_of(word: bytes) -> tuple[np.float32, str]:
+    """Return the value of a word, 0 unless it is a finite decimal number, and its kind."""
+    value, length = parse_decimal(word)
+    if word and length == len(word):
+        return (value, "decimal") if np.isfinite(value) else (np.float32(0), "not finite")
+    if length:
+        return np.float32(0), "partly"
+    if re.fullmatch(rb"[+-]?(inf|infinity|nan(\([0-9a-z_]*\))?)", word, re.IGNORECASE):
+        return np.float32(0), "not finite"
+    return np.float32(0), "word"
+
+
+def label_number(word: bytes, column: int, kind: str) -> np.float32:
+    value, found = number_of(word)
+    if found == "not finite" or abs(value) == UNLABELLED:
+        raise BadLineError(ProblemCode[f"{kind}_NOT_FINITE"], column)
+    if found != "decimal":
+        raise BadLineError(ProblemCode[f"{kind}_NOT_A_NUMBER"], column)
+    return value
+
+
+def probability_problem(probability: np.float32) -> ProblemCode | None:
+    """Return the problem of a logged probability."""
+    if probability < 0:
+        return ProblemCode.PROBABILITY_NEGATIVE
+    if probability < np.float32(1e-38):  # its inverse is infinite
+        return ProblemCode.PROBABILITY_ZERO
+    return ProblemCode.PROBABILITY_ABOVE_ONE if probability > 1 else None

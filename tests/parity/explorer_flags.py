@@ -53,6 +53,10 @@ EXPLORING = [
         "--cb_explore_adf --regcb -q :: -q AU --sgd -l 0.02",
         "--cb_explore_adf --regcb -q U: --cubic UAA --invariant -l 0.05",
         "--cb_explore_adf --squarecb --elim -q :: --cubic UUA --sgd -l 0.02",
+        "--cb_explore_adf --regcb --adaptive --power_t 0.25",
+        "--cb_explore_adf --regcb --regcbopt --normalized --cb_min_cost -3",
+        "--cb_explore_adf --cover 2 --epsilon 0.25 --cb_type dr --first_only",
+        "--cb_explore_adf --bag 3 --passes 2 --holdout_period 3",
     ),
     *cases(
         "rewards",

@@ -23,7 +23,7 @@ from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.source import check_labels, kind_of, open_lines
 from onlineauto.errors import InputError
 from onlineauto.features.block import Block, Namespaces
-from onlineauto.formats.blocks.reader import BEGIN
+from onlineauto.formats.blocks.file import BEGIN
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.line_reader import LARGEST_EVENT
 from onlineauto.formats.options import TEXT, InputOptions, format_of

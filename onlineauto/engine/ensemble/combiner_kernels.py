@@ -60,7 +60,7 @@ from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import CostSoFar, Known
 from onlineauto.engine.records.loop import Cursor
 from onlineauto.engine.records.task import Shape
-from onlineauto.explorers.explore_kernels import PART
+from onlineauto.explorers.ranking_kernels import PART
 from onlineauto.jit import F32, call_at, entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners.gradient_kernels import ORIGIN
 

@@ -33,7 +33,7 @@ from onlineauto.engine.records.ensemble import (
     Known,
 )
 from onlineauto.engine.records.task import Shape
-from onlineauto.features.name_kernels import NO_STEM, split_number
+from onlineauto.features.hash_kernels import NO_STEM, split_number
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:

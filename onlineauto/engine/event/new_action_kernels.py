@@ -17,8 +17,7 @@ import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.task import Shape
-from onlineauto.explorers.explore_kernels import PART, PLACED
-from onlineauto.explorers.ranking_kernels import LEARNT, RND, rank
+from onlineauto.explorers.ranking_kernels import LEARNT, PART, PLACED, RND, rank
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from onlineauto.engine.event.new_action_kernels import bound_new, has_new_action
 from onlineauto.engine.event.pass_kernels import account, call_explorer, put_drawn_first
 from onlineauto.engine.records.loop import EventMode
 from onlineauto.engine.records.task import Shape
-from onlineauto.explorers.explore_kernels import note_cost, note_learnt, note_value
 from onlineauto.explorers.pmf_kernels import greedy
-from onlineauto.explorers.ranking_kernels import rank
+from onlineauto.explorers.ranking_kernels import note_cost, note_learnt, note_value, rank
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 from onlineauto.learners.loss_kernels import DR
 

@@ -13,7 +13,7 @@ from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_KEYS, MOST_NU
 from onlineauto.engine.records.loop import HANDED, ROW, Ahead, Buffers, MemberBuffers, Outlier, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.errors import InputError
-from onlineauto.explorers.explore_kernels import ROWS
+from onlineauto.explorers.ranking_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.layout import most_groups
 from onlineauto.features.records import FACTOR, RUN, largest

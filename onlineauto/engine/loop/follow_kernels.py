@@ -19,7 +19,7 @@ from onlineauto.engine.records.loop import Actions, Cursor, Label, LoopSignal
 from onlineauto.engine.records.search import PLACES, Tally
 from onlineauto.estimators.draw_kernels import DRAWS_SIZE
 from onlineauto.estimators.scale_kernels import SCALE_SIZE
-from onlineauto.explorers.explore_kernels import PART, note_cost, note_error, note_learnt
+from onlineauto.explorers.ranking_kernels import PART, note_cost, note_error, note_learnt
 from onlineauto.jit import F32, call_at, entry_kernel, kernel, short_loop
 from onlineauto.learners.gradient_kernels import SHARED
 

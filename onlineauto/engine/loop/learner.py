@@ -8,8 +8,7 @@ import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.event.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
-from onlineauto.engine.options.predictor import excludes_ensemble
-from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.options.registry import RunOptions, excludes_ensemble
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.records.task import Decay, Output, Shape, Task, Thinning
 from onlineauto.errors import OptionError
@@ -21,17 +20,18 @@ from onlineauto.explorers.options import ExplorerOptions, choose_explorer
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import Numbering
 from onlineauto.formats.options import InputOptions
-from onlineauto.learners.cells import FIELDS
 from onlineauto.learners.gradient_kernels import materialize
 from onlineauto.learners.model import (
+    FIELDS,
     begin_again,
     initial_table,
     make_model,
+    model_state,
+    restore_model,
     unlearnt_cell,
     views_of,
     with_table,
 )
-from onlineauto.learners.model_state import model_state, restore_model
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import make_rule
 from onlineauto.state.schema import copy, read, save
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.records.quirks import Quirks
     from onlineauto.explorers.ranking_kernels import Exploration
-    from onlineauto.learners.table import TableShape
+    from onlineauto.learners.model import TableShape
     from onlineauto.options import Configuration
     from onlineauto.state.stored import Stored
 

@@ -16,8 +16,8 @@ from onlineauto.engine.records.loop import ROW, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.layout import most_spans
 from onlineauto.features.records import NO_SLOTS, Stream
+from onlineauto.formats.lines.reader_state_kernels import FEATURES, LINES, NAMES, SIZES, SPANS, WIDEST
 from onlineauto.formats.mappings.mapping_reader import MappingReader
-from onlineauto.formats.records.reader_state_kernels import FEATURES, LINES, NAMES, SIZES, SPANS, WIDEST
 from onlineauto.jit import Bound, Sealed
 
 if TYPE_CHECKING:

@@ -29,10 +29,10 @@ from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal, Outlie
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.estimators.typical_size_kernels import FIRST_EVENTS
-from onlineauto.explorers.explore_kernels import note_cost, note_error, note_learnt
+from onlineauto.explorers.ranking_kernels import note_cost, note_error, note_learnt
 from onlineauto.features.group_kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
-from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, SIZES, SPANS
+from onlineauto.formats.lines.reader_state_kernels import FINE, NAMES, SIZES, SPANS
 from onlineauto.jit import call_at, entry_kernel, kernel
 from onlineauto.learners.gradient_kernels import ORIGIN, clip
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.records.loop import Context, LoopRun, Results
     from onlineauto.features.records import Stream
-    from onlineauto.formats.records.reader_state_kernels import Reader
+    from onlineauto.formats.lines.reader_state_kernels import Reader
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from onlineauto.engine.loop.run_kernels import run_events
 from onlineauto.engine.records.quirks import NO_QUIRKS
 from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
-from onlineauto.learners.table import lanes_side_by_side
+from onlineauto.learners.model import lanes_side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.quirks import Quirks
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.features.records import Stream
-    from onlineauto.learners.table import TableShape
+    from onlineauto.learners.model import TableShape
 
     Loop = Callable[[Context, Stream, Results, NDArray[np.int64], int, int], None]
     """Predicts, learns and accounts for events, like `run_events`."""

@@ -26,7 +26,7 @@ from onlineauto.engine.event.pass_kernels import Pass, actions_to_visit, target_
 from onlineauto.engine.event.score_kernels import score_actions, scores_directly
 from onlineauto.engine.records.loop import Label, LoopRun
 from onlineauto.engine.records.task import Shape
-from onlineauto.explorers.explore_kernels import learnt_probability
+from onlineauto.explorers.ranking_kernels import learnt_probability
 from onlineauto.jit import call_at, inline_kernel, short_loop
 from onlineauto.learners.gradient_kernels import (
     MAX_LABEL,

@@ -9,7 +9,6 @@ from typing import ClassVar, Final, Literal
 from onlineauto.automl.control import control_of
 from onlineauto.automl.options import ELEMENTS, AutomlOptions
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.engine.options.predictor import excludes_ensemble
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.cost_range import check_cost_range
@@ -25,20 +24,7 @@ from onlineauto.learners.options import (
 )
 from onlineauto.options import Configuration, option, options_of
 
-__all__ = [
-    "CHECKS",
-    "COMMAND_LINE",
-    "GROUPS",
-    "InspectOptions",
-    "ModelOptions",
-    "OutputOptions",
-    "PartitionOptions",
-    "RunOptions",
-    "refuse_command_line",
-]
-
 _BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf")
-
 _MODEL_FILES = ("final_regressor", "readable_model", "invert_hash")
 
 
@@ -367,8 +353,7 @@ def check_automl(configuration: Configuration) -> None:
             "are compared"
         )
     _refuse_contradictions(configuration, bandit=bandit, renews=oracle.renews)
-    names = ("quadratic", "cubic", "interactions", "leave_duplicate_interactions")
-    for name in names:
+    for name in ("quadratic", "cubic", "interactions", "leave_duplicate_interactions"):
         if name in configuration.supplied and not control.ignores_given:
             raise OptionError(
                 f"--{name} and --automl exclude each other: the search chooses the interactions"
@@ -451,13 +436,10 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
 
 def check_audit(configuration: Configuration) -> None:
     """Reject ``--audit`` and ``--invert_hash`` with slots, for which names are not stored."""
-    named = {
-        "audit": configuration[OutputOptions].audit,
-        "invert_hash": configuration[ModelOptions].invert_hash,
-    }
-    for name in (name for name, value in named.items() if value and configuration.get("ccb_explore_adf")):
+    names = [name for name in ("audit", "invert_hash") if configuration.get(name)]
+    if names and configuration.get("ccb_explore_adf"):
         raise OptionError(
-            f"--{name} cannot be used with --ccb_explore_adf: names of features are not kept for slots"
+            f"--{names[0]} cannot be used with --ccb_explore_adf: names of features are not kept for slots"
         )
 
 
@@ -526,3 +508,30 @@ def refuse_command_line(configuration: Configuration) -> None:
         if name in configuration.supplied:
             instead = _INSTEAD.get(name, "it has no effect in Python: leave it out")
             raise OptionError(f"{name} is for the command line; {instead}")
+
+
+def predicts_with(configuration: Configuration, *, simple: bool) -> str:
+    """Return what predicts events in a search: "champion", "mix" or "ensemble"."""
+    predictor: str | None = configuration[AutomlOptions].predict_with
+    if predictor in ("champion", "mix"):
+        return predictor
+    if excludes_ensemble(configuration):
+        return "mix" if simple else "champion"
+    return "ensemble"
+
+
+def excludes_ensemble(configuration: Configuration) -> str:
+    """Return the option that makes an ensemble impossible, "" if there is no such option."""
+    automl, explorer = configuration[AutomlOptions], choose_explorer(configuration)
+    searched, update = automl.searched(), configuration[UpdateOptions]
+    reasons = (
+        (automl.automl is None, "no --automl"),
+        (not automl.is_paired(control_of(configuration).paired), "--estimator robust"),
+        (configuration[CbOptions].cb_type != "mtr", f"--cb_type {configuration[CbOptions].cb_type}"),
+        (configuration[LossOptions].loss_function != "squared", "a --loss_function other than squared"),
+        (bool(update.l1 or update.l2), "--l1 or --l2"),
+        (not searched.isdisjoint(("cb_type", "l1", "l2")), "--search of cb_type, l1 or l2"),
+        (bool(explorer.models(configuration) or explorer.bounds(configuration)), f"--{explorer.name}"),
+        ("epsilon_decay" in configuration.supplied, "--epsilon_decay"),
+    )
+    return next((name for holds, name in reasons if holds), "")

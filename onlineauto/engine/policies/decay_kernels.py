@@ -13,9 +13,8 @@ import numpy as np
 from onlineauto.engine.policies.policy_kernels import learn_as, part_of, score_all
 from onlineauto.engine.records.task import DecayTally
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
-from onlineauto.explorers.explore_kernels import FILLED
 from onlineauto.explorers.pmf_kernels import greedy
-from onlineauto.explorers.ranking_kernels import rank
+from onlineauto.explorers.ranking_kernels import FILLED, rank
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 from onlineauto.learners.gradient_kernels import GRADIENTS, LATEST, NORM, SCALE, WEIGHT, W
 

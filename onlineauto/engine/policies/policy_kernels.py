@@ -15,8 +15,7 @@ from onlineauto.engine.event.example_kernels import (
 )
 from onlineauto.engine.event.live_config_kernels import place_of
 from onlineauto.engine.event.pass_kernels import Pass, actions_to_visit, target_of, weight_of
-from onlineauto.explorers.explore_kernels import FILLED
-from onlineauto.explorers.ranking_kernels import RND
+from onlineauto.explorers.ranking_kernels import FILLED, RND
 from onlineauto.jit import inline_kernel, kernel, short_loop
 from onlineauto.learners.gradient_kernels import LearnedLabel, clip
 from onlineauto.learners.loss_kernels import DR, MTR

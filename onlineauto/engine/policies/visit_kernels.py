@@ -22,9 +22,20 @@ from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.policies.decay_kernels import compare_models, visit_models
 from onlineauto.engine.policies.policy_kernels import estimate_all, learn_as, learn_costs, part_of, score_all
 from onlineauto.engine.records.loop import Label
-from onlineauto.explorers.explore_kernels import BONUS, FILLED, SUMS, VOTES, WORK
 from onlineauto.explorers.pmf_kernels import falling_floor
-from onlineauto.explorers.ranking_kernels import BAG, COVER, DRAWN, EPSILON_DECAY, RND, count_leaders
+from onlineauto.explorers.ranking_kernels import (
+    BAG,
+    BONUS,
+    COVER,
+    DRAWN,
+    EPSILON_DECAY,
+    FILLED,
+    RND,
+    SUMS,
+    VOTES,
+    WORK,
+    count_leaders,
+)
 from onlineauto.explorers.sample_kernels import mix_number, mix_state, number_of, step_on
 from onlineauto.features.group_kernels import forget
 from onlineauto.features.product_kernels import cross_all, list_linear

@@ -13,7 +13,7 @@ from onlineauto.learners.lane_kernels import copy_lane, swap_lanes
 if TYPE_CHECKING:
     from onlineauto.automl.control import Control
     from onlineauto.learners.gradient_kernels import Model
-    from onlineauto.learners.table import TableShape
+    from onlineauto.learners.model import TableShape
 
 
 class Lanes:

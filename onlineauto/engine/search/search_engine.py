@@ -39,8 +39,7 @@ from onlineauto.engine.ensemble.inputs import can_have_members
 from onlineauto.engine.ensemble.options import EnsembleOptions
 from onlineauto.engine.ensemble.registry import members_of
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
-from onlineauto.engine.options.predictor import predicts_with
-from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.options.registry import RunOptions, predicts_with
 from onlineauto.engine.records.loop import Cursor, LoopSignal
 from onlineauto.engine.records.search import GROUP, Tally
 from onlineauto.engine.records.task import Shape

@@ -8,9 +8,9 @@ import numpy as np
 
 from onlineauto.estimators.robust_kernels import LOWER, T
 from onlineauto.jit import prepare
-from onlineauto.learners.cells import FIELDS
 from onlineauto.learners.gradient_kernels import CONTRACTION, W
 from onlineauto.learners.lane_kernels import put_lane, take_lanes
+from onlineauto.learners.model import FIELDS
 from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:

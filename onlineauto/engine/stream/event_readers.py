@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block, Namespaces, Rules
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.line_reader import LineReader
+    from onlineauto.formats.lines.reader_state_kernels import Reader
     from onlineauto.formats.mappings.encoded_event import EncodedEvent
-    from onlineauto.formats.records.reader_state_kernels import Reader
     from onlineauto.options import Configuration
 
     OneEventLike: TypeAlias = str | bytes | Mapping[str, Any] | EncodedEvent | Sequence[str] | Sequence[bytes]

@@ -18,15 +18,14 @@ from onlineauto.engine.stream.validity import find_odd_labels
 from onlineauto.errors import EventTypeError, InputError, OptionError, short_repr
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.blocks.reader import BEGIN, BlockReader
+from onlineauto.formats.blocks.file import BEGIN, BlockReader
 from onlineauto.formats.datasets.files import STREAMED
 from onlineauto.formats.lines.event_source import EventRules, EventSource
+from onlineauto.formats.lines.reader_state_kernels import ReaderRules
 from onlineauto.formats.options import TEXT, InputOptions, format_of
-from onlineauto.formats.records.reader_state_kernels import ReaderRules
 from onlineauto.formats.sources.source import ByteSource, EventFile, FirstLines, Source, name_of
 
 if TYPE_CHECKING:
-    from onlineauto.formats.blocks.reader import Rules as BlockRules
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.event_source import EventReader
     from onlineauto.formats.lines.line_reader import LineReader
@@ -196,7 +195,7 @@ def _refuse_count_of_lines(configuration: Configuration, reason: str) -> None:
         raise OptionError(f"--examples counts the lines {reason}")
 
 
-def rules_of(configuration: Configuration) -> BlockRules:
+def rules_of(configuration: Configuration) -> dict[str, str | int | bool]:
     """Return the rules by which events are read, by option name; blocks with other rules are rejected.
 
     >>> from onlineauto.workspace.options import REGISTRY
@@ -204,7 +203,7 @@ def rules_of(configuration: Configuration) -> BlockRules:
     'cb_adf'
     """
     kind, features = kind_of(configuration).replace("cb_explore", "cb"), configuration[FeatureOptions]
-    rules: BlockRules = {
+    rules: dict[str, str | int | bool] = {
         "events": kind,
         **dialect_of(configuration).rules,
         "hash": features.hash,

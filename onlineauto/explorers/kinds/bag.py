@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.explorer import EXPLORING, Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class BagOptions:
         minimum=1,
         maximum=2**16,
         metavar="N",
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
     greedify: bool = option(
         False, "Let the first of these models learn every event once.", keep=True, needs=("bag",)
@@ -69,9 +69,8 @@ class Bag(Explorer):
         """Return the kernel, which reads votes and summed scores, and sorts actions by probability."""
         import numpy as np
 
-        from onlineauto.explorers.explore_kernels import SUMS, VOTES, WORK
         from onlineauto.explorers.pmf_kernels import hold_floor
-        from onlineauto.explorers.ranking_kernels import rank_by_probability
+        from onlineauto.explorers.ranking_kernels import SUMS, VOTES, WORK, rank_by_probability
         from onlineauto.jit import entry_kernel, kernel
 
         zero, one, close = np.float32(0), np.float32(1), np.float32(1e-6)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.explorer import EXPLORING, Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class CoverOptions:
         minimum=1,
         maximum=2**15,
         metavar="N",
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
     psi: float = option(
         1.0,
@@ -92,9 +92,8 @@ class Cover(Explorer):
         """Return the kernel, which reads shares and summed scores, and sorts actions by probability."""
         import numpy as np
 
-        from onlineauto.explorers.explore_kernels import SUMS, VOTES, WORK
         from onlineauto.explorers.pmf_kernels import falling_floor, hold_floor
-        from onlineauto.explorers.ranking_kernels import rank_by_probability
+        from onlineauto.explorers.ranking_kernels import SUMS, VOTES, WORK, rank_by_probability
         from onlineauto.jit import entry_kernel
 
         @entry_kernel

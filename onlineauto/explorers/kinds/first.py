@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.explorer import EXPLORING, Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class FirstOptions:
         minimum=0,
         maximum=2**63 - 1,
         metavar="N",
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
 
 
@@ -62,9 +62,8 @@ class First(Explorer):
         """Return the kernel."""
         import numpy as np
 
-        from onlineauto.explorers.explore_kernels import WORK
         from onlineauto.explorers.pmf_kernels import hold_floor
-        from onlineauto.explorers.ranking_kernels import LEARNT
+        from onlineauto.explorers.ranking_kernels import LEARNT, WORK
         from onlineauto.jit import entry_kernel
 
         zero, one = np.float32(0), np.float32(1)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.explorers.cost_range import CostRangeOptions
-from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.explorer import EXPLORING, Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ class RegcbOptions:
         False,
         "Choose uniformly among all actions that may still be the best.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
     regcbopt: bool = option(
         False,
         "Choose the action with the lowest plausible cost.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
 
 

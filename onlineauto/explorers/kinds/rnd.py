@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.explorer import EXPLORING, Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class RndOptions:
         minimum=1,
         maximum=2**15,
         metavar="N",
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
     rnd_alpha: float = option(
         0.1,
@@ -84,8 +84,8 @@ class Rnd(Explorer):
         """Return the kernel, which reads the bonus of each action: a measure of its uncertainty."""
         import numpy as np
 
-        from onlineauto.explorers.explore_kernels import BONUS, WORK
         from onlineauto.explorers.pmf_kernels import hold_floor, softmax
+        from onlineauto.explorers.ranking_kernels import BONUS, WORK
         from onlineauto.jit import entry_kernel
 
         one, euler, least = np.float32(1), np.float32(0.57721566490153286), np.float32(1e-3)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.explorer import EXPLORING, Explorer
 from onlineauto.explorers.kinds.squarecb import SquarecbOptions
 from onlineauto.options import option
 
@@ -49,7 +49,7 @@ class ScaledSquarecbOptions:
         "The default of --cb_explore_adf --automl without --epsilon or another explorer.",
         keep=True,
         vw=False,
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
 
 
@@ -73,9 +73,8 @@ class ScaledSquarecb(Explorer):
 
         import numpy as np
 
-        from onlineauto.explorers.explore_kernels import WORK, typical_error
         from onlineauto.explorers.pmf_kernels import hold_floor
-        from onlineauto.explorers.ranking_kernels import LEARNT
+        from onlineauto.explorers.ranking_kernels import LEARNT, WORK, typical_error
         from onlineauto.jit import entry_kernel, short_loop
 
         zero, one, largest = np.float32(0), np.float32(1), 1e30

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.explorer import EXPLORING, Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class SoftmaxOptions:
         False,
         "Choose an action with a probability proportional to exp(-lambda * cost).",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
     lambda_: float = option(
         1.0,
@@ -60,9 +60,9 @@ class Softmax(Explorer):
         """Return the kernel."""
         import numpy as np
 
-        from onlineauto.explorers.explore_kernels import WORK
         from onlineauto.explorers.pmf_kernels import hold_floor
         from onlineauto.explorers.pmf_kernels import softmax as spread
+        from onlineauto.explorers.ranking_kernels import WORK
         from onlineauto.jit import entry_kernel
 
         @entry_kernel

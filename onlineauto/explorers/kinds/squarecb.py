@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.explorer import EXPLORING, Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class SquarecbOptions:
         "Choose each action with a probability that falls as its predicted cost rises above the lowest one,"
         " by the inverse of the difference.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
     gamma_scale: float = option(
         10.0,
@@ -89,9 +89,8 @@ class Squarecb(Explorer):
         import numpy as np
 
         from onlineauto.explorers.cost_range_kernels import best_highest
-        from onlineauto.explorers.explore_kernels import WORK
         from onlineauto.explorers.pmf_kernels import hold_floor
-        from onlineauto.explorers.ranking_kernels import LEARNT
+        from onlineauto.explorers.ranking_kernels import LEARNT, WORK
         from onlineauto.jit import F32, entry_kernel, kernel
 
         zero, one = np.float32(0), np.float32(1)

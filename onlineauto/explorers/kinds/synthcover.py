@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.explorer import EXPLORING, Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SynthcoverOptions:
         "Hand out probability in small parts, each to the action that looks best, which then looks a little"
         " worse.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=EXPLORING,
     )
     synthcoverpsi: float = option(
         0.1,
@@ -87,9 +87,8 @@ class Synthcover(Explorer):
         """Return the kernel, which sorts actions by probability, and ties in reverse order."""
         import numpy as np
 
-        from onlineauto.explorers.explore_kernels import FILLED, WORK
         from onlineauto.explorers.pmf_kernels import hold_floor
-        from onlineauto.explorers.ranking_kernels import HIGH, LOW, rank_by_probability
+        from onlineauto.explorers.ranking_kernels import FILLED, HIGH, LOW, WORK, rank_by_probability
         from onlineauto.jit import entry_kernel, kernel, short_loop
 
         zero, one, infinite = np.float32(0), np.float32(1), np.float32(np.inf)

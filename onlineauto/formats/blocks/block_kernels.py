@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.features.records import LINE as LINE_RECORD
-from onlineauto.formats.lines.ccb_kernels import CONFINED, slot_problem
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.features.records import LINE
+from onlineauto.formats.lines.label_kernels import CONFINED, slot_problem
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.jit import entry_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
 
-LINE, LINES, SLOTS = range(3)
+ONE_LINE, ACTIONS, SLOTS = range(3)
 """Shapes of an event: one line; an optional shared line, then a line for each action; these, then slots."""
 
 FINE, POINTERS, EVENTS, NUMBERS = range(4)
@@ -30,7 +30,7 @@ _VALUE = np.uint64(32 if sys.byteorder == "little" else 0)
 """Number of bits of a feature before the bits of its value."""
 _SIZE, _INFINITE = np.uint64(0x7FFFFFFF), np.uint64(0x7F800000)
 """Mask of a float32 without the sign bit; the masked bits of an infinite number (those of NaN are larger)."""
-_SHARED, _SLOT = (LINE_RECORD.fields[name][1] for name in ("shared", "slot"))  # type: ignore[index]
+_SHARED, _SLOT = LINE.fields["shared"][1], LINE.fields["slot"][1]  # type: ignore[index]
 """Offsets of the truth values in the record of a line."""
 
 
@@ -86,7 +86,7 @@ def _has_events(block: Sections, shape: int, as_vw: bool) -> bool:
         else:
             alone = end == first + 1
             empty = alone and lines[first].shared and not as_vw
-            good = good and not lines[first].slot and (alone if shape == LINE else not empty)
+            good = good and not lines[first].slot and (alone if shape == ONE_LINE else not empty)
     return bool(good)
 
 

@@ -21,7 +21,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
 )
 from onlineauto.formats.datasets.event_table import EventTable, Numbers, spelled
 from onlineauto.formats.datasets.features import ColumnName, Repeated, repeated
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -19,6 +19,8 @@ from onlineauto.formats.json.stage_kernels import (
     begin_line,
     close_namespace,
     confine,
+    drop_label,
+    fail,
     has_outcome,
     include,
     open_default,
@@ -36,14 +38,13 @@ from onlineauto.formats.json.token_kernels import (
     skip_value,
 )
 from onlineauto.formats.lines.label_kernels import UNLABELLED, is_unused, probability_problem
-from onlineauto.formats.records.json_state_kernels import drop_label, fail
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from onlineauto.features.records import Records
+    from onlineauto.formats.json.stage_kernels import JsonText, Stage
     from onlineauto.formats.json.token_kernels import String
-    from onlineauto.formats.records.json_state_kernels import JsonText, Stage
 
 _OPEN_LIST, _OPEN_OBJECT, _N = 91, 123, 110
 _ONE = np.uint32(1)
@@ -133,7 +134,7 @@ def open_part(text: JsonText, p: int, kind: int, stage: Stage) -> int:
 @kernel
 def is_in_slots(event: Records, frames: Records) -> bool:
     """Return whether the innermost object is, or is inside, a slot or an outcome."""
-    for i in range(event.depth - 1):  # noqa: SIM110 (Numba has no generator expressions)
+    for i in range(event.depth - 1):
         if frames[i].kind >= SLOTS:
             return True
     return False

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.formats.json.ccb_kernels import open_outcomes
 from onlineauto.formats.json.label_kernels import read_label_index, read_label_property
-from onlineauto.formats.json.stage_kernels import NAMESPACE, open_default, open_frame
+from onlineauto.formats.json.stage_kernels import NAMESPACE, fail, open_default, open_frame
 from onlineauto.formats.json.token_kernels import (
     MALFORMED,
     NULL,
@@ -22,15 +22,14 @@ from onlineauto.formats.json.token_kernels import (
     read_number_or_null,
     read_word,
 )
-from onlineauto.formats.records.json_state_kernels import fail
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.records.json_state_kernels import JsonText
+    from onlineauto.formats.json.stage_kernels import JsonText
 
 UNKNOWN = -1
 """Returned instead of a position for a member that does not belong to the envelope."""
@@ -38,13 +37,9 @@ UNKNOWN = -1
 _QUOTE, _OPEN_OBJECT, _UNDERSCORE = 34, 123, 95
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_C, _A, _DROP, _ID, _TIME, _SKIP, _ORIGINAL, _BASELINE, _OUTCOMES, _LABEL_ = (
-    name_of(name)
-    for name in (
-        *(b"c", b"a", b"pdrop", b"EventId", b"Timestamp", b"_skipLearn"),
-        *(b"_original_label_cost", b"_ba", b"_outcomes", b"_label_"),
-    )
-)
+_C, _A, _DROP, _ID, _TIME = map(name_of, (b"c", b"a", b"pdrop", b"EventId", b"Timestamp"))
+_SKIP, _ORIGINAL, _BASELINE = map(name_of, (b"_skipLearn", b"_original_label_cost", b"_ba"))
+_OUTCOMES, _LABEL_ = map(name_of, (b"_outcomes", b"_label_"))
 _LABEL_INDEX = name_of(b"_label", b"index")
 
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from onlineauto.formats.json.stage_kernels import fail
 from onlineauto.formats.lines.mark_kernels import next_one, next_one_near
-from onlineauto.formats.records.json_state_kernels import fail
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1, load8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.formats.records.json_state_kernels import JsonText
+    from onlineauto.formats.json.stage_kernels import JsonText
 
 FALSE, TRUE, NULL = range(3)
 """Meanings of the JSON words."""

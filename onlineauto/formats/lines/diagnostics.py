@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -240,7 +240,7 @@ class Diagnostic:
 class Diagnostics:
     r"""The problems of a stream: all are counted, the first hundred are stored.
 
-    >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
+    >>> from onlineauto.formats.lines.reader_state_kernels import ReaderRules
     >>> from onlineauto.formats.text_reader import TextReader
     >>> reader = TextReader(b"1 |a x\nx |a y\n", ReaderRules())
     >>> [len(block) for block in reader]

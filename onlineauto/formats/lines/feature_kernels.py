@@ -9,9 +9,9 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name, hash_word
 from onlineauto.formats.lines.mark_kernels import after_word, is_at, next_one
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.reader_state_kernels import default_number, is_blank, name_slot, report
 from onlineauto.formats.numbers.float_kernels import DECIMAL, NOT_FINITE, PARTLY, read_number, short_decimal
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
-from onlineauto.formats.records.reader_state_kernels import default_number, is_blank, name_slot, report
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.records.reader_state_kernels import Text
+    from onlineauto.formats.lines.reader_state_kernels import Text
 
 _BAR, _COLON = 124, 58
 _ONE = np.float32(1)
@@ -147,7 +147,7 @@ def read_features(text: Text, bar: int, spans: Records, features: Records, names
         weight, seed, code, wrong = _ONE, text.rules.default_hash, ProblemCode.FINE, p
         has_weight = p < text.end and text.data[p] == _COLON
         if p > start:
-            name = names[name_slot(text, start, p, names)]
+            name = names[name_slot(text.data, text.rules, text.state, start, p, names)]
             number, seed = name.number, name.hash
             if has_weight:
                 wrong = p + 1

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.formats.lines.ccb_kernels import slot_problem
-from onlineauto.formats.lines.label_kernels import UNLABELLED
+from onlineauto.formats.lines.label_kernels import UNLABELLED, slot_problem
 from onlineauto.formats.lines.mark_kernels import next_one
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
-from onlineauto.formats.records.reader_state_kernels import is_blank, report
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.reader_state_kernels import is_blank, report
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.records.reader_state_kernels import ReaderRules
+    from onlineauto.formats.lines.reader_state_kernels import ReaderRules
 
 DONE, GROW, STOPPED = range(3)
 """Reasons to return: everything is read; the next line needs a larger table of names; a problem is fatal."""
@@ -46,7 +45,7 @@ def _has_mark(data: NDArray[np.uint8], start: int, end: int) -> bool:
     """Return whether a line begins with UTF-8's byte order mark."""
     if end - start < len(_MARK):
         return False
-    for i in range(len(_MARK)):  # noqa: SIM110 (Numba has no generator expressions)
+    for i in range(len(_MARK)):
         if data[start + i] != _MARK[i]:
             return False
     return True

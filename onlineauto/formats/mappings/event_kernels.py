@@ -18,7 +18,7 @@ import numpy as np
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.lines.feature_kernels import close_span
 from onlineauto.formats.lines.line_kernels import begin_records, close_records, open_line
-from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, Text, measure, name_slot
+from onlineauto.formats.lines.reader_state_kernels import FINE, NAMES, Text, measure, name_slot
 from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import load1, load4, load8
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.records.reader_state_kernels import Reader
+    from onlineauto.formats.lines.reader_state_kernels import Reader
 
 _EQUALS, _BLANK = 61, 32
 _ZERO, _ONE = np.float32(0), np.float32(1)
@@ -174,7 +174,7 @@ def _read_features(
             return -1, n, -1
         if value != _ZERO:
             if number < 0:
-                row = names[name_slot(text, namespace[0], namespace[1], names)]
+                row = names[name_slot(text.data, text.rules, text.state, namespace[0], namespace[1], names)]
                 number, seed = row.number, row.hash
             feature = features[np.uint64(n)]
             feature.hash = hash_name(data, name[0], name[1], seed, text.rules.hash_all)

@@ -92,17 +92,17 @@ def numbers_in(features: Any) -> list[str]:
     >>> numbers_in({"user": {"id": 7, "name": "tom"}, "page": 3.5, "words": [1]})
     ['user^id', 'page^page']
     """
-    found = []
+    columns = []
     for name, value in features.items() if isinstance(features, Mapping) else ():
         kind = type(value)
         if kind is str:
             continue
         for key, item in value.items() if isinstance(value, Mapping) else ((name, value),):
             if isinstance(item, Mapping):
-                found += numbers_in({key: item})
+                columns += numbers_in({key: item})
             elif isinstance(item, Real) or (type(item) is not str and isinstance(plain(item), Real)):
-                found.append(identity(name, key))
-    return found
+                columns.append(identity(name, key))
+    return columns
 
 
 def numbers_in_event(event: Mapping[str, Any]) -> list[str]:

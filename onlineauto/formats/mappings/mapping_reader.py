@@ -10,13 +10,13 @@ import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.line_reader import RecordReader
+from onlineauto.formats.lines.reader_state_kernels import FINE, NAMES, ReaderRules
 from onlineauto.formats.mappings.encoded_event import KEYS, EncodedEvent, marshal_values, values_of
 from onlineauto.formats.mappings.event_kernels import read_event
 from onlineauto.formats.mappings.identities import name_values
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import named_block, named_event
-from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, ReaderRules
-from onlineauto.formats.records.record_reader import RecordReader
 from onlineauto.jit import Bound, Sealed
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
+    from onlineauto.formats.lines.reader_state_kernels import Reader
     from onlineauto.formats.mappings.identities import Identities
-    from onlineauto.formats.records.reader_state_kernels import Reader
 
 _KEYS = frozenset(KEYS)
 _FIRST_BYTES = 1 << 12
@@ -133,7 +133,7 @@ class MappingReader(RecordReader):
         address = cast("Any", read_event).address(*arguments)
         of_type = EncodedEvent if self._actions else None
         reading = EncodedReading(of_type, self.encode, address, buffer, self._most_bytes, records)
-        self._bound = bound = _Bound(memoryview(buffer), memoryview(sizes), read, reading)  # type: ignore[arg-type]
+        self._bound = bound = _Bound(buffer.data, sizes.data, read, reading)
         return bound
 
     def make_block(self) -> Block:

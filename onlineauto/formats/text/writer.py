@@ -98,7 +98,7 @@ def _cost_word(action: int, cost: float | None, probability: float) -> str:
 def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     r"""Return the events of a block as VW text for native mode, without line numbers.
 
-    >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
+    >>> from onlineauto.formats.lines.reader_state_kernels import ReaderRules
     >>> from onlineauto.formats.text_reader import TextReader
     >>> [block] = TextReader(b"1 2 'first|7 0:0.5 x:0.25\n", ReaderRules())
     >>> print(block_text(block, multiline=False).decode(), end="")

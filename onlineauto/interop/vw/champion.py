@@ -17,7 +17,6 @@ from onlineauto.interop.vw.file import VwDescent, VwFile, VwHead, VwShape, vw_fi
 from onlineauto.interop.vw.model import fields_of
 from onlineauto.interop.vw.options import EXPLORER_FIELDS, PER_MODEL
 from onlineauto.interop.vw.words import champion_words
-from onlineauto.learners.cells import read_cells
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
@@ -31,6 +30,7 @@ from onlineauto.learners.gradient_kernels import (
     T,
     W,
 )
+from onlineauto.learners.model import read_cells
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.model_file import replace_file

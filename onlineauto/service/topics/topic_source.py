@@ -27,8 +27,8 @@ from onlineauto.formats.decisions.dsjson import LogRecord
 from onlineauto.formats.explicit_json import follow_names
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.diagnostics import Diagnostics, make_diagnostic, summary_of
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
-from onlineauto.formats.records.reader_state_kernels import ReaderRules
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.reader_state_kernels import ReaderRules
 from onlineauto.formats.text_reader import TextReader
 from onlineauto.service.join.join import Join
 from onlineauto.service.join.settings import JoinSettings, check_settings

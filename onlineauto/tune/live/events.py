@@ -12,7 +12,7 @@ from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
 from onlineauto.errors import InputError
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.formats.blocks.file import write_blocks
 from onlineauto.formats.lines.diagnostics import Diagnostics
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from onlineauto.engine.ensemble.states import constant_of
 from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners.gradient_kernels import GRADIENTS, ORIGIN, SCALE, T
-from onlineauto.learners.model_state import apply_penalties
+from onlineauto.learners.model import apply_penalties
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

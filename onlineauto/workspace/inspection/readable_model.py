@@ -23,7 +23,6 @@ from onlineauto.explorers.options import choose_explorer
 from onlineauto.explorers.ranking_kernels import LEARNT
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners.cells import read_cells
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
@@ -37,7 +36,7 @@ from onlineauto.learners.gradient_kernels import (
     W,
 )
 from onlineauto.learners.gradient_kernels import T as LEARNER_T
-from onlineauto.learners.model_state import apply_penalties
+from onlineauto.learners.model import apply_penalties, read_cells
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.options import REGISTRY
 

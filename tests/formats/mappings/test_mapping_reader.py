@@ -1,4 +1,4 @@
-"""Events given as mappings: the kernel that reads the usual ones, beside `named_event`, which reads all."""
+"""Events given as mappings: the kernel for ordinary values compared with `named_event`, which reads all."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.features.event import events
+from onlineauto.formats.lines.reader_state_kernels import FEATURES, LINES, WIDEST
 from onlineauto.formats.mappings.encoded_event import EncodedEvent, marshal_values
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import named_block, named_event
-from onlineauto.formats.records.reader_state_kernels import FEATURES, LINES, WIDEST
 
 pytestmark = pytest.mark.lane("sampled")
 
@@ -65,7 +65,7 @@ def _read(readers: tuple[MappingReader, MappingReader], event: Any) -> Any:
 
 
 @given(st.lists(st.tuples(st.none() | _NAMESPACES, st.none() | st.lists(_NAMESPACES), _OUTCOMES), max_size=4))
-def test_reads_what_the_twin_reads(drawn: list[tuple[Any, Any, dict[str, Any]]]) -> None:
+def test_the_kernel_equals_named_event(drawn: list[tuple[Any, Any, dict[str, Any]]]) -> None:
     readers = MappingReader(actions=False), MappingReader(actions=True)
     for context, actions, outcome in drawn:
         event = dict(outcome)
@@ -122,13 +122,13 @@ def test_usual_events_are_read_by_the_kernel(event: dict[str, Any]) -> None:
         {"actions": [{"a": [1]}]},
     ],
 )
-def test_unusual_events_are_left_to_the_twin(event: dict[str, Any]) -> None:
+def test_unusual_events_are_read_by_named_event(event: dict[str, Any]) -> None:
     readers = MappingReader(actions=False), MappingReader(actions=True)
     assert not readers["actions" in event].read(event)
     assert _read(readers, event) == _twin(event)
 
 
-def test_actions_beyond_32_bits_are_refused() -> None:
+def test_actions_beyond_32_bits_are_rejected() -> None:
     reader = MappingReader(actions=False)
     event = _PLAIN | {"cost": 1, "probability": 1}
     assert reader.parse_one(event | {"action": 2**32 - 1}).cost_action[0] == 2**32 - 1
@@ -144,7 +144,7 @@ def test_many_namespaces_and_long_names() -> None:
         assert list(events(reader.parse_one(event))) == list(events(twin))
 
 
-def test_copies_read_for_themselves() -> None:
+def test_copies_have_separate_records() -> None:
     reader = MappingReader(actions=False)
     assert reader.read(_PLAIN)
     other = _PLAIN | {"label": 1}

@@ -1,4 +1,4 @@
-"""What a value of any library is: the table of the guide, row by row."""
+"""Values of any library: the table of the guide, row by row."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_whole_numbers_of_every_library_are_whole(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", MISSING, ids=repr)
-def test_what_is_missing_is_no_feature(value: Any) -> None:
+def test_missing_values_are_no_features(value: Any) -> None:
     assert spans_of({"f": value, "g": {"x": value}, "h": [1, value, 2]}) == (("h", (("0", 1.0), ("2", 2.0))),)
 
 
@@ -117,7 +117,7 @@ def test_mappings_and_lists_within_are_namespaces() -> None:
     }
 
 
-def test_an_endless_mapping_is_refused() -> None:
+def test_an_endless_mapping_is_rejected() -> None:
     endless: dict[str, Any] = {"a": 1}
     endless["b"] = endless
     with pytest.raises(InputError, match="more than 250 nested mappings and lists"):
@@ -125,7 +125,7 @@ def test_an_endless_mapping_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [Decimal("1.5"), [0.1, -0.2], pandas.NA, np.array(1), Fraction(1, 2)])
-def test_a_bandit_takes_them(value: Any) -> None:
+def test_a_bandit_accepts_values_of_every_library(value: Any) -> None:
     bandit: Any = AutoML(seed=1)
     choice = bandit.rank({"f": value}, {"a": {"t": "x", "v": value}, "b": {"t": "y"}})
     bandit.learn(choice, reward=np.float32(1))
@@ -147,7 +147,7 @@ def test_a_regressor_scales_numbers_of_every_library() -> None:
 @pytest.mark.parametrize(
     "value", [datetime.datetime(2026, 1, 2), pandas.Timestamp(2026, 1, 2), np.timedelta64(1)]
 )
-def test_a_date_is_refused_with_advice(value: Any) -> None:
+def test_a_date_is_rejected_with_advice(value: Any) -> None:
     advice = r"when: .* is a date or a time.*such as the weekday and the hour"
     with pytest.raises(InputError, match=advice):
         AutoML().rank({"when": value}, [{"a": 1}])

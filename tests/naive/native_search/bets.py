@@ -1,26 +1,26 @@
 """The tests of a challenger: bets that it is better than the champion, and bets that it is worse.
 
-A bet with the stake s multiplies its capital by 1 + s·d on each event, d being what the challenger gains on
-the champion, in units of the largest gain there can be. If the challenger is no better, no such bet can grow
-on average, whatever its stake; so all of them together, which begin with a capital of 1, are at 1/α with
-probability α at most, whenever one looks. Capital of 1/α is a proof at level α.
+A bet with the stake s multiplies its capital by 1 + s·d on each event, where d is the gain of the challenger
+on the champion, in units of the largest possible gain. If the challenger is not better, no bet grows on
+average, whatever its stake. So all bets together, which begin with a capital of 1, ever reach 1/α with
+probability α at most. A capital of 1/α is a proof at level α.
 
 24 stakes share nine tenths of the capital from the first event on. The rest joins after 1024, 2048, 4096, ...
-events, so that a challenger that was worse for long need not earn back what it lost.
+events, so that a challenger that was worse for long need not win back its losses.
 
-**By rewards.** Only events on which the two would act differently are taken in. With w the importance weight
-of the event for each (1/p if it would have done what was logged, else 0), r the reward, and q the reward that
-the champion predicts of the action of each,
+**By rewards.** Only events on which both would act differently are used. With w the importance weight of the
+event for each (1/p if its action is the logged one, else 0), r the reward, and q the reward that the champion
+predicts for the action of each,
 
     d = w₁(r - q₁) - w₀(r - q₀) + q₁ - q₀
 
-is on average what the challenger (1) gains on the champion (0). It is never less than -1/floor, floor being
-the least probability of an action. As long as the floor is learnt it may be wrong, so half of the capital is
-in bets that do without: with q₁ = 0 and q₀ = 1, d is at least -1 whatever the probabilities are.
+is on average the gain of the challenger (1) on the champion (0). It is at least -1/floor, where floor is the
+least probability of an action. A learnt floor may be wrong, so half of the capital is in bets without a
+floor: with q₁ = 0 and q₀ = 1, d is at least -1 whatever the probabilities are.
 
-**By losses.** On every event d is the champion's loss less the challenger's, known in full; but nobody knows
-how large it can be. It is taken to be within a bound that is learnt from the differences so far. When that
-bound turns out to be much too large, the test starts anew with half of its level.
+**By losses.** On every event d is the champion's loss minus the challenger's, which is known, but its range
+is not. It is assumed to be within a bound that is learnt from earlier differences. If that bound proves much
+too large, the test restarts with half of its level.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 N = 24
 WIDE = 2
-"""So many stakes are above ¾: what they lose has to be limited, event by event."""
+"""Number of stakes above ¾, whose losses are limited event by event."""
 STAKES = 0.75 * 1.6 ** (WIDE - np.arange(float(N)))
 WITHIN = 1.6**-WIDE
 """Makes the largest stake ¾."""
@@ -55,7 +55,7 @@ def shares(ratio: float) -> Capital:
 
 
 MANY_LARGE, EVEN = shares(0.6), shares(0.9)
-"""How capital is spread over the stakes: where d has a known bound; where there is no floor."""
+"""Shares of capital of the stakes, with a known bound of d, and without a floor."""
 
 
 def level_of_test(alpha: float, k: int) -> float:
@@ -118,7 +118,7 @@ def gain(w1: float, w0: float, r: float, q1: float, q0: float) -> float:
 
 
 class RewardTest:
-    """Does a challenger earn more than the champion?"""
+    """The test whether a challenger earns more than the champion."""
 
     def __init__(self) -> None:
         self.bets = Bets()
@@ -187,7 +187,7 @@ class RewardTest:
 
 
 class LossTest:
-    """Does a challenger lose less than the champion, by what each predicts of what was logged?"""
+    """The test whether the predictions of a challenger have a lower loss on logged actions."""
 
     FEW, MEMORY, TIMES, TIMES_WITHIN = 32, 256.0, 8.0, 2.0
 

@@ -1,4 +1,4 @@
-"""After an event is learnt: what it says of every challenger beside the champion.
+"""Compare every challenger with the champion after an event is learnt.
 
 All live configs have scored the event before any of them learnt it, so each loss is one of a prediction.
 """
@@ -39,14 +39,14 @@ def best_action(scores: Sequence[np.float32]) -> int:
 
 
 def is_one_in_eight(learnt: int) -> bool:
-    """Whether the event after so many is one of those on which a sparing search compares rewards."""
+    """Return whether a sparing search compares rewards on the event after `n` events."""
     return learnt * GOLDEN % 2**64 < 2**64 // 8
 
 
 def compare_rewards(
     live: Sequence[Live], scores: Scores, label: Label, n_actions: int, scale: Scale, compared: bool
 ) -> None:
-    """What would each have done, and what would it have earned? Else only: what would the champion have?"""
+    """Compare the actions and rewards of all live configs, or of the champion alone."""
     weight = float(min(F(1) / label.probability, LARGEST_WEIGHT))
     reward = -float(label.cost)
 
@@ -70,7 +70,7 @@ def compare_rewards(
 
 
 class Losses:
-    """What the live configs lose, event by event."""
+    """Compare the losses of the live configs."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -154,7 +154,7 @@ class Losses:
 
 
 def mixed(live: Sequence[Live], scores: Scores, labels: Labels) -> np.float32:
-    """What all live configs together predict of a single line."""
+    """Return the mixed prediction of all live configs for a single line."""
     total = 0.0
     for each, (score,) in zip(live, scores, strict=True):
         total += each.say * float(labels.clip(score))
@@ -162,7 +162,7 @@ def mixed(live: Sequence[Live], scores: Scores, labels: Labels) -> np.float32:
 
 
 def share_equally(live: Sequence[Live], coming: Live) -> None:
-    """Give what has just come an equal part of all there is to say, at the cost of all others."""
+    """Give a new live config an equal share of the mixture, taken from all others."""
     coming.say = 0.0
     total = 0.0
     for each in live:

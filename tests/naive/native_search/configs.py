@@ -1,4 +1,4 @@
-"""A config: what one live config learns with, and what configs can be made of."""
+"""A config of a live config, and the namespaces of which configs are made."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """What is known, at one moment, of the namespaces that configs are made of."""
+    """The statistics of namespaces at one moment."""
 
     names: tuple[bytes, ...]
-    """Met so far, in ascending order."""
+    """Namespaces seen so far, in ascending order."""
     of_actions: frozenset[bytes]
-    """Those that were met on lines of actions; the others are the context."""
+    """Namespaces of lines of actions; the others are the context."""
     late: frozenset[bytes]
-    """Those that were met since the last review; if there are any, proposals are for them."""
+    """Namespaces first seen since the last review; proposals are for them if there are any."""
     gains: Mapping[Interaction, float]
-    """What screened interactions seem to gain."""
+    """Estimated gains of screened interactions."""
     sizes: Mapping[bytes, float]
     """Features of an action in each namespace, on average."""
     n_actions: float

@@ -1,17 +1,17 @@
-"""The decisions: what is under consideration, what is live, and what becomes of it when something happens.
+"""The decisions of a search: configs under consideration, live configs, and the changes of both.
 
-This is the part that never sees a weight. It is told what happened and what is known at that moment, changes
-its own lists, and says what is to be done with the models.
+No weight is visible here. The state of the search is passed in, its lists are changed, and the changes of the
+models are returned.
 
-- Namespaces are met: the first ones say where the search begins. Late ones make a challenger that is tried at
-  once, in the place of the one that promises least.
-- A lease is due, or a place is empty: the config in it gets a lease twice as long, or makes room for the
-  one that waits with the shortest lease.
-- A challenger is proved better: it and the champion exchange their places. All other challengers stay and
-  are tested anew, against the new champion; what waited is forgotten.
-- A challenger is proved worse: it is not tried again under this champion.
-- A review is due: what was proposed and never tried is forgotten, and the oracle is asked again. If the
-  champion predicts worse than it did, everything may be tried anew.
+- New namespaces: the first ones determine the first champion. Later ones make a challenger that is tried at
+  once, in place of the least promising one.
+- A lease ends, or an index is free: the lease of the config is doubled, or the waiting config with the
+  shortest lease replaces it.
+- A challenger is better: it and the champion swap. All other challengers remain and are tested again, against
+  the new champion; waiting configs are dropped.
+- A challenger is worse: it is not tried again under this champion.
+- A review: proposals that were never live are dropped, and the oracle is asked again. If the champion
+  predicts worse than before, all configs may be tried again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_BETWEEN_REVIEWS = 2048
 
 @dataclass(eq=False)
 class Candidate:
-    """A config under consideration, and how many events it is given."""
+    """A config under consideration, and the number of events of its lease."""
 
     config: Config
     lease: int
@@ -44,14 +44,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Widen:
-    """Let all live configs take in new namespaces."""
+    """Add new namespaces to all live configs."""
 
     names: tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
 class Rotate:
-    """Put a config into a place, which was another's or is a new one."""
+    """Make a config live at an index, which another had or which is new."""
 
     place: int
     number: int
@@ -61,7 +61,7 @@ class Rotate:
 
 @dataclass(frozen=True)
 class Extend:
-    """Let the config in a place go on with a longer lease."""
+    """Extend the lease of the config at an index."""
 
     place: int
     lease: int
@@ -69,7 +69,7 @@ class Extend:
 
 @dataclass(frozen=True)
 class Swap:
-    """Let the champion and the challenger in a place exchange their places."""
+    """Swap the champion and the challenger at an index."""
 
     place: int
     config: Config
@@ -78,7 +78,7 @@ class Swap:
 
 @dataclass(frozen=True)
 class Remove:
-    """Never try the config in a place again under this champion."""
+    """Reject the config at an index for this champion."""
 
     place: int
     number: int
@@ -86,7 +86,7 @@ class Remove:
 
 @dataclass(frozen=True)
 class Reopen:
-    """Begin all tests anew, and perhaps what was learnt."""
+    """Restart all tests, and perhaps learning."""
 
     what: str
     numbers: tuple[int, ...]
@@ -97,20 +97,20 @@ Decision = Widen | Rotate | Extend | Swap | Remove | Reopen
 
 @dataclass(frozen=True)
 class Known:
-    """What is known at the moment of a decision."""
+    """The state at the moment of a decision."""
 
     learnt: int
     updates: Sequence[int]
-    """Events that each place has been tested on."""
+    """Number of events of the test of each live config."""
     promises: Sequence[float]
-    """Evidence that what is in each place is better than the champion; 1 is none."""
+    """Evidence that each live config is better than the champion; 1 is none."""
     gains: Mapping[Interaction, float]
     sizes: Mapping[bytes, float]
     n_actions: float
 
 
 class Search:
-    """Configs under consideration, and those that are live: the champion's place is the first."""
+    """Configs under consideration, and live configs, the champion first."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

@@ -1,11 +1,10 @@
-"""Drift: does the champion predict worse than it did? ADWIN over its progressive loss.
+"""Drift: whether the champion predicts worse than before, by ADWIN over its progressive loss.
 
-At every review, and as soon as there are 256 losses, the search hands over the mean losses of the champion
-since the last time, each of 32 events.
-The first 64 means raise no alarm, since a model learns the most from its first events; twice the largest of
-them becomes the unit of all that follow. From then on a window of means grows until some cut parts it into an
-older and a newer half whose means differ by more than chance allows. If the newer half is then the worse one,
-that is an alarm; an improvement is none. Either way a new window begins.
+At every review, and whenever there are 256 losses, the search passes the champion's mean losses of 32 events
+each since the last time. The first 64 means raise no alarm, since a model learns the most from its first
+events; twice the largest of them is the unit of all later ones. Then a window of means grows until some cut
+divides it into an older and a newer part whose means differ by more than chance allows. It is an alarm if the
+newer part is worse. In either case a new window begins.
 
 ADWIN keeps its window in buckets of 1, 2, 4, ... means, at most five of a size; when there are six, the two
 oldest become one of twice the size. Only the boundaries of buckets are tried as cuts.
@@ -34,7 +33,7 @@ GRACE = 10
 
 @dataclass(frozen=True)
 class Bucket:
-    """Some consecutive numbers: how many, their sum, and the sum of squared distances from their mean."""
+    """Consecutive numbers: their count, sum, and sum of squared distances from their mean."""
 
     n: int
     total: float
@@ -119,7 +118,7 @@ class Window:
 
 
 class Drift:
-    """Watches the losses of whoever is the champion."""
+    """Watches the losses of the champion."""
 
     def __init__(self) -> None:
         self.window = Window()

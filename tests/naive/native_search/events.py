@@ -1,8 +1,8 @@
-"""What the search sees of an event: who shares what, what was done, what it cost.
+"""The view of an event that a search has: context, actions, the logged action and its cost.
 
-A slot of a conditional bandit (CCB) becomes an event of its own: the features of the slot join those of the
-shared line, the actions are those that no slot before it has, and one more feature, in a namespace of its
-own, tells which slot of its event it is.
+A slot of a conditional bandit (CCB) is a separate event. The features of the slot join those of the shared
+line, and its actions are those that no earlier slot has. A feature in a separate namespace identifies the
+slot.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 F = np.float32
 ZERO = F(0)
 TOLD = b"\x8c"
-"""Namespace of the feature that tells slots from one another."""
+"""Namespace of the feature that identifies a slot."""
 
 Feature = tuple[int, np.float32]
 """Hash and value."""
@@ -35,7 +35,7 @@ Groups = dict[bytes, list[Feature]]
 
 @dataclass(frozen=True)
 class Label:
-    """What was done, counted among the actions at hand, and what came of it."""
+    """The logged action, as an index into the actions, and its outcome."""
 
     action: int
     cost: np.float32
@@ -45,15 +45,15 @@ class Label:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """A choice among actions, or a single line, which is one action that shares nothing."""
+    """A choice among actions, or a single line, which is one action without a context."""
 
     shared: Groups | None
     actions: tuple[Groups, ...]
     numbers: tuple[int, ...]
-    """What the actions are called."""
+    """Numbers of the actions."""
     label: Label | None
     of_actions: frozenset[bytes]
-    """Namespaces that belong to the actions and not to the context, as far as this event can tell."""
+    """Return the namespaces of the actions and not of the context, judged by this event."""
     initial: np.float32 = ZERO
 
     @property
@@ -63,7 +63,7 @@ class Event:
 
 
 def events_of(read: Iterable[ReadEvent], options: Options) -> Iterator[Event]:
-    """Turn events as they were read into what the search sees."""
+    """Convert events to the view of a search."""
     for event in read:
         if options.ccb_explore_adf:
             yield from _slots(event)
@@ -109,7 +109,7 @@ def _choice(event: ReadEvent) -> Event:
 
 
 def _of_actions(actions: tuple[Groups, ...], *, shares: bool) -> frozenset[bytes]:
-    """All namespaces of the lines of actions; those that differ, where the context is repeated on each."""
+    """Return the namespaces of the lines of actions; if each repeats the context, those that differ."""
     names = set().union(*actions)
     if shares:
         return frozenset(names)

@@ -1,14 +1,14 @@
-"""The features of an example: its own, and their products for the interactions of a config.
+"""The features of an example: its linear features, and their products for the interactions of a config.
 
-A namespace that stands on an action's line and on the shared one is one group: the action's features first.
-The product of namespaces has a feature for each choice of one feature from each; where a namespace is crossed
-with itself every pair counts once. Its hash chains those of its factors (FNV-1), its value is their product.
-The low bits of a hash are the cell of the table in which its weight lies.
+A namespace of both an action's line and the shared line is one group: the action's features first. The
+product of namespaces has a feature for each choice of one feature from each; a namespace crossed with itself
+has each pair once. The hash of a product chains those of its factors (FNV-1), and its value is their product.
+The low bits of a hash are the cell of its weight.
 
-Sums of float32 depend on the order of their terms, so there are two orders to know. Learning goes through all
-features of one action. Scoring adds what is the same for all actions only once: the shared features, then
-the products of shared namespaces alone, the last one first; and goes on from this sum for each action. In
-each part, products of two or three namespaces that have one feature each are added last.
+Sums of float32 depend on the order of their terms, and there are two orders. Learning visits all features of
+one action. Scoring adds terms that all actions share once: the shared features, then products of shared
+namespaces alone, the last one first. Each action continues from this sum. In each part, products of two or
+three namespaces of one feature each are added last.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONSTANT_FEATURE = (11650396, F(1))
 
 
 def cross(names: Interaction, groups: Groups) -> list[Feature]:
-    """The features of an interaction, the last factor running fastest."""
+    """Return the features of an interaction; the last factor varies fastest."""
     factors = [groups.get(name, []) for name in names]
     crossed = []
     for places in product(*(range(len(factor)) for factor in factors)):
@@ -51,7 +51,7 @@ def cross(names: Interaction, groups: Groups) -> list[Feature]:
 
 
 class Examples:
-    """The examples of one event, one for each action; products are remembered for all configs."""
+    """The examples of an event, one for each action; products are cached for all configs."""
 
     def __init__(self, event: Event, options: Options) -> None:
         self.event = event

@@ -1,4 +1,4 @@
-"""Lines of the journal: each decision, and what was known of the live configs that it concerns."""
+"""Lines of the journal: each decision, and the statistics of its live configs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Line = dict[str, Any]
 
 
 def line_of(decision: Decision, events: int, updates: list[int], bounds: Bounds) -> Line:
-    """Line for a decision that is about to be carried out, after so many events."""
+    """Return the line of a decision before it is applied, after `n` events."""
     if isinstance(decision, Widen):
         return {"decision": "widen", "events": events, "names": [name.decode() for name in decision.names]}
     if isinstance(decision, Reopen):

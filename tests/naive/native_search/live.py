@@ -1,4 +1,10 @@
-"""A live config: a config with everything that it has learnt and that is known of it."""
+"""A live config: its model, its evidence, and intervals of its reward, which the journal reports.
+
+A lower bound on a sum of means is the best of 48 bets. An upper bound is a lower bound of negated numbers.
+
+Source: Howard and others, *Time-uniform, nonparametric, nonasymptotic confidence sequences*, 2021 (empirical
+Bernstein).
+"""
 
 from __future__ import annotations
 
@@ -8,20 +14,92 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.naive.native_search.bets import LossTest, RewardTest
-from tests.naive.native_search.intervals import Value
 from tests.naive.native_search.regressor import Regressor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from numpy.typing import NDArray
+
     from tests.naive.draws import Draws
     from tests.naive.native_search.configs import Config, Interaction
     from tests.naive.native_search.options import Options
+    from tests.naive.native_search.scale import Scale
 
 F = np.float32
 LEANING = 0.25
-"""At this level, rewards speak against what losses say."""
+"""Level at which rewards contradict losses."""
 HIGHEST_PRICE = 0.24
+
+LARGEST = 0.75
+STAKES = (LARGEST * 1.6 ** -np.arange(48.0)).tolist()
+LOG_SHARES = (-np.log((np.arange(48.0) + 1.0) * (np.arange(48.0) + 2.0))).tolist()
+GAIN, GAIN_SQUARES, LOSS, LOSS_SQUARES = range(4)
+
+
+class Value:
+    """The estimate of the reward of a policy from logged events."""
+
+    def __init__(self) -> None:
+        self.sums: NDArray[np.float64] = np.zeros(4)
+        """Σ x and Σ (x - what was expected)², and the same of what bounds -x."""
+        self.first_bound = self.bound = 0.0
+        """How far x can be from what was expected, at first and now."""
+        self.rewards = self.weights = 0.0
+        """Of the mean so far, which is what is expected next."""
+
+    def observe(self, scale: Scale, weight: float, reward: float) -> None:
+        """Take in a logged event: `weight` is 1/p if the policy would have done what was logged, else 0."""
+        width = scale.width
+        if not width > 0.0:
+            return
+        r = scale.part(reward)
+        mean = self.rewards / self.weights if self.weights > 0.0 else 0.5
+        expected = scale.low + mean * width
+        if scale.floor > 0.0:
+            weight = min(weight, 1.0 / scale.floor)
+            x = expected + weight * (r - mean) * width
+            self._add(x, -x, expected, width / scale.floor)
+        else:
+            x = scale.low + weight * r * width
+            self._add(x, weight * (1.0 - r) * width - scale.high, expected, width)
+        self.rewards += weight * weight * r
+        self.weights += weight * weight
+
+    def observe_loss(self, loss: float, bound: float) -> None:
+        """Take in the loss of a single line, as a negative reward; `bound` is the largest before it."""
+        if not bound > 0.0:
+            return
+        loss = min(loss, bound)
+        mean = self.rewards / self.weights if self.weights > 0.0 else 0.0
+        self._add(-loss, loss, -mean, bound)
+        self.rewards += loss
+        self.weights += 1.0
+
+    def _add(self, up: float, down: float, expected: float, bound: float) -> None:
+        distances = (up - expected) * (up - expected), (down + expected) * (down + expected)
+        self.sums = self.sums + np.array([up, distances[0], down, distances[1]])
+        self.first_bound = self.first_bound or bound
+        self.bound = max(self.bound, bound)
+
+    def interval(self, alpha: float, before: NDArray[np.float64] | None = None) -> tuple[float, float]:
+        """Bounds on the sum of rewards since the sums were as they were `before`."""
+        sums = (self.sums if before is None else self.sums - before).tolist()
+        low = self._lower(sums[GAIN], sums[GAIN_SQUARES], alpha / 2.0)
+        high = -self._lower(sums[LOSS], sums[LOSS_SQUARES], alpha / 2.0)
+        return low, high
+
+    def _lower(self, total: float, squares: float, alpha: float) -> float:
+        best = -math.inf
+        for stake_of_first, log_share in zip(STAKES, LOG_SHARES, strict=True):
+            if not self.first_bound > 0.0:
+                continue
+            stake = stake_of_first / self.first_bound
+            z = stake * self.bound
+            if z <= LARGEST:
+                psi = (-math.log1p(-z) - z) / (self.bound * self.bound)
+                best = max(best, total - (psi * squares - math.log(alpha) - log_share) / stake)
+        return best
 
 
 class Live:
@@ -108,7 +186,7 @@ class Live:
 def better_or_worse(
     live: Sequence[Live], draws: Draws, compared_draws: Draws, *, others_wait: bool
 ) -> tuple[int, str] | None:
-    """Say which challenger is proved better, and by what, or else which one is proved worse.
+    """Return which challenger is proved better, and by which test, or which one is proved worse.
 
     What rewards prove goes before what losses prove, and that before what is worse. Of several that are
     better the last one counts, of several that are worse the first one.
@@ -127,7 +205,7 @@ def better_or_worse(
 
 
 def set_prices(live: Iterable[Live], terms: Sequence[float], cost: float) -> None:
-    """Let a challenger that has more features than the champion earn them."""
+    """Require more of a challenger that has more features than the champion."""
     for each, many in zip(live, terms, strict=True):
         price = cost * math.log2(max(many, 1.0) / max(terms[0], 1.0))
         each.price = min(max(price, 0.0), HIGHEST_PRICE)

@@ -1,4 +1,4 @@
-"""What the search is told, as on the command line."""
+"""Options of a search."""
 
 from __future__ import annotations
 

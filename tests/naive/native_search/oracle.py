@@ -1,19 +1,18 @@
-"""The oracle: what the champion is challenged with. Stepwise regression, by the steps that are worth trying.
+"""The oracle: stepwise regression, which proposes the most promising steps from the champion.
 
-The search begins with every namespace of the context crossed with every namespace of the action; products of
-contexts alone are the same for every action, and tell none from another. (Single lines have no actions; there
-it begins without interactions.) For a champion the oracle then proposes, best first:
+The first champion crosses every namespace of the context with every namespace of the action; products of
+contexts alone are equal for all actions. (Single lines have no actions; they begin without interactions.) For
+a champion the oracle then proposes, best first:
 
-1. the whole next family, all pairs of contexts crossed with the action, on top of what the champion has;
-2. all interactions that seem to gain something, the four that seem to gain most, the first of these;
-3. once the champion is mature, less: the best quarter of its interactions, those that do no harm, the better
-   half;
+1. the champion with the next family: all pairs of contexts crossed with the action;
+2. all interactions with a gain, the four with the largest gains, the one with the largest gain;
+3. for a mature champion, fewer: the best quarter of its interactions, those that do no harm, the better half;
 4. other learning rates, four times as large and as small.
 
-What is much dearer than the champion is left out. When namespaces are met late, there is one proposal: the
-champion with all that crosses them.
+Proposals that are much more expensive than the champion are left out. For namespaces that are first seen late
+there is one proposal: the champion, crossed with them.
 
-All proposals but the first rest on gains; so the oracle also says which interactions to screen.
+All proposals but the first depend on gains; so the oracle also lists the interactions to screen.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
     from tests.naive.native_search.configs import Interaction, Space
 
 FREE_TERMS, TIMES_DEARER = 4096.0, 4.0
-"""A challenger may have so many features of interactions, or so many times the champion's."""
+"""Maximum number of features of interactions of a challenger, and multiple of the champion's."""
 MOST_AT_ONCE = 256
 MOST_SCREENED, MOST_SCREENED_TERMS = 1024, 4096.0
 CROSSED_AT_ONCE = 32
-"""Of more than twice as many namespaces the best ones are crossed with as many others, in turns."""
+"""Number of best namespaces that are crossed with as many others in turn, if there are twice as many."""
 LARGEST_FAMILY = 20_000
 
 
@@ -45,12 +44,12 @@ def ascending(names: Iterable[bytes]) -> Interaction:
 
 
 def alone(space: Space) -> list[Interaction]:
-    """Namespaces themselves, where it is searched which ones to use."""
+    """Return the namespaces themselves, if the search chooses among them."""
     return [(name,) for name in space.names] if "namespaces" in space.searched else []
 
 
 def crossed(space: Space) -> list[Interaction]:
-    """Each context with each namespace of the action."""
+    """Return the pairs of a context with a namespace of the action."""
     return [ascending(names) for names in product(space.contexts, space.actions)]
 
 
@@ -65,7 +64,7 @@ def first(space: Space) -> Config:
 
 
 def propose(champion: Config, space: Space) -> list[Config]:
-    """Challengers of a champion, best first."""
+    """Return the challengers of a champion, best first."""
     if space.late:
         late = [names for names in (*alone(space), *crossed(space)) if space.late.intersection(names)]
         proposals = [champion.crossing([*champion.interactions, *late])]
@@ -101,7 +100,7 @@ def other_interactions(champion: Config, space: Space) -> Iterator[Config]:
 
 
 def family(space: Space) -> Iterable[Interaction]:
-    """Contexts with the action, and pairs of contexts with it; all pairs, if one of the two is missing."""
+    """Return contexts and pairs of contexts with the action; all pairs if either is missing."""
     contexts, actions = space.contexts, space.actions
     if len(contexts) ** 2 * len(actions) > 2 * LARGEST_FAMILY:
         return ()
@@ -124,7 +123,7 @@ def other_rates(champion: Config, space: Space) -> list[Config]:
 
 
 def screened(champion: Config, space: Space, turn: int) -> list[Interaction]:
-    """The champion's interactions, and those one step away: what did best before, and others in turn."""
+    """Return the champion's interactions and those one step away: the best so far, and others in turn."""
     held = champion.interactions
     steps = [
         names
@@ -140,7 +139,7 @@ def screened(champion: Config, space: Space, turn: int) -> list[Interaction]:
 
 
 def pairs(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
-    """Interactions that some config within a step may have, the simplest first."""
+    """Return the interactions of configs within a step, the simplest first."""
     if "interactions" not in space.searched:
         return
     if space.contexts and space.actions:
@@ -158,7 +157,7 @@ def pairs(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
 
 
 def in_turn(names: Sequence[bytes], space: Space, turn: int, many: int) -> list[bytes]:
-    """Namespaces that are crossed with one another now: all, or the best and as `many` others."""
+    """Return the namespaces that are crossed now: all, or the best and as `many` others."""
     if len(names) <= 2 * many:
         return list(names)
     gains = dict.fromkeys(names, 0.0)
@@ -172,7 +171,7 @@ def in_turn(names: Sequence[bytes], space: Space, turn: int, many: int) -> list[
 
 
 def within_reach(interactions: Iterable[Interaction], space: Space) -> list[Interaction]:
-    """As many of them as can be screened, by their number and by their features in one action."""
+    """Return the first interactions, up to limits of their number and of their features in an action."""
     reached: list[Interaction] = []
     terms = 0.0
     for names in interactions:

@@ -1,8 +1,8 @@
-"""What one config has learnt: a table of weights, and gradient descent on it.
+"""The regressor of a config: a table of weights, and gradient descent on it.
 
-The update is the default one: adaptive (each weight has a rate that falls with its squared gradients),
-normalized (a weight does not care for the scale of its feature) and invariant (an example of weight 2 moves
-the prediction as two examples of weight 1 would). Numbers are float32, in the order of the kernels.
+The update is the default one: adaptive (the rate of a weight falls with its squared gradients), normalized
+(independent of the scale of a feature) and invariant (an example of weight 2 moves the prediction like two
+examples of weight 1). Numbers are float32, in the order of the kernels.
 
 Source: Ross, Mineiro, Langford, *Normalized Online Learning*, 2013; Karampatziakis, Langford, *Online
 Importance Weight Aware Updates*, 2011.
@@ -32,7 +32,7 @@ SMALL = F(1.084202e-19)
 
 
 class Labels:
-    """The labels met so far, to whose range all predictions are clipped; and the loss."""
+    """The loss, and the range of labels so far, to which predictions are clipped."""
 
     def __init__(self, options: Options) -> None:
         self.loss = make_loss(options.loss_function, F(-1), F(1))

@@ -1,7 +1,8 @@
-"""The search at work on a stream, event by event."""
+"""A search over a stream, event by event."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,9 @@ from tests.naive.native_search.comparing import (
     mixed,
     share_equally,
 )
-from tests.naive.native_search.counts import Counts
 from tests.naive.native_search.decisions import Known, Remove, Reopen, Rotate, Search, Swap, Widen
 from tests.naive.native_search.drift import LOSSES_OF_A_LOOK, Drift
+from tests.naive.native_search.events import TOLD
 from tests.naive.native_search.features import Examples
 from tests.naive.native_search.journal import line_of
 from tests.naive.native_search.live import Live, better_or_worse, set_prices
@@ -28,7 +29,7 @@ from tests.naive.native_search.screening import Screening
 from tests.naive.new_actions import bounded, is_new, learnt_part, placed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,20 +41,53 @@ if TYPE_CHECKING:
 
 F = np.float32
 REMEMBERED = 4
-"""Configs that wait with what they have learnt, for each that can be live."""
+"""Number of waiting configs, which keep their weights, per live config."""
+
+
+class Counts:
+    """Counts so far; a shared feature counts once for every action."""
+
+    def __init__(self) -> None:
+        self.events = self.actions = 0
+        self.met: set[bytes] = set()
+        self.features: Counter[bytes] = Counter()
+
+    def count(self, event: Event) -> tuple[bytes, ...]:
+        """Count an event; return the namespaces that were not met before, in ascending order."""
+        shared = event.shared or {}
+        self.events += 1
+        self.actions += len(event.actions)
+        for name, features in shared.items():
+            if name != TOLD:
+                self.features[name] += len(event.actions) * len(features)
+        for action in event.actions:
+            for name, features in action.items():
+                self.features[name] += 0 if name in shared else len(features)
+        new = event.names - self.met
+        self.met |= new
+        return tuple(sorted(new))
+
+    def sizes(self, names: Iterable[bytes]) -> dict[bytes, float]:
+        """Features that an action has in each namespace, on average."""
+        return {name: self.features[name] / max(self.actions, 1) for name in names}
+
+    @property
+    def actions_of_event(self) -> float:
+        """Actions of an event, on average."""
+        return self.actions / max(self.events, 1)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one event gave: decisions, and the prediction that was made before it was learnt."""
+    """Result of an event: decisions, and the prediction before it was learnt."""
 
     lines: list[Line]
     prediction: dict[int, np.float32]
-    """Probability of every action, by its number; of a single line, the prediction of number 0."""
+    """Probability of each action, by number; for a single line, the prediction at number 0."""
 
 
 def greedy(scores: Sequence[np.float32], epsilon: np.float32, *, first_only: bool) -> list[np.float32]:
-    """Probabilities of actions: ε is spread over all, the rest over those that seem to cost the least."""
+    """Return probabilities of actions: ε for all, the rest for those of the lowest cost."""
     least = min(scores)
     ranked = sorted(scores)
     tied = 0
@@ -67,7 +101,7 @@ def greedy(scores: Sequence[np.float32], epsilon: np.float32, *, first_only: boo
 
 
 class NativeSearch:
-    """Learns a stream with several configs at once, the champion of which predicts."""
+    """Learns a stream with several configs at once; the champion predicts."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

@@ -1,4 +1,4 @@
-"""What is known of rewards and logged probabilities before an event: told by the user, or learnt."""
+"""The range of rewards and the least logged probability, supplied or learnt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def in_unit(x: float) -> float:
-    """The nearest number in [0, 1]."""
+    """Return the nearest number in [0, 1]."""
     return min(max(0.0, x), 1.0)
 
 

@@ -1,11 +1,11 @@
-"""Screening: what each of many interactions seems to gain, at the price of about one action.
+"""Screening: estimated gains of many interactions, at the cost of about one action.
 
-An interaction that the champion lacks has a small model of what the champion leaves to be explained: for
-every feature the mean of these residuals, shrunk as if it had been 0 on ten events more. Its gain is how much
-smaller the squared residuals would have been, each predicted before it was known. The gain of leaving out an
-interaction that the champion has is the loss that its terms have caused.
+An interaction that the champion lacks has a small model of the champion's residuals: for every feature their
+mean, shrunk as if ten more events had the residual 0. Its gain is the reduction of the squared residuals,
+each predicted before it was known. The gain of removing an interaction of the champion is the loss of its
+terms.
 
-That is no proof of anything: it orders what is tried.
+Gains prove nothing: they order the proposals.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 F = np.float32
 ZERO = F(0)
 CLOSELY, STRIDE, MANY = 1024, 4, 256
-"""After so many events of a champion, only one in so many is looked at; so too if interactions are many."""
+"""After `CLOSELY` events, or for more than `MANY` interactions, one event in `STRIDE` is screened."""
 LEFT_AT_REVIEW, LEFT_AT_CHANGE = 0.95, 0.3
-"""What is left of a gain when what to screen is chosen anew, and when the champion changes."""
+"""Factors of a gain when interactions are chosen again, and when the champion changes."""
 MOST_CELLS = 2**18
 
 

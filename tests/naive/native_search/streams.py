@@ -1,4 +1,4 @@
-"""Small streams in which something happens to a search; each is the same whenever it is asked for."""
+"""Small deterministic streams that cause decisions of a search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BEST = np.random.default_rng(7).integers(0, 4, (3, 3))
-"""The action that pays, by the values of two namespaces."""
+"""The rewarded action, by the values of two namespaces."""
 
 
 def choices(

@@ -12,7 +12,7 @@ import pytest
 from onlineauto import Run, Workspace
 from onlineauto.cli.saving import Saving
 from onlineauto.errors import InputError, OptionError
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.service.topics import TopicSource
 from onlineauto.service.topics.brokers import Brokers, read_client_settings
 from onlineauto.service.topics.topic_source import TopicReader

@@ -11,7 +11,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.errors import OptionError
-from onlineauto.learners.model_state import apply_penalties
+from onlineauto.learners.model import apply_penalties
 from onlineauto.tune import Float, Study
 from onlineauto.tune.live import LiveLearner, hand_over, tune_stream
 from onlineauto.tune.live.live_learner import model_of

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from onlineauto.formats.lines.ccb_kernels import read_slot_label
 from onlineauto.formats.lines.feature_kernels import read_features
-from onlineauto.formats.lines.label_kernels import add_tag, is_word, next_word, read_costs, read_simple
+from onlineauto.formats.lines.label_kernels import (
+    SHARED,
+    add_tag,
+    is_word,
+    next_word,
+    read_costs,
+    read_simple,
+    read_slot_label,
+)
 from onlineauto.formats.lines.line_kernels import (
     DONE,
     GROW,
@@ -25,20 +30,20 @@ from onlineauto.formats.lines.line_kernels import (
     open_line,
 )
 from onlineauto.formats.lines.mark_kernels import next_one
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
+from onlineauto.formats.lines.reader_state_kernels import Text, is_blank, report
 from onlineauto.formats.numbers.float_kernels import DECIMAL, read_number
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
-from onlineauto.formats.records.reader_state_kernels import Text, is_blank, report
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.records.reader_state_kernels import Reader
+    from onlineauto.formats.lines.reader_state_kernels import Reader
 
 _QUOTE = 39
-_SHARED = np.frombuffer(b"shared", np.uint8)
 
 
 @inline_kernel
@@ -58,7 +63,7 @@ def _looks_like_label(text: Text, start: int, end: int) -> bool:
     if text.rules.simple:
         return read_number(text.data, start, end)[1] == DECIMAL
     return next_one(text.marks, start) < end or (
-        text.rules.multiline and is_word(text.data, start, end, _SHARED)
+        text.rules.multiline and is_word(text.data, start, end, SHARED)
     )
 
 

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.features.hash_kernels import few_bytes, hash_name
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.quirks import NO_QUIRKS, ReadingQuirks
-from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.records.json_state_kernels import JsonText
 
 
 KEPT_PROBLEMS = 128
@@ -218,18 +217,20 @@ def insert(old: Records, new: Records) -> None:
 
 
 @inline_kernel
-def name_slot(text: Text | JsonText, start: int, end: int, names: Records) -> int:
+def name_slot(
+    data: NDArray[np.uint8], rules: ReaderRules, state: Records, start: int, end: int, names: Records
+) -> int:
     """Return the row of the namespace called ``data[start:end]``; a new name gets the next number."""
-    key = _key(text.data, start, end)
+    key = _key(data, start, end)
     slot = _slot(names, key)
     name = names[slot]
     if name.key == 0:
         name.key = key
         name.start = start
         name.end = end
-        name.hash = hash_name(text.data, start, end, text.rules.hash_seed, text.rules.hash_all)
-        name.number = text.state.names
-        text.state.names += 1
+        name.hash = hash_name(data, start, end, rules.hash_seed, rules.hash_all)
+        name.number = state.names
+        state.names += 1
     return slot
 
 

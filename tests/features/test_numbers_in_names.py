@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.features.name_kernels import NO_STEM, split_number
+from onlineauto.features.hash_kernels import NO_STEM, split_number
 from tests.naive.hashing import hash_name
 
 pytestmark = pytest.mark.lane("sampled")
@@ -39,7 +39,7 @@ def test_other_names_have_no_number(name: bytes) -> None:
     assert all(read_back(name, seed) == (int(NO_STEM), 0.0) for seed in (0, 1, 2**32 - 1))
 
 
-def test_few_other_hashes_look_as_if_they_had_one() -> None:
+def test_few_other_hashes_are_mistaken_for_names_with_a_number() -> None:
     draw = np.random.default_rng(0)
     hashes, seeds = draw.integers(0, 2**32, (2, 10_000), dtype=np.uint64)
     found = sum(

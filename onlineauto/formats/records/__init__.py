@@ -1,1 +1,0 @@
-"""Records: the state and the arrays that reading kernels fill."""
