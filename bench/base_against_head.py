@@ -2,8 +2,8 @@
 
     python -m bench.base_against_head BASE HEAD [--rounds 7] [--tolerance 0.1] [--only WORKLOAD ...]
 
-Each commit is checked out into a temporary directory and runs in a process of its own, with kernels compiled
-into a directory of its own; ``.`` in place of a commit is the working tree as it is. The exit code is 1 if
+Each commit is checked out into a temporary directory and runs in a separate process, with kernels compiled
+into a separate directory; ``.`` in place of a commit is the working tree as it is. The exit code is 1 if
 head is slower on a workload by more than the tolerance.
 """
 
@@ -84,11 +84,9 @@ def compare(
         if not file.exists():
             kind, events = STREAMS[stream]
             write(file, kind=kind, events=max(1, round(events * share)))
-        seconds[name] = {side: [] for side in workers}
-        for number, side in kit.turns(workers, rounds):
-            took = workers[side].ask(task=task, options=options, file=str(file))["seconds"]
-            if number:
-                seconds[name][side].append(took)
+        request = {"task": task, "options": options, "file": str(file)}
+        runs = kit.samples(workers, rounds, lambda side, asked=request: workers[side].ask(**asked))  # type: ignore[misc]
+        seconds[name] = {side: [run["seconds"] for run in taken] for side, taken in runs.items()}
     return seconds
 
 

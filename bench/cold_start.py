@@ -26,16 +26,8 @@ from typing import NamedTuple
 from bench import kit
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-QUICK_START = (
-    "-d",
-    "datasets/cb-surveys-u.txt.gz",
-    "--cb_explore_adf",
-    "--automl",
-    "--epsilon",
-    "0.1",
-    "-p",
-    "predictions.txt",
-)
+_SEARCH = ("--cb_explore_adf", "--automl", "--epsilon", "0.1")
+QUICK_START = ("-d", "datasets/cb-surveys-u.txt.gz", *_SEARCH, "-p", "predictions.txt")
 """The words of the README's first command."""
 FIVE = 5 * "shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
 CALIBRATION = """

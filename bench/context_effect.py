@@ -55,11 +55,7 @@ def main() -> None:
         text, expected = stream(seed, n=arguments.events)
         found = [
             earned(options, text, expected)
-            for options in (
-                {"quadratic": ["::"]},
-                {"automl": 4},
-                {"automl": 4, "members": WITHOUT},
-            )
+            for options in ({"quadratic": ["::"]}, {"automl": 4}, {"automl": 4, "members": WITHOUT})
         ]
         default, without = (each - found[0] for each in found[1:])
         print(f"{seed:4} {found[0]:7.4f} {default:+8.4f} {without:+17.4f}", flush=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 Side = TypeVar("Side")
+Result = TypeVar("Result")
 
 
 class Option(NamedTuple):
@@ -52,6 +53,57 @@ def turns(sides: Iterable[Side], rounds: int) -> Iterator[tuple[int, Side]]:
     for number in range(rounds + 1):
         for side in order if number % 2 else reversed(order):
             yield number, side
+
+
+def samples(sides: Iterable[Side], rounds: int, run: Callable[[Side], Result]) -> dict[Side, list[Result]]:
+    """Return what `run` returns for each side in each round that counts; sides take turns in going first."""
+    order = list(sides)
+    results: dict[Side, list[Result]] = {side: [] for side in order}
+    for number, side in turns(order, rounds):
+        result = run(side)
+        if number:
+            results[side].append(result)
+    return results
+
+
+def printed(rows: Iterable[Result]) -> list[Result]:
+    """Print dataclasses or mappings as a table while they are made; return them.
+
+    A column is a field or a property of a row, and a field with a mapping has a column for each key. Fields
+    with ``repr=False`` are left out.
+    """
+    results: list[Result] = []
+    for row in rows:
+        cells = _cells(row)
+        if not results or list(cells) != list(_cells(results[-1])):
+            print("\n" + table(list(cells)))
+        print("| " + " | ".join(map(_cell, cells.values())) + " |", flush=True)
+        results.append(row)
+    return results
+
+
+def _cells(row: Any) -> dict[str, object]:
+    if isinstance(row, Mapping):
+        return dict(row)
+    properties = [name for name, value in vars(type(row)).items() if isinstance(value, property)]
+    cells: dict[str, object] = {}
+    for name in (*(field.name for field in fields(row) if field.repr), *properties):
+        value = getattr(row, name)
+        if isinstance(value, Mapping):
+            cells |= {f"{name}: {key}": entry for key, entry in value.items()}
+        else:
+            cells[name] = value
+    return cells
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    if is_dataclass(value):
+        return " ".join(map(_cell, (getattr(value, field.name) for field in fields(value))))
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_cell, value))
+    return "-" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
 def print_verdicts(verdicts: Mapping[str, bool]) -> int:

@@ -4,8 +4,6 @@
 and 4 workers, and prints events per second of wall clock and of CPU. Then it measures what the parts of a
 round cost, and replays these costs for 1 to 64 workers on as many cores. The simulation is no measurement: it
 assumes that cores do not slow each other down, and that a machine's messages cost what they cost here.
-
-``python -m bench.scale --partitions 4 16`` compares the true rewards of one learner and of partitions.
 """
 
 from __future__ import annotations
@@ -21,10 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench import kit
-from datasets.generate import stream
+from datasets.generate import write
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
 from onlineauto.cluster.partitions.messages import (
@@ -68,41 +65,6 @@ class Costs(NamedTuple):
     base: float  # of the coordinator, for each round: find and pack the base
     merge: float  # of the coordinator, for each round
     merged_end: float  # of the coordinator, for each chunk: read its end and merge it
-
-
-def write_stream(path: Path, *, name: str, events: int, seed: int = 7) -> NDArray[np.float64]:
-    """Write a generated stream to a file; return the true reward of each action, float64[events, actions]."""
-    truth = []
-    with path.open("wb") as file:
-        for chunk in stream(name, events=events, seed=seed):
-            file.write(chunk.text)
-            truth.append(chunk.truth)
-    return np.concatenate(truth)
-
-
-def earned(
-    path: Path, truth: NDArray[np.float64], partitions: int, schedule: Schedule
-) -> NDArray[np.float64]:
-    """Return the true reward of the first action of each ranking, with 0 partitions of the single learner."""
-    workspace = Workspace(**OPTIONS)
-    run = PartitionedRun(workspace, path, partitions=partitions, schedule=schedule) if partitions else None
-    with run or nullcontext():
-        firsts = [
-            outcomes.action[outcomes.rows["action_start"]] for _, outcomes in run or Run(workspace, path)
-        ]
-    return np.asarray(truth[np.arange(len(truth)), np.concatenate(firsts)])
-
-
-def compare_rewards(path: Path, *, name: str, events: int, partitions: Sequence[int]) -> None:
-    """Print the mean true reward of the stream of two seeds, and that of its second half."""
-    print(kit.table(["stream", "seed", "learner", "reward", "second half"]))
-    for seed in (7, 8):
-        truth = write_stream(path, name=name, events=events, seed=seed)
-        for n in (0, *partitions):
-            rewards = earned(path, truth, n, Schedule())
-            learner = f"{n} partitions" if n else "single"
-            means = f"{rewards.mean():.4f} | {rewards[events // 2 :].mean():.4f}"
-            print(f"| {name} | {seed} | {learner} | {means} |", flush=True)
 
 
 def measure(path: Path, workers: int) -> Speed:
@@ -243,20 +205,11 @@ def simulate(costs: Costs, workers: int, *, events: int) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the measured speeds and the simulation."""
-    parser = kit.parser(
-        __doc__,
-        events=400_000,
-        stream=kit.Option("planted", "a stream of datasets.generate"),
-        workers=[1, 2, 4],
-    )
-    parser.add_argument("--partitions", type=int, nargs="*", help="compare rewards, and measure no speed")
-    given = parser.parse_args(arguments)
+    stream = kit.Option("planted", "a stream of datasets.generate")
+    given = kit.parser(__doc__, events=400_000, stream=stream, workers=[1, 2, 4]).parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "events.txt")
-        if given.partitions:
-            compare_rewards(path, name=given.stream, events=given.events, partitions=given.partitions)
-            return 0
-        write_stream(path, name=given.stream, events=given.events)
+        write(path, kind=given.stream, events=given.events)
         measure(path, 0)  # compiled kernels
         print(kit.table(["learner", "events/s of wall", "events/s of CPU", "CPU per event", "loss"]))
         single = measure(path, 0)

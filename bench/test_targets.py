@@ -10,9 +10,9 @@ import pytest
 
 from bench import base_against_head
 from bench.champion import __main__ as champion
-from bench.champion import lazy_bounds, real_pairs
+from bench.champion import real_pairs
 from bench.drift import __main__ as drift
-from bench.formats import blocks, memory
+from bench.formats import blocks
 from bench.quality import __main__ as quality
 from bench.quality import on_policy
 from bench.regression import single_line
@@ -22,9 +22,9 @@ from bench.service.margin import by_service
 from bench.service.soak import soak
 from bench.speed import __main__ as speed
 from bench.speed.table import ROWS
-from bench.tune import overhead, regret
+from bench.test_smoke import peak_mb
+from bench.tune import overhead
 from bench.tune import stream as tuned_stream
-from bench.tune.functions import FUNCTIONS
 
 pytestmark = pytest.mark.bench
 
@@ -34,7 +34,6 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], Sequence[str]]] = {
         ["HEAD", "HEAD", "--rounds", "3", "--only", "reading", "--tolerance", "1"],
     ),
     "champion": (champion.main, ["--streams", "400"]),
-    "a million lazy decisions": (lazy_bounds.main, ["--checks", "1000000"]),
     "real pairs": (real_pairs.main, []),
     "drift": (drift.main, ["--only", "flip", "return", "--seeds", "3", "--no-vw"]),
     "blocks three times as fast as text": (blocks.main, []),
@@ -51,10 +50,7 @@ def test_command_meets_its_targets(name: str) -> None:
 
 
 def test_peak_memory_of_a_gigabyte_is_that_of_ten_megabytes(tmp_path: Path) -> None:
-    peaks = []
-    for megabytes in (0.1, 10, 1000):
-        memory.write_stream(tmp_path / "stream.txt", megabytes=megabytes)
-        peaks.append(memory.measure(tmp_path / "stream.txt"))
+    peaks = [peak_mb(tmp_path / "stream.txt", events) for events in (100, 20_000, 2_000_000)]
     assert peaks[2] < 1.1 * peaks[1]
 
 
@@ -94,14 +90,6 @@ def test_malformed_bodies_are_rejected_over_a_socket() -> None:
     answers = malformed(5000, seed=3)
     assert answers.errors == []
     assert answers.statuses.total() == 5000
-
-
-@pytest.mark.parametrize(("who", "workers"), regret.BARS)
-def test_regret(who: str, workers: int) -> None:
-    seeds = range(60) if who == "DEHB" else range(40)
-    for function, bar in zip(FUNCTIONS, regret.BARS[who, workers], strict=True):
-        row = regret.measured(who, function, seeds, workers)
-        assert row.end <= bar, row
 
 
 @pytest.mark.parametrize("who", overhead.BARS)

@@ -15,6 +15,7 @@ import io
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -44,7 +45,7 @@ def write(kind: str, file: Path) -> int:
     return text.count(b"\n\n")
 
 
-def learn(file: Path, threads: int, live: int) -> Run:
+def learn(file: Path, live: int, threads: int) -> Run:
     """Learn a stream, and return what it took."""
     workspace, digest = Workspace(cb_explore_adf=True, live_configs=live, threads=threads), hashlib.sha256()
     workspace.observe(lambda entry: digest.update(repr(entry).encode()))
@@ -68,11 +69,7 @@ def main() -> int:
         for kind in given.kinds:
             file = Path(directory) / "stream.txt"
             events = write(kind, file)
-            runs: dict[int, list[Run]] = {threads: [] for threads in THREADS}
-            for number, threads in kit.turns(THREADS, given.rounds):
-                run = learn(file, threads, given.live)
-                if number:
-                    runs[threads].append(run)
+            runs = kit.samples(THREADS, given.rounds, partial(learn, file, given.live))
             same = same and len({run.digest for taken in runs.values() for run in taken}) == 1
             walls, cpus = (
                 [f"{median(getattr(run, clock) for run in runs[n]) / events * 1e6:.3g}" for n in THREADS]

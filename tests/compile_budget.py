@@ -5,7 +5,7 @@
 
 The time that compiling takes is nearly proportional to the number of statements, and the number is the same
 on every machine. A program that grows by more than 5 % fails: either what made it grow is worth the seconds
-that every user waits, and the budget is written anew, or it belongs into a program of its own
+that every user waits, and the budget is written again, or it belongs into a separate program
 (`onlineauto.engine.loop.working_memory`).
 
 The kernels are compiled into the cache directory, which must have none of them yet. A warning says how many

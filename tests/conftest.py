@@ -27,15 +27,12 @@ from __future__ import annotations
 import os
 import signal
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TESTS = Path(__file__).resolve().parent
 OTHER_LANES = {"ci", "parity", "bounds", "library", "slow", "chaos", "fuzz", "bench", "ray", "postgres"}
@@ -45,7 +42,7 @@ QUICK_FILE = 'pytest.mark.lane("quick")'
 PARITY = ("parity", "automl_simulator")
 """Folders whose tests ask the wheel, or hold exact mode beside native mode."""
 SMOKE = 10
-"""One in so many cases of the parity catalogue is run on every push, always the same ones."""
+"""One in this number of cases of the parity catalogue runs on every push, always the same ones."""
 
 settings.register_profile(
     "push",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,15 +21,10 @@ from onlineauto.formats.blocks.file import (
     pad_size,
     section_sizes,
 )
-from onlineauto.interop.vw.file import read_vw_file, vw_file_bytes
+from onlineauto.interop.vw.file import VwHead, VwShape, read_vw_file, vw_file_bytes
 from onlineauto.interop.vw.options import configuration_of, shape_of
 from onlineauto.workspace import model_file
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from onlineauto.interop.vw.file import VwHead, VwShape
 
 _HEAD = len(MAGIC) + FILE_HEAD.itemsize
 _BEGIN = len(model_file.MAGIC) + model_file.HEAD.itemsize

@@ -132,7 +132,7 @@ def test_links_lead_to_files() -> None:
             assert (page.parent / link).exists(), f"{page.relative_to(ROOT)} links to {link}"
 
 
-def test_what_predicts_is_the_ensemble_on_every_page_and_in_every_docstring() -> None:
+def test_pages_and_docstrings_call_the_predictor_the_ensemble() -> None:
     modules = [path for path in (ROOT / "onlineauto").rglob("*.py") if not path.name.endswith("_kernels.py")]
     for path in [*PAGES, *modules, *(ROOT / "examples").glob("*.py")]:
         stale = OLD_STORY.findall(" ".join(path.read_text("utf-8").split()))

@@ -40,7 +40,7 @@ PRINTED = {
 }
 
 
-def test_the_walk_names_files_that_are_there_and_passes_through_the_ensemble() -> None:
+def test_walk_names_existing_files() -> None:
     walk = re.findall(
         r"^\d+\. \[`[^`]+`\]\((onlineauto/[^)]+)\)", CONTRIBUTING.read_text("utf-8"), re.MULTILINE
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from onlineauto.engine.ensemble.registry import MEMBERS
 from onlineauto.workspace.option_types import LearnerOptions, Options
 from onlineauto.workspace.options import REGISTRY
 from tools.generate import GENERATED, ROOT, between, main, member_table, option_tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MARKED = "# Title\n<!-- {0}:begin -->\nold\n<!-- {0}:end -->\nrest\n"
 
@@ -84,6 +81,6 @@ def test_a_table_replaces_the_text_between_its_comments() -> None:
         "<!-- x:begin --><!-- x:begin --> <!-- x:end -->",
     ],
 )
-def test_a_text_without_its_comments(text: str) -> None:
+def test_text_without_the_comments_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="each once"):
         between(text, "new", name="x")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -122,11 +122,10 @@ def _first_event(log: Log, which: int, seed: int, events: int, alpha: float, tes
 
 
 def first_events(log: Log, which: int, *, streams: int, events: int, alpha: float) -> NDArray[np.int64]:
-    """When each of so many streams is over: the event at which the challenger wins, or `events` + 1."""
+    """Return the event of each stream at which the challenger wins, or `events` + 1."""
     test = robust.Test(np.float64(alpha), np.float64(1e-6))
     return np.array(
-        [_first_event(log, which, seed, events, alpha, test) for seed in range(streams)],
-        np.int64,
+        [_first_event(log, which, seed, events, alpha, test) for seed in range(streams)], np.int64
     )
 
 
@@ -166,21 +165,13 @@ class Delay:
     events: dict[str, float]
 
 
-def powers(streams: int) -> list[Power]:
-    """The grid."""
-    rows = []
+def powers(streams: int) -> Iterator[Power]:
+    """Yield the rows of the grid."""
     for binary in (True, False):
         for epsilon in (0.05, 0.1, 0.2, 1.0):
             for gain, disagree in ((0.02, 0.1), (0.05, 0.2), (0.1, 0.3)):
                 log = Log(epsilon, 8 if binary else 12, disagree, gain / disagree, binary=binary)
-                found = {
-                    name: float(
-                        np.median(first_events(log, which, streams=streams, events=10**7, alpha=LEVEL))
-                    )
-                    for which, name in _NAMES.items()
-                }
-                rows.append(Power("binary" if binary else "graded", epsilon, gain, found))
-    return rows
+                yield Power("binary" if binary else "graded", epsilon, gain, medians(log, streams))
 
 
 NULLS = {
@@ -203,63 +194,36 @@ NULLS = {
 """Challengers that are never ahead on average."""
 
 
-def nulls(streams: int, events: int = 50_000) -> list[Null]:
-    """False promotions, looked for after every event."""
-    return [
-        Null(
-            name,
-            streams,
-            {
-                _NAMES[which]: float(
-                    np.mean(first_events(log, which, streams=streams, events=events, alpha=LEVEL) <= events)
-                )
-                for which in _OURS
-            },
-        )
-        for name, log in NULLS.items()
-    ]
+def medians(log: Log, streams: int) -> dict[str, float]:
+    """Return the median event at which each test promotes the challenger."""
+    events = {
+        name: first_events(log, which, streams=streams, events=10**7, alpha=LEVEL)
+        for which, name in _NAMES.items()
+    }
+    return {name: float(np.median(found)) for name, found in events.items()}
 
 
-def delays(streams: int) -> list[Delay]:
-    """After how many events of being better a challenger is found that was as much worse before."""
-    rows = []
+def nulls(streams: int, events: int = 50_000) -> Iterator[Null]:
+    """Yield the shares of false promotions, looked for after every event."""
+    for name, log in NULLS.items():
+        ends = {
+            _NAMES[which]: first_events(log, which, streams=streams, events=events, alpha=LEVEL)
+            for which in _OURS
+        }
+        wrong = {test: float(np.mean(found <= events)) for test, found in ends.items()}
+        yield Null(name, streams, wrong)
+
+
+def delays(streams: int) -> Iterator[Delay]:
+    """Yield after how many events of being better a challenger is found that was as much worse before."""
     for flip in (0, _FLIP // 4, _FLIP):
         log = Log(0.2, 8, 0.2, 0.25, binary=True, flip=flip)
-        found = {
-            name: float(
-                np.median(first_events(log, which, streams=streams, events=10**7, alpha=LEVEL)) - flip
-            )
-            for which, name in _NAMES.items()
-        }
-        rows.append(Delay(flip, found))
-    return rows
+        yield Delay(flip, {name: events - flip for name, events in medians(log, streams).items()})
 
 
 def allowed(streams: int) -> float:
     """The level and four standard errors."""
     return LEVEL + 4 * math.sqrt(LEVEL * (1 - LEVEL) / streams)
-
-
-def _print_powers(rows: list[Power]) -> None:
-    print(f"{'rewards':8}{'logs':>8}{'gain':>6}" + "".join(f"{name:>11}" for name in _NAMES.values()))
-    for row in rows:
-        logs = "uniform" if row.epsilon == 1 else f"eps {row.epsilon:g}"
-        cells = "".join(f"{n:11,.0f}" for n in row.events.values())
-        ratios = "  ".join(f"{row.ratio(_NAMES[which]):.1f}" for which in _OURS)
-        print(f"{row.rewards:8}{logs:>8}{row.gain:6.2f}{cells}   VW's over ours: {ratios}")
-
-
-def _print_nulls(rows: list[Null]) -> None:
-    print(f"\n{'never ahead':36}" + "".join(f"{_NAMES[which]:>11}" for which in _OURS))
-    for row in rows:
-        print(f"{row.name:36}" + "".join(f"{share:11.2%}" for share in row.wrong.values()))
-    print(f"allowed: {allowed(rows[0].streams):.2%}")
-
-
-def _print_delays(rows: list[Delay]) -> None:
-    print(f"\n{'flip at':8}" + "".join(f"{name:>11}" for name in _NAMES.values()))
-    for row in rows:
-        print(f"{row.flip:<8}" + "".join(f"{n:11,.0f}" for n in row.events.values()))
 
 
 def verdicts(power: list[Power], null: list[Null], delay: list[Delay]) -> dict[str, bool]:
@@ -284,20 +248,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         __doc__, streams=kit.Option(2000, "of each null; a 20th for each median"), json=Path
     ).parse_args(argv)
     few = max(options.streams // 20, 5)
-    power = powers(few)
-    _print_powers(power)
-    null = nulls(options.streams)
-    _print_nulls(null)
-    delay = delays(few)
-    _print_delays(delay)
+    power = kit.printed(powers(few))
+    null = kit.printed(nulls(options.streams))
+    delay = kit.printed(delays(few))
+    print(f"allowed share of false promotions: {allowed(options.streams):.2%}")
     verdict = verdicts(power, null, delay)
-    rows = {
-        "power": power,
-        "null": null,
-        "delay": delay,
-        "verdicts": verdict,
-    }
-    kit.write_json(options.json, rows)
+    kit.write_json(options.json, {"power": power, "null": null, "delay": delay, "verdicts": verdict})
     return kit.print_verdicts(verdict)
 
 

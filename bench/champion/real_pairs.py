@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,21 +145,19 @@ def _side(log: BanditLog, path: Path, config: Config) -> Side:
     return Side(greedy=order[:, 0].astype(np.int64), costs=costs)
 
 
-def pairs(log: BanditLog) -> list[Pair]:
-    """The five pairs on a log."""
+def pairs(log: BanditLog) -> Iterator[Pair]:
+    """Yield the five pairs on a log."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "log.txt")
         write(log, path)
         sides = {name: _side(log, path, config) for name, config in _configs(log).items()}
     rows = np.arange(len(log.events))
     rewards = {name: float(log.rewards[rows, side.greedy].mean()) for name, side in sides.items()}
-    found = []
     for champion, challenger in _PAIRS:
         events = {name: test(log, sides[challenger], sides[champion]) for name, test in TESTS.items()}
         both = rewards[champion], rewards[challenger]
         name = _ONE[log.set] if challenger == "one" else challenger
-        found.append(Pair(log.name, champion, name, both, events))
-    return found
+        yield Pair(log.name, champion, name, both, events)
 
 
 def _promoted(table: Iterable[Pair], test: str) -> int:
@@ -174,16 +172,6 @@ def _fewer(table: list[Pair], test: str) -> float:
         if pair.better and (vw := pair.events["VW"]) is not None and (ours := pair.events[test]) is not None
     ]
     return float(np.median(ratios)) if ratios else float("nan")
-
-
-def _print_pair(pair: Pair) -> None:
-    cells = "".join(f"{'never' if n is None else format(n, ','):>11}" for n in pair.events.values())
-    name = f"{pair.champion} -> {pair.challenger}"
-    sign = "better" if pair.better else ""
-    print(
-        f"{pair.log:12}{name:14}{pair.rewards[0]:8.4f}{pair.rewards[1]:8.4f}  {sign:7}{cells}",
-        flush=True,
-    )
 
 
 def _print_sums(table: list[Pair]) -> None:
@@ -219,13 +207,8 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; write JSON if asked to; fail if what is asked does not hold."""
     options = _options(argv)
-    print(f"{'log':12}{'pair':14}{'rewards':>16}{'':9}" + "".join(f"{name:>11}" for name in TESTS))
-    table: list[Pair] = []
-    for name in options.logs:
-        log = load(name, options.data)
-        for pair in pairs(head(log, options.events or len(log.events))):
-            table.append(pair)
-            _print_pair(pair)
+    logs = (load(name, options.data) for name in options.logs)
+    table = kit.printed(pair for log in logs for pair in pairs(head(log, options.events or len(log.events))))
     _print_sums(table)
     verdict = verdicts(table)
     document = {"pairs": table, "verdicts": verdict}

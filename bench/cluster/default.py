@@ -17,7 +17,8 @@ the exact speeds; `equal` is the default without preference for short jobs.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -118,8 +119,11 @@ def main(words: Sequence[str] | None = None) -> int:
         workloads=kit.Option([*WORKLOADS], choices=WORKLOADS),
         policies=kit.Option([*POLICIES], choices=POLICIES),
     ).parse_args(words)
-    seeds = range(options.seed, options.seed + options.traces)
-    print(f"{'workload':<10}{'rate':>6}  {'policy':<14}{'ratio':>8}   {'interval':<16}{'deviation':>9}")
+    kit.printed(_rows(options, range(options.seed, options.seed + options.traces)))
+    return 0
+
+
+def _rows(options: Namespace, seeds: range) -> Iterator[dict[str, object]]:
     for name in options.workloads:
         for rate in options.rates:
             workloads = [replace(WORKLOADS[name](seed), rate=rate) for seed in seeds]
@@ -131,10 +135,8 @@ def main(words: Sequence[str] | None = None) -> int:
                 )
                 ratio, low, high = mean_ratio(times, fair)
                 deviation = float((times / fair).std(ddof=1)) if len(seeds) > 1 else 0.0
-                interval = f"{low:.3f} to {high:.3f}"
-                line = f"{name:<10}{rate:>6}  {policy:<14}{ratio:>8.3f}   {interval:<16}{deviation:>9.3f}"
-                print(line, flush=True)
-    return 0
+                row = {"workload": name, "rate": rate, "policy": policy, "ratio": ratio}
+                yield row | {"low": low, "high": high, "deviation": deviation}
 
 
 if __name__ == "__main__":

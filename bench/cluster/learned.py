@@ -6,13 +6,12 @@ A run trains a policy for each seed: warmed up on `Fair`, then improved, at the 
 judged at. The table has mean completion times divided by those of `Fair`, trace by trace, with 95 %
 intervals, on traces that no training and no choice of a policy has seen. `optimus` has the exact model of
 speeds, and gives away whatever helps; `gain` is `MarginalGain` as it is by default, with the exact model too;
-`online` is the same with speeds that it learns as it goes, from nothing, on each trace anew. `guarded` is the
-learned policy where shadows have proved it better, on traces of their own, and `Fair` elsewhere.
+`online` is the same with speeds that it learns as it goes, from nothing, on each trace again. `guarded` is
+the learned policy where shadows have proved it better, on traces of their own, and `Fair` elsewhere.
 
 Runs beside `learned`: `permuted` has rewards of other clusters and slots, a control that can learn nothing;
 `warmed` is not improved; `no-warm-up`, `no-smoothing`, `no-exploration` and `no-replay` leave out a part
-each.
-The cost is processor time of training, on one core. PyTorch is needed: the extra ``learned``.
+each. The cost is processor time of training, on one core. PyTorch is needed: the extra ``learned``.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def measured(
 
 
 def online(rate: float, traces: int) -> Row:
-    """Return the row of marginal gain that learns speeds as it goes, on each trace anew."""
+    """Return the row of marginal gain that learns speeds as it goes, on each trace from nothing."""
     import numpy as np
 
     seeds = range(HELD_OUT, HELD_OUT + traces)
@@ -137,14 +136,6 @@ def _learned(name: str, seed: int, *, slots: int, traces: int, save: str) -> lis
     return rows
 
 
-def _text(row: Row) -> str:
-    seed = "" if row.seed < 0 else f"{row.seed}"
-    return (
-        f"{row.run:<16}{seed:>5}{row.rate:>6}{row.ratio:>9.3f}   {row.low:.3f} to {row.high:.3f}"
-        f"{row.mean:>8.2f}{row.late:>8.1f}{row.finished:>9.1%}{row.seconds:>8.0f}"
-    )
-
-
 def main(words: Sequence[str]) -> None:
     """Train, measure, print."""
     options = kit.parser(
@@ -157,17 +148,10 @@ def main(words: Sequence[str]) -> None:
         save=kit.Option("", "folder for the policies"),
         json=Path,
     ).parse_args(words)
-    print(
-        f"{'policy':<16}{'seed':>5}{'rate':>6}{'ratio':>9}   {'interval':<14}"
-        f"{'mean':>8}{'p95':>8}{'finished':>9}{'cpu s':>8}"
-    )
-    rows = _known(options.traces, options.online)
-    print(*map(_text, rows), sep="\n", flush=True)
-    for name in options.runs:
-        for seed in range(options.seeds):
-            found = _learned(name, seed, slots=options.slots, traces=options.traces, save=options.save)
-            print(*map(_text, found), sep="\n", flush=True)
-            rows += found
+    rows = kit.printed(_known(options.traces, options.online))
+    settings = {"slots": options.slots, "traces": options.traces, "save": options.save}
+    runs = ((name, seed) for name in options.runs for seed in range(options.seeds))
+    rows += kit.printed(row for name, seed in runs for row in _learned(name, seed, **settings))
     kit.write_json(options.json, rows)
 
 

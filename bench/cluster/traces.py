@@ -17,7 +17,6 @@ replays on a cluster with one kind of GPU; a `Cluster` has one kind of workers.
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 import time
@@ -91,13 +90,7 @@ class Measured(KindBlind):
 
 
 def run_set(
-    folder: Path,
-    name: str,
-    half: str,
-    most: int,
-    make: Callable[[], GpuPolicy],
-    *,
-    gpus: str = "",
+    folder: Path, name: str, half: str, most: int, make: Callable[[], GpuPolicy], *, gpus: str = ""
 ) -> list[ReplayResult]:
     """Replay a half of a set, or its first `most` workloads, under a policy."""
     paths = (folder / "workloads" / name).glob("workload-*.csv")
@@ -109,17 +102,17 @@ def run_set(
     return results
 
 
-def _text(results: Sequence[ReplayResult], fair: Sequence[ReplayResult], seconds: float) -> str:
-    """Return the line of a policy."""
+def _row(
+    policy: str, results: Sequence[ReplayResult], fair: Sequence[ReplayResult], seconds: float
+) -> dict[str, object]:
+    """Return the row of a policy; times are in hours, and `of fair` only if the first policy is `fair`."""
     mean = totals(results)
-    line = (
-        f"{mean.mean:10.3f}{mean.late:10.2f}{mean.makespan:10.2f}{mean.gpu_hours:10.2f}{mean.restarts:10.2f}"
-        f"{seconds:10.0f}"
-    )
+    row = {"policy": policy, "mean": mean.mean, "p99": mean.late, "makespan": mean.makespan}
+    row |= {"GPU hours": mean.gpu_hours, "restarts": mean.restarts, "CPU s": seconds}
     if not fair:
-        return line
+        return row
     ratio, low, _ = mean_ratio(*(np.array([each.times.mean() for each in many]) for many in (results, fair)))
-    return f"{line}{ratio:10.3f}" + (f" ± {ratio - low:.3f}" if math.isfinite(low) else "")
+    return row | {"of fair": ratio, "half of the interval": ratio - low}
 
 
 def workload_of(folder: Path, *, rate: float = 1.5) -> Workload:
@@ -171,14 +164,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         policies["learned-trained"] = partial(KindBlind, partial(Learned.load, options.trained))
     for name in options.sets:
         print(f"{name}, {options.half} workloads")
-        columns = ("mean h", "p99 h", "makespan", "GPU h", "restarts", "CPU s", "of fair")
-        print(f"{'policy':<18}", *(f"{column:>10}" for column in columns), sep="")
         fair: list[ReplayResult] = []
+        rows = []
         for policy, make in policies.items():
             begin = time.process_time()
             results = run_set(options.folder, name, options.half, options.most, make, gpus=options.gpus)
             fair = fair or (results if policy == "fair" else [])
-            print(f"{policy:<18}{_text(results, fair, time.process_time() - begin)}", flush=True)
+            rows.append(_row(policy, results, fair, time.process_time() - begin))
+        kit.printed(rows)
     return 0
 
 

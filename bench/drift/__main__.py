@@ -5,18 +5,16 @@
 All logs are uniform and all truths known (`bench.drift.streams`); ours is ``--automl 4``.
 
 flip: for 40,000 events a×b×Z pays, then c×d×Z. The delay is the number of events until the champion has
-c×d×Z; that of VW, until any change of champion. If there is none, the rest of the stream, 40,000 events, is
-counted. VW's default cannot express either; ``--oracle_type qbase_cubic`` can.
+c×d×Z; that of VW, until any change of champion; without a change, the 40,000 events that follow. VW's default
+cannot express either product; ``--oracle_type qbase_cubic`` can.
 
 return: a×b×Z pays for 30,000 events, then c×d×Z, then a×b×Z again. True mean rewards of the actions thought
 best, beside those of configs that never change.
 
 stationary: nothing changes, and in every other run nothing pays. A change of champion is for the worse if, on
-the rest of the stream (at least its last tenth), the new config does no better than the old one, each having
-learnt the stream alone from the beginning: if it does not earn more, where rewards decided, or does not
-predict mean rewards better, where losses did. A switch to the stack is judged alike, by what the search's
-champion earns and predicts in the events that the stack predicts. All tests of a run share a level, so the
-number of runs with something for the worse is asked to be one that a binomial test does not reject at it.
+the rest of the stream, the new config learnt alone earns no more than the old one, or, where losses decided,
+predicts no better. A switch to the stack is judged the same way. All tests of a run share a level, so a
+binomial test at that level may not reject the number of runs with a change for the worse.
 """
 
 from __future__ import annotations
@@ -71,7 +69,7 @@ _RARE = 0.05
 
 
 def tail(wrong: int, runs: int) -> float:
-    """Return the probability of at least so many wrong runs, if each is wrong with the level's probability.
+    """Return the probability of at least `wrong` wrong runs, if each is wrong with the level's probability.
 
     >>> round(tail(1, 40), 2), round(tail(6, 40), 3), tail(0, 40)
     (0.87, 0.014, 1.0)
@@ -92,7 +90,7 @@ class Flip:
     delays: dict[str, int]
     changes: dict[str, int]
     alarms: int | None
-    told: list[str]  # our changes of champion in words
+    told: list[str] = field(repr=False)  # our changes of champion in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +143,11 @@ def _median(flips: Sequence[Flip], name: str) -> float:
 
 def print_flips(flips: Sequence[Flip]) -> None:
     """Print a row for each seed, and the medians."""
-    names = list(flips[0].delays)
-    print("events from the flip until it is answered (changes of champion in the whole stream)")
-    print(f"{'seed':8}" + "".join(f"{name:>18}" for name in names) + f"{'our alarms':>12}")
-    for flip in flips:
-        cells = "".join(f"{flip.delays[name]:12,} ({flip.changes[name]:3})" for name in names)
-        alarms = "-" if flip.alarms is None else flip.alarms
-        print(f"{flip.seed:<8}{cells}{alarms:>12}{'   had it before' * flip.had}")
-    if not all(flip.had for flip in flips):
-        print(f"{'median':8}" + "".join(f"{_median(flips, name):12,.0f}{'':6}" for name in names))
-    for name in names[1:]:
+    print("events from the flip until it is answered, and changes of champion in the whole stream")
+    kit.printed(flips)
+    for name in flips[0].delays if not all(flip.had for flip in flips) else ():
+        print(f"median of {name}: {_median(flips, name):,.0f}")
+    for name in flips[0].changes:
         if not any(flip.changes[name] for flip in flips):
             print(f"{name} never changed its champion; the {flips[0].rest:,} events that follow are counted")
     _print_told(flips)
@@ -162,14 +155,13 @@ def print_flips(flips: Sequence[Flip]) -> None:
 
 def print_returns(returns: Sequence[Return]) -> None:
     """Print medians over the seeds, and the champions."""
-    length = returns[0].length
-    print(f"\ntrue mean reward, median of {len(returns)} seeds; regimes of {length:,} events")
-    print(f"{'':24}" + "".join(f"{name:>9}" for name in ("A", "B", "A again", "all")))
+    print(f"\ntrue mean reward, median of {len(returns)} seeds; regimes of {returns[0].length:,} events")
+    rows = []
     for name in returns[0].rewards:
-        rows = [each.rewards[name] for each in returns]
-        cells = [median(row[regime] for row in rows) for regime in range(3)]
-        cells.append(median(sum(row) / 3 for row in rows))
-        print(f"{name:24}" + "".join(f"{cell:9.4f}" for cell in cells))
+        runs = [run.rewards[name] for run in returns]
+        cells = [median(run[regime] for run in runs) for regime in range(3)]
+        rows.append([name, *(f"{cell:.4f}" for cell in (*cells, median(sum(run) / 3 for run in runs)))])
+    print(kit.table(["", "A", "B", "A again", "all"], rows))
     _print_told(returns)
 
 
@@ -181,16 +173,15 @@ def _print_told(runs: Sequence[Flip] | Sequence[Return]) -> None:
 def print_stationary(still: Sequence[Stationary], *, seconds: float) -> None:
     """Print what changed, and every change for the worse."""
     print(f"\n{len(still)} stationary runs of {still[0].events:,} events, {seconds:.0f} s")
-    print(f"{'':14}{'runs':>6}{'changes':>9}{'by reward':>11}{'worse':>7}{'runs':>6}{'alarms':>8}{'runs':>6}")
+    rows = []
     for name, pays in (("a x Z pays", True), ("nothing pays", False)):
         runs = [run for run in still if run.pays == pays]
         changes = [change for run in runs for change in run.changes]
-        by_reward = sum(change.by == "reward" for change in changes)
         worse, alarms = [run.wrong for run in runs], [run.alarms or 0 for run in runs]
-        print(
-            f"{name:14}{len(runs):6}{len(changes):9}{by_reward:11}"
-            f"{sum(worse):7}{sum(map(bool, worse)):6}{sum(alarms):8}{sum(map(bool, alarms)):6}"
-        )
+        counts = [len(runs), len(changes), sum(change.by == "reward" for change in changes)]
+        rows.append([name, *counts, sum(worse), sum(map(bool, worse)), sum(alarms), sum(map(bool, alarms))])
+    titles = ["", "runs", "changes", "by reward", "worse", "in runs", "alarms", "in runs"]
+    print(kit.table(titles, rows))
     _print_spells(still)
     if any(run.alarms is None for run in still):
         print("there is no drift detector")
@@ -334,12 +325,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         still = [stationary(seed, events=options.events) for seed in range(1, options.runs + 1)]
         print_stationary(still, seconds=time.perf_counter() - begin)
     verdict = verdicts(flips, still)
-    rows = {
-        "flip": flips,
-        "return": returns,
-        "stationary": still,
-        "verdicts": verdict,
-    }
+    rows = {"flip": flips, "return": returns, "stationary": still, "verdicts": verdict}
     kit.write_json(options.json, rows)
     return kit.print_verdicts(verdict)
 

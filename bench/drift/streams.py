@@ -133,7 +133,7 @@ class Search:
     last: Interactions  # those of the last champion
 
     def champion_at(self, events: int) -> Interactions:
-        """Interactions of the champion after so many events."""
+        """Return the interactions of the champion after `events` events."""
         return next((change.before for change in self.changes if change.events > events), self.last)
 
 

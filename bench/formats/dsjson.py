@@ -3,7 +3,7 @@
     python -m bench.formats.dsjson [--rounds 5] [--events 20000] [--json FILE]
 
 The wheel cannot only read; its reading is a run that learns nothing and has next to nothing to predict from:
-``-t``, every namespace ignored, no constant; it reads in a thread of its own meanwhile. Ours is
+``-t``, every namespace ignored, no constant; it reads in a second thread. Ours is
 ``onlineauto.read``. From both, what the same takes on the first event alone is subtracted. The processes are
 those of ``bench.speed``: warm, timed around the run only, alternating, an uncounted round before. The
 exit code is 1 if reading is not three times as fast.
@@ -86,14 +86,17 @@ def _write(directory: Path, events: int) -> dict[str, Path]:
 
 def measure(*, rounds: int, events: int) -> list[dict[str, Any]]:
     """Run everything in alternation; a row for each stream and task, with medians."""
-    samples: dict[tuple[str, str, str], list[float]] = {}
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         files = _write(directory, events)
         wheel, ours = (stack.enter_context(Worker(script)) for script in (WHEEL_WORKER, OUR_WORKER))
 
-        def seconds(by: str, task: str, name: str) -> float:
-            file = str(files[name])
+        def seconds(run: tuple[str, str, str]) -> float:
+            by, task, name = run
+            return taken(by, task, files[name]) - taken(by, task, files[f"{name}-first"])
+
+        def taken(by: str, task: str, path: Path) -> float:
+            file = str(path)
             if by == "wheel":
                 argv = ["--dsjson", "--cb_explore_adf", "--quiet", *_WHEEL[task], "-d", file]
                 return wheel.ask(argv=argv, directory=str(directory))["seconds"]
@@ -101,10 +104,7 @@ def measure(*, rounds: int, events: int) -> list[dict[str, Any]]:
             return ours.ask(task=_OURS[task], options=options, file=file)["seconds"]
 
         runs = [(by, task, name) for name in STREAMS for task in _OURS for by in ("wheel", "ours")]
-        for number, (by, task, name) in kit.turns(runs, rounds):
-            taken = seconds(by, task, name) - seconds(by, task, f"{name}-first")
-            if number:
-                samples.setdefault((by, task, name), []).append(taken)
+        samples = kit.samples(runs, rounds, seconds)
         sizes = {name: files[name].stat().st_size / 1e6 for name in STREAMS}
     rows = []
     for name in STREAMS:
@@ -115,26 +115,13 @@ def measure(*, rounds: int, events: int) -> list[dict[str, Any]]:
     return rows
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the rows as a Markdown table."""
-    cells = (
-        [
-            *(row["stream"], row["task"], f"{row['megabytes']:.1f}", f"{row['wheel']:.3f}"),
-            *(f"{row['ours']:.3f}", f"{row['megabytes'] / row['ours']:.0f}", f"{row['ratio']:.2f}"),
-        ]
-        for row in rows
-    )
-    titles = ["log", "", "MB", "wheel, s", "onlineauto, s", "MB/s", "times as fast"]
-    return kit.table(titles, cells)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print the table and say whether the target is met."""
     options = kit.parser(
         __doc__, rounds=5, events=kit.Option(20_000, "events of a log"), json=Path
     ).parse_args(argv)
     rows = measure(rounds=options.rounds, events=options.events)
-    print(table(rows))
+    kit.printed(rows)
     report = {"machine": machine(), "versions": versions(), "commit": commit(), "rows": rows}
     kit.write_json(options.json, report)
     return int(any(row["ratio"] < TARGET for row in rows if row["task"] == "read"))

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -143,7 +144,7 @@ def peak_mb() -> float:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
 
-def measure(what: str, folder: Path, small: Path, *, wide: bool) -> dict[str, float]:
+def measure(folder: Path, small: Path, what: str, *, wide: bool) -> dict[str, float]:
     """Return what a process took."""
     words = [sys.executable, "-m", "bench.formats.parquet", "--worker", what, str(folder), str(small)]
     done = subprocess.run([*words, *["--wide"] * wide], capture_output=True, text=True, check=True)
@@ -162,7 +163,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     tasks = [f"{who} {task}" for task in ("read", "learn") for who in ("parquet", "text", "vw")]
     tasks = [each for each in tasks if each.startswith("parquet") or not given.no_text]
-    found: dict[str, list[dict[str, float]]] = {each: [] for each in tasks}
     with tempfile.TemporaryDirectory() as directory:
         folder, small = Path(directory) / "all", Path(directory) / "few"
         for path, n in ((folder, given.rows), (small, 1000)):
@@ -170,21 +170,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             write(path, n, wide=given.wide, text=not given.no_text)
         sizes = {"parquet": (folder / "rows.parquet").stat().st_size}
         sizes["text"] = sizes["vw"] = (folder / "rows.txt").stat().st_size
-        for _ in range(given.rounds):
-            for each in tasks:
-                found[each].append(measure(each, folder, small, wide=given.wide))
+        found = kit.samples(tasks, given.rounds, partial(measure, folder, small, wide=given.wide))
     size, of_text = sizes["parquet"] / 1e6, sizes["text"] / 1e6
     print(f"{given.rows:,} rows: {size:.1f} MB of Parquet, {of_text:.1f} MB of text")
-    print(
-        f"{'':15} {'CPU s':>7} {'wall s':>7} {'MB/s of CPU':>12} {'rows/s':>11} {'peak MB':>8} {'before':>7}"
+    kit.printed(
+        {
+            "task": task,
+            "CPU s": (cpu := median(run["cpu"] for run in runs)),
+            "wall s": median(run["seconds"] for run in runs),
+            "MB/s of CPU": sizes[task.split()[0]] / cpu / 1e6,
+            "rows/s": given.rows / cpu,
+            "peak MB": max(run["peak_mb"] for run in runs),
+            "before": max(run["before_mb"] for run in runs),
+        }
+        for task, runs in found.items()
     )
-    for each, rounds in found.items():
-        cpu = median(one["cpu"] for one in rounds)
-        print(
-            f"{each:15} {cpu:7.2f} {median(one['seconds'] for one in rounds):7.2f} "
-            f"{sizes[each.split()[0]] / cpu / 1e6:12.0f} {given.rows / cpu:11,.0f} "
-            f"{max(one['peak_mb'] for one in rounds):8.0f} {max(one['before_mb'] for one in rounds):7.0f}"
-        )
     kit.write_json(given.json, {"rows": given.rows, "sizes": sizes, "found": found})
     seconds = median(one["cpu"] for one in found["parquet read"])
     fast = sizes["parquet"] / seconds / 1e6 >= TARGET_MB

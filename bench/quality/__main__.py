@@ -3,10 +3,9 @@
     python -m bench.quality [--ours FLAGS ...] [--seeds 5] [--sets NAME ...] [--peers PYTHON]
                                   [--cache FILE] [--data DIR] [--json FILE]
 
-The true reward of every action is known, so the reward of the first action of each ranking is known without
-noise. It is averaged over all events, over the second half, and over two stretches of early events. Scores: 0
-is ``-q ::``, 1 the best of some fixed configs (`bench.quality.runs`), each in the same events. Seed 0
-is the log as committed; the others log the same events anew by the same policy.
+The true reward of every action is known. The reward of the first action of each ranking is averaged over all
+events, the second half, and two intervals of early events. A score of 0 is ``-q ::``, 1 is the best of some
+fixed configs (`bench.quality.runs`). Seed 0 is the committed log; other seeds log its events again.
 
 ``--ours "--automl 8" "--automl 8 --cb_type dr"`` compares variants of onlineauto. Sets go by name or by group
 (``tuned``, ``numbers``, ``development``, ``held-out``, ``fresh``, ``kept-back``, ``tables``). The peers are
@@ -43,8 +42,6 @@ from bench.quality.report import (
     Measured,
     comparisons,
     means,
-    print_means,
-    print_rows,
     rewards_in,
     rows,
     verdicts,
@@ -182,16 +179,17 @@ def _measure_all(options: argparse.Namespace) -> list[Measured]:
                 for seed in range(options.seeds):
                     wanted = seed < options.peer_seeds
                     measured += bench.measure(relogged(log, seed), seed, peers=wanted)
-                print_rows(rows(each for each in measured if each.log == name))
+                kit.printed(rows(each for each in measured if each.log == name))
     return measured
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; write JSON if asked to; fail if what is asked does not hold."""
     options = _options(argv)
+    print(f"rewards and scores: {', '.join(WINDOWS)}; of a score the median, the lowest and the highest")
     measured = _measure_all(options)
     averages = means(measured)
-    print_means(averages)
+    kit.printed(averages)
     for flags in options.ours:
         print(f"\n{flags}")
         for sentence in comparisons(measured, flags):

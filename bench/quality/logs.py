@@ -1,4 +1,4 @@
-"""Bandit logs that know the true reward of every action: as committed, or logged anew by the same policy."""
+"""Bandit logs that know the true reward of every action: as committed, or logged again by the same policy."""
 
 from __future__ import annotations
 
@@ -123,14 +123,13 @@ def _reward(event: bytes) -> float:
 
 def head(log: BanditLog, events: int) -> BanditLog:
     """The first events of a log."""
-    return replace(
-        log,
-        events=log.events[:events],
-        rewards=log.rewards[:events],
-        actions=log.actions[:events],
-        probabilities=log.probabilities[:events],
-        observed=log.observed[:events],
-    )
+    return part(log, slice(events))
+
+
+def part(log: BanditLog, events: slice) -> BanditLog:
+    """Return some consecutive events of a log."""
+    names = ("events", "rewards", "actions", "probabilities", "observed")
+    return replace(log, **{name: getattr(log, name)[events] for name in names})
 
 
 def unlabelled(event: bytes) -> bytes:
@@ -159,7 +158,7 @@ def drawn(log: BanditLog, seed: int) -> logs.Log:
 
 
 def relogged(log: BanditLog, seed: int) -> BanditLog:
-    """The same events, logged anew; seed 0 is the log itself."""
+    """Return the same events, logged again; seed 0 is the log itself."""
     if seed == 0:
         return log
     new = drawn(log, _FIRST_SEED + seed)

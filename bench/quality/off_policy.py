@@ -2,7 +2,7 @@
 
     python -m bench.quality.off_policy [--data DIR] [--seeds N] [--json FILE]
 
-Policies are trained on the first half of a log and evaluated on the second half, which is logged anew by
+Policies are trained on the first half of a log and evaluated on the second half, which is logged again by
 every seed. True is, after every event, the average of the rewards that the policy expects in the contexts so
 far. An interval misses on a seed if it is off after any event; the level is 5 %. "known": range of costs and
 least probability are given; "learnt": neither is. "VW" is the average loss that Vowpal Wabbit shows for the
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import kit
-from bench.quality.logs import BanditLog, drawn, head, load, relogged
+from bench.quality.logs import BanditLog, drawn, head, load, part, relogged
 from datasets.convert import FOLDER
 from onlineauto import Workspace
 from onlineauto.estimators.evaluation_kernels import (
@@ -93,28 +93,14 @@ def _text(events: tuple[bytes, ...]) -> bytes:
     return b"".join(event + b"\n\n" for event in events)
 
 
-def _behind(log: BanditLog, first: int) -> BanditLog:
-    events = log.events[first:]
-    return BanditLog(
-        log.name,
-        log.namespaces,
-        events,
-        log.rewards[first:],
-        log.actions[first:],
-        log.probabilities[first:],
-        log.observed[first:],
-        log.noise,
-    )
-
-
 def rows(log: BanditLog, *, seeds: int) -> list[Row]:
-    """Evaluate all policies on a log, by so many seeds."""
+    """Evaluate all policies on a log, with a number of seeds."""
     first = len(log.events) // 2
     costs = _trained({"cb_adf": True, "quadratic": ["::"]}, log, first).clip(-1, 0)
     pmfs = {
         name: _trained({"cb_explore_adf": True, **options}, log, first) for name, options in POLICIES.items()
     }
-    second = _behind(log, first)
+    second = part(log, slice(first, None))
     return [
         _row(second, name, knows, pmf, costs, seeds)
         for name, pmf in pmfs.items()
@@ -123,12 +109,7 @@ def rows(log: BanditLog, *, seeds: int) -> list[Row]:
 
 
 def _row(
-    log: BanditLog,
-    policy: str,
-    knows: str,
-    pmf: NDArray[np.float64],
-    costs: NDArray[np.float64],
-    seeds: int,
+    log: BanditLog, policy: str, knows: str, pmf: NDArray[np.float64], costs: NDArray[np.float64], seeds: int
 ) -> Row:
     n, n_actions = log.rewards.shape
     events, expected = np.arange(n), (pmf * log.rewards).sum(axis=1)
@@ -220,13 +201,6 @@ def verdicts(table: list[Row], learning: dict[str, float], seeds: int) -> dict[s
     }
 
 
-def _print(row: Row) -> None:
-    cells = "".join(f"{row.errors[name]:8.4f}" for name in (*_WAYS, "vw"))
-    cells += "".join(f"{row.widths[name]:8.3f}" for name in _WAYS)
-    cells += "".join(f"{row.misses[name]:8.3f}" for name in _WAYS)
-    print(f"{row.log:12}{row.policy:13}{row.knows:8}{row.true:8.4f}{cells}", flush=True)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; write JSON if asked to; fail if what is asked does not hold."""
     options = kit.parser(
@@ -237,14 +211,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         seeds=200,
         json=Path,
     ).parse_args(argv)
-    ways = "".join(f"{name:>8}" for name in _WAYS)
-    print(f"{'':41}{'error of':>16}{'':16}{'width of':>16}{'':8}{'missed by':>16}")
-    print(f"{'log':12}{'policy':13}{'range':8}{'true':>8}{ways}{'VW':>8}{ways}{ways}")
-    table: list[Row] = []
-    for name in options.logs:
-        for row in rows(head(load(name, options.data), options.events), seeds=options.seeds):
-            table.append(row)
-            _print(row)
+    logs = (head(load(name, options.data), options.events) for name in options.logs)
+    table = kit.printed(row for log in logs for row in rows(log, seeds=options.seeds))
     log = head(load(options.logs[0], options.data), min(options.events, 2_000))
     learning = learning_misses(log, seeds=options.seeds)
     print(f"a policy that learns, {log.name}: missed {learning}")

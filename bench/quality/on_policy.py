@@ -123,16 +123,6 @@ def _row(log: BanditLog, contender: Contender, seeds: int) -> Row:
     return Row(log.set, contender.name, spread(rewards), spread(changes) if changes else None, median)
 
 
-def _print(row: Row) -> None:
-    changes = "-" if row.changes is None else f"{row.changes.median:g}"
-    reward = f"{row.reward.median:.4f} ({row.reward.low:.4f}, {row.reward.high:.4f})"
-    target = f"{TARGETS[row.set]:.2f}" if row.is_search else ""
-    print(
-        f"{row.set:10}{row.who:14}{reward:>24}{target:>8}{changes:>9}{row.microseconds:9.0f}",
-        flush=True,
-    )
-
-
 def verdicts(rows: list[Row]) -> dict[str, bool]:
     """What is asked of the search, and whether it holds."""
     return {
@@ -159,13 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; write JSON if asked to; fail if what is asked does not hold."""
     options = _options(argv)
     search = {"automl": options.automl, **dict(options.option)}
-    rows = []
-    print(f"{'set':10}{'who':14}{'reward':>24}{'target':>8}{'changes':>9}{'µs':>9}")
-    for name in options.sets:
-        log = head(load(f"{name}-u"), options.events)
-        for contender in contenders(search):
-            rows.append(_row(log, contender, options.seeds))
-            _print(rows[-1])
+    logs = (head(load(f"{name}-u"), options.events) for name in options.sets)
+    rows = kit.printed(_row(log, each, options.seeds) for log in logs for each in contenders(search))
     verdict = verdicts(rows)
     document = {"search": search, "rows": rows, "verdicts": verdict}
     kit.write_json(options.json, document)

@@ -92,13 +92,7 @@ class Peers:
         return len({unlabelled(event).partition(b"\n")[2] for event in log.events[:_LOOKED_AT]}) == 1
 
     def run(self, log: BanditLog, who: str) -> Run:
-        """Let a peer learn a log.
-
-        Raises
-        ------
-        PeerError
-            The run failed.
-        """
+        """Let a peer learn a log."""
         if who in _PACKAGES:
             path = self._directory / "columns.npz"
             columns.save_columns(log, path)

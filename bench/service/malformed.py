@@ -117,7 +117,7 @@ def odd_values(draw: Random) -> tuple[str, bytes]:
 
 
 async def send_bodies(port: int, count: int, seed: int, *, connections: int = 16) -> Answers:
-    """Send `count` malformed bodies over some connections, each with a generator of its own."""
+    """Send `count` malformed bodies over some connections, each with its own generator."""
     answers = Answers(Counter(), [])
     shares = [count // connections + (number < count % connections) for number in range(connections)]
     await asyncio.gather(

@@ -1,6 +1,6 @@
 """What one would write with FastAPI and Vowpal Wabbit's Python binding: rank, reward, one process, no log.
 
-It runs in an environment of its own, which has fastapi, uvicorn, httptools, uvloop and vowpalwabbit==9.11.9.
+It runs in a separate environment, which has fastapi, uvicorn, httptools, uvloop and vowpalwabbit==9.11.9.
 With a file as its second argument it has a log: each answer waits until the disk has its line, and requests
 that wait at the same time share a flush.
 """
@@ -47,7 +47,7 @@ def line(features: dict[str, Any]) -> str:
 
 
 class Log:
-    """Lines in a file; whoever waits at the same time shares a flush."""
+    """Lines in a file; requests that wait at the same time share a flush."""
 
     def __init__(self, path: str) -> None:
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -2,7 +2,7 @@
 
     python -m bench.service.soak --seconds 3600 --pairs 300
 
-Connections send ranks and rewards at that rate, each with an id of its own; a tenth of the decisions get no
+Connections send ranks and rewards at that rate, each with its own id; a tenth of the decisions get no
 reward. Beside them a client sends, ten times a second, what a hostile one would: new names of namespaces
 without end, names that are too long, contain controls or begin with an underscore, thousands of features,
 rewards of decisions that never were, keys without end, half a JSON. None may be answered with a 500.
@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,6 +33,7 @@ from bench.service.__main__ import resident_mb
 from bench.service.load import loaded
 from tests.service.serving import Service
 
+REPORTED = ("ranked", "learnt", "faulty", "pending", "lag_seconds", "log_bytes", "champion_changes")
 MODEL = ("--cb_explore_adf", "--automl", "4", "--epsilon", "0.1")
 
 
@@ -75,9 +77,8 @@ def slope(times: list[float], values: list[float]) -> tuple[float, float]:
 
 
 def soak(*, seconds: float, pairs: float, connections: int = 64, every: float = 30.0) -> list[dict[str, Any]]:
-    """Load a service; print and return its state every so many seconds."""
+    """Load a service; print and return its state every `every` seconds."""
     words = ("--reward_wait", "60", "--snapshot_every", "30", "--keep_log", "0.02")
-    rows: list[dict[str, Any]] = []
     statuses: Counter[int] = Counter()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -92,42 +93,28 @@ def soak(*, seconds: float, pairs: float, connections: int = 64, every: float = 
                     path, body = hostile(draw)
                     statuses[hostile_client.post(path, content=body).status_code] += 1
 
+        def states() -> Iterator[dict[str, Any]]:
+            while time.perf_counter() - began < seconds:
+                given = {"connections": connections, "seconds": every, "pause": connections / pairs}
+                load = uvloop.run(loaded(serving.port, **given, unrewarded=0.1))  # type: ignore[arg-type]
+                status = client.get("/v1/status").json()
+                snapshot = Path(folder) / "loop" / "snapshot.oam"
+                yield {name: status[name] for name in REPORTED} | {
+                    "snapshot_mb": snapshot.stat().st_size / 1e6 if snapshot.exists() else 0.0,
+                    "seconds": time.perf_counter() - began,
+                    "mb": resident_mb(serving.process.pid),
+                    "pairs": load.pairs_per_second,
+                    "p50": load.p50,
+                    "p99": load.p99,
+                    "failed": load.failed,
+                    "hostile": dict(sorted(statuses.items())),
+                }
+
         harming = threading.Thread(target=harm)
         harming.start()
         began = time.perf_counter()
         try:
-            while time.perf_counter() - began < seconds:
-                given = {"connections": connections, "seconds": every, "pause": connections / pairs}
-                found = uvloop.run(loaded(serving.port, **given, unrewarded=0.1))  # type: ignore[arg-type]
-                status = client.get("/v1/status").json()
-                names = (
-                    "ranked",
-                    "learnt",
-                    "faulty",
-                    "pending",
-                    "lag_seconds",
-                    "log_bytes",
-                    "champion_changes",
-                )
-                snapshot = Path(folder) / "loop" / "snapshot.oam"
-                row = {name: status[name] for name in names} | {
-                    "snapshot_mb": snapshot.stat().st_size / 1e6 if snapshot.exists() else 0.0,
-                    "seconds": time.perf_counter() - began,
-                    "mb": resident_mb(serving.process.pid),
-                    "pairs": found.pairs_per_second,
-                    "p50": found.p50,
-                    "p99": found.p99,
-                    "failed": found.failed,
-                }
-                rows.append(row)
-                print(
-                    f"{row['seconds']:6.0f} s  {row['ranked']:9} ranked  {row['learnt']:9} learnt  "
-                    f"{row['mb']:7.1f} MB, snapshot {row['snapshot_mb']:5.1f}  "
-                    f"lag {row['lag_seconds']:.2f} s  {row['pairs']:5.0f} pairs/s  "
-                    f"p50 {row['p50']:.1f} p99 {row['p99']:.1f} ms  {row['failed']} failed  "
-                    f"hostile {dict(sorted(statuses.items()))}",
-                    flush=True,
-                )
+            rows = kit.printed(states())
         finally:
             stop.set()
             harming.join()
@@ -153,10 +140,7 @@ def main() -> None:
         json=Path,
     ).parse_args()
     rows = soak(
-        seconds=options.seconds,
-        pairs=options.pairs,
-        connections=options.connections,
-        every=options.every,
+        seconds=options.seconds, pairs=options.pairs, connections=options.connections, every=options.every
     )
     kit.write_json(options.json, rows)
 

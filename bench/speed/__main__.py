@@ -23,17 +23,7 @@ from typing import Self
 from bench import kit
 from bench.speed.machine import commit, machine, versions
 from bench.speed.process import cold, run
-from bench.speed.table import (
-    CONTENDERS,
-    ROWS,
-    STREAMS,
-    Contender,
-    Row,
-    Samples,
-    contenders_of,
-    figures_of,
-    printed,
-)
+from bench.speed.table import CONTENDERS, ROWS, STREAMS, Contender, Row, Samples, contenders_of, figures_of
 from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
 from datasets.generate import write
 
@@ -159,7 +149,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         samples = measure(rows, rounds=options.rounds, field=field, say=_tell)
         start_up = field.start_up
     figures = figures_of(rows, samples)
-    print(printed(figures, start_up=start_up, samples=samples))
+    kit.printed(figure.as_json() for figure in figures)
+    for name, seconds in start_up.items():
+        print(f"start-up, in no figure above: {name}: {seconds:.3f} s")
+    if "cold" in samples:
+        print(f"kernels compiled after `onlineauto warmup`: {max(samples['cold']['missed']):.0f}")
     document = {
         "command": _command(options),
         "rounds": options.rounds,

@@ -148,14 +148,14 @@ def main(words: Sequence[str] | None = None) -> int:
     options = kit.parser(__doc__, rounds=7, events=500).parse_args(words)
     events = draw_events(options.events)
     contestants = _contestants()
-    spent: dict[str, list[float]] = {name: [] for name in contestants}
-    for turn in range(options.rounds + 1):
-        for name, go in contestants.items():
-            begin = time.process_time()
-            for event in events:
-                go(event)
-            if turn:  # the first one compiles and grows
-                spent[name].append((time.process_time() - begin) / len(events) * 1e6)
+
+    def microseconds(name: str) -> float:
+        begin = time.process_time()
+        for event in events:
+            contestants[name](event)
+        return (time.process_time() - begin) / len(events) * 1e6
+
+    spent = kit.samples(contestants, options.rounds, microseconds)
     ours = median(spent["AutoML"])
     for name, times in spent.items():
         middle = median(times)

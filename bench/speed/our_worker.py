@@ -50,7 +50,7 @@ def read(options: dict[str, Any], *, file: str) -> dict[str, float]:
 
 
 class OneByOne(io.RawIOBase):
-    """A file that hands out one event at a time, as a pipe would, so that each is a block of its own."""
+    """A file that hands out one event at a time, like a pipe, so that each is a separate block."""
 
     def __init__(self, file: str) -> None:
         with open(file, "rb") as source:  # noqa: PTH123 - as short as it gets
@@ -99,7 +99,7 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {"fit": fit, "read": read, "
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Do what is asked for, with a heap that nobody else's garbage waits in."""
+    """Answer a request after a garbage collection, so that no earlier garbage counts."""
     gc.collect()
     try:
         return TASKS[request.pop("task")](request.pop("options"), **request)

@@ -53,16 +53,12 @@ def measure(name: str) -> None:
     blocks = list(workspace.read(path))
     files = {kind: timed(partial(saved, workspace, how)) for kind, how in _KINDS.items()}
     loaded = {kind: timed(partial(Workspace.load, data, testonly=True)) for kind, (_, data) in files.items()}
-    rounds: dict[str, list[float]] = {kind: [] for kind in _KINDS}
-    scores: dict[str, list[bytes]] = {}
-    for _ in range(_ROUNDS):
-        for kind, (_, model) in loaded.items():
-            taken, scores[kind] = timed(partial(predicted, model, blocks))
-            rounds[kind].append(taken)
-    assert scores["whole"] == scores["stack"]
+    runs = kit.samples(_KINDS, _ROUNDS, lambda kind: timed(partial(predicted, loaded[kind][1], blocks)))
+    assert runs["whole"][0][1] == runs["stack"][0][1]
     print(f"{name}, predicted by the {workspace.searching.predicts[0]}")
-    for kind, seconds in rounds.items():
-        size, each = len(files[kind][1]) / 1e6, min(seconds) / sum(map(len, blocks)) * 1e6
+    for kind, taken in runs.items():
+        seconds = min(seconds for seconds, _ in taken)
+        size, each = len(files[kind][1]) / 1e6, seconds / sum(map(len, blocks)) * 1e6
         save, load = files[kind][0] * 1e3, loaded[kind][0] * 1e3
         print(f"  {kind:9}{size:8.3f} MB  save {save:4.0f} ms  load {load:4.0f} ms  {each:5.1f} us an event")
 

@@ -46,31 +46,27 @@ def run(flags: Sequence[str], *, environment: Mapping[str, str] | None = None) -
 
 
 def cold(*, events: int = 64) -> dict[str, float]:
-    """Compile everything into an empty cache.
+    """Compile everything into an empty cache by ``onlineauto warmup``, then run all `KINDS`.
 
-    Returns
-    -------
-    dict
-        ``seconds`` of ``onlineauto warmup``, and ``missed``, the number of kernels that runs of `KINDS` still
-        had to compile afterwards. If there is no such verb, ``seconds`` are those of the runs of `KINDS`
-        together, and ``warmup`` is 0.
+    Return the ``seconds`` of the former, and how many kernels the latter still compiled: ``missed``.
     """
     with tempfile.TemporaryDirectory() as directory:
         cache = {"ONLINEAUTO_CACHE_DIR": str(Path(directory, "cache")), "ONLINEAUTO_COMPILE_PROCESSES": "1"}
         environment = os.environ | cache
-        warmed = run(["warmup"], environment=environment)
+        seconds = _finished(["warmup"], environment)["seconds"]
         known = _kernels(directory)
-        seconds = 0.0
         for kind, flags in KINDS.values():
             path = Path(directory, f"{kind}.txt")
             write(path, kind=kind, events=events)
-            done = run([*flags, "--quiet", "-d", str(path)], environment=environment)
-            if done["code"] != 0:
-                raise RuntimeError(f"onlineauto {' '.join(flags)} ended with code {done['code']:.0f}")
-            seconds += done["seconds"]
-        if warmed["code"] != 0:
-            return {"seconds": seconds, "warmup": 0.0, "missed": 0.0}
-        return {"seconds": warmed["seconds"], "warmup": 1.0, "missed": float(_kernels(directory) - known)}
+            _finished([*flags, "--quiet", "-d", str(path)], environment)
+        return {"seconds": seconds, "missed": float(_kernels(directory) - known)}
+
+
+def _finished(flags: Sequence[str], environment: Mapping[str, str]) -> dict[str, float]:
+    done = run(flags, environment=environment)
+    if done["code"] != 0:
+        raise RuntimeError(f"onlineauto {' '.join(flags)} ended with code {done['code']:.0f}")
+    return done
 
 
 def _kernels(directory: str) -> int:

@@ -63,7 +63,7 @@ def _gittins() -> Peer:
 
 
 def counted(peer: Peer, events: Sequence[Event], *, threads: int, seconds: float) -> tuple[float, float]:
-    """Return decisions and learnt events a second of so many ranking threads and one that learns."""
+    """Return decisions and learnt events a second of a number of ranking threads and one that learns."""
     done = [0] * (threads + 1)
     ends = time.perf_counter() + seconds
     failures: list[BaseException] = []

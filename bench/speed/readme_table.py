@@ -1,14 +1,12 @@
 """Keeps the benchmark table of a Markdown file in step with the JSON of ``bench.speed``.
 
 ``python -m bench.speed.readme_table speed.json README.md`` rewrites what lies between
-``<!-- benchmark:begin -->`` and ``<!-- benchmark:end -->``; with ``--check`` it only says whether that is
-current.
+``<!-- benchmark:begin -->`` and ``<!-- benchmark:end -->``.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -28,43 +26,33 @@ def benchmark_table(document: Mapping[str, Any]) -> str:
 
 
 def update(text: str, *, document: Mapping[str, Any]) -> str:
-    """Return a Markdown text with the table between its two markers made anew."""
+    """Return a Markdown text with a new table between its two markers."""
     return between(text, benchmark_table(document), name="benchmark")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Update the file that is named, or with ``--check`` return 1 if it is not current."""
-    parser = kit.parser(__doc__, check=kit.Option(False, "change nothing"))
+def main(argv: Sequence[str] | None = None) -> None:
+    """Update the file that is named."""
+    parser = kit.parser(__doc__)
     parser.add_argument("json", type=Path, help="what bench.speed --json wrote")
     parser.add_argument("markdown", type=Path)
     options = parser.parse_args(argv)
-    old = options.markdown.read_text(encoding="utf-8")
-    new = update(old, document=json.loads(options.json.read_text(encoding="utf-8")))
-    if options.check and new != old:
-        print(
-            f"{options.markdown} is not current: "
-            f"run python -m bench.speed.readme_table {options.json} {options.markdown}",
-            file=sys.stderr,
-        )
-        return 1
-    if new != old:
-        options.markdown.write_text(new, encoding="utf-8")
-    return 0
+    document = json.loads(options.json.read_text(encoding="utf-8"))
+    text = update(options.markdown.read_text(encoding="utf-8"), document=document)
+    options.markdown.write_text(text, encoding="utf-8")
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "| what | medians | figure | target | met |"
     yield "| --- | --- | --- | --- | --- |"
     for row in rows:
-        sign = "≥" if row["least"] else "≤"
-        target = f"{sign} {row['target']:g} {row['unit']}"
+        target = f"{row['sign']} {row['target']:g} {row['unit']}"
         met = "yes" if row["met"] else "**no**"
         figure = f"{_number(row['figure'])} {row['unit']}"
         yield f"| {row['what']} | {_medians(row)} | {figure} | {target} | {met} |"
 
 
 def _medians(row: Mapping[str, Any]) -> str:
-    """Return what a ratio is made of; a figure that is none says all by itself."""
+    """Return the two medians of a ratio; a figure that is no ratio has none."""
     if row["under_median"] is None:
         return ""
     unit = "MB" if row["over"].endswith("/peak_mb") else "s"
@@ -89,4 +77,4 @@ def _origin(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

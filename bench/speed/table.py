@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any, Literal
 
@@ -46,23 +46,27 @@ class Contender:
         }[self.task]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """A figure and its target."""
 
     name: str  # what ``--only`` calls it
-    what: str  # the figure in words
     # measurements, each ``"contender"`` (its seconds) or ``"contender/number"``. The figure is the ratio
     # of their medians, or, without `under`, the median itself
     over: str
-    under: str = ""
+    under: str
+    sign: Literal["≥", "≤"]  # whether the target is the least that will do, or the most
     target: float
-    least: bool  # whether the target is the least that will do, or the most
-    unit: str = "\N{MULTIPLICATION SIGN}"  # unit of the figure
+    unit: str = "\N{MULTIPLICATION SIGN}"
+
+    @property
+    def what(self) -> str:
+        """The figure in words."""
+        return _WORDS[self.name]
 
     def is_met(self, figure: float) -> bool:
         """Compare with the target."""
-        return figure >= self.target if self.least else figure <= self.target
+        return figure >= self.target if self.sign == "≥" else figure <= self.target
 
 
 def _adf(**options: Any) -> dict[str, Any]:
@@ -72,6 +76,8 @@ def _adf(**options: Any) -> dict[str, Any]:
 _ADF = ("--cb_explore_adf", "--quiet")
 _READING = ("--cb_adf", "-t", "--noconstant", "--ignore", "abcZ", "--quiet")
 _AUTOML = _adf(automl=4)
+_LEARN = ("learn", "--cb_explore_adf", "--automl", "4")
+_MEMORY = (*_LEARN, "-b", "18", "--quiet")
 
 CONTENDERS = {
     contender.name: contender
@@ -89,28 +95,11 @@ CONTENDERS = {
         Contender(name="vw reading", by="wheel", stream="long", flags=_READING),
         Contender(name="ours reading", by="ours", stream="long", task="read", options={"cb_adf": True}),
         Contender(name="ours predict", by="ours", task="predict", options=_AUTOML),
-        Contender(
-            name="learn 1,000",
-            by="process",
-            stream="short",
-            task="run",
-            flags=("learn", "--cb_explore_adf", "--automl", "4"),
-        ),
+        Contender(name="learn 1,000", by="process", stream="short", task="run", flags=_LEARN),
         Contender(name="help", by="process", task="run", flags=("--help",)),
         Contender(name="cold", by="process", task="cold", flags=("warmup",)),
-        Contender(
-            name="memory 20,000",
-            by="process",
-            task="run",
-            flags=("learn", "--cb_explore_adf", "--automl", "4", "-b", "18", "--quiet"),
-        ),
-        Contender(
-            name="memory 100,000",
-            by="process",
-            stream="long",
-            task="run",
-            flags=("learn", "--cb_explore_adf", "--automl", "4", "-b", "18", "--quiet"),
-        ),
+        Contender(name="memory 20,000", by="process", task="run", flags=_MEMORY),
+        Contender(name="memory 100,000", by="process", stream="long", task="run", flags=_MEMORY),
     )
 }
 """All that is run, by name.
@@ -125,127 +114,40 @@ Growth: on the planted stream, whose 9 namespaces make 45 pairs, so that all 32 
 stream has 10 pairs, and so never more than 11 live configs.
 """
 
+_WORDS = {
+    "narrow": "narrow stream: VW `--automl 4` / our four live configs",
+    "narrow-q": "narrow stream: VW `-q ::`, one model / our four live configs",
+    "wide-q": "wide stream: VW `-q ::`, one model / our four live configs",
+    "exact": "narrow stream, `--vw_exact`: VW `--automl 4` / our four live configs",
+    "growth": "planted stream: our 32 live configs / our 1",
+    "reading": "reading VW text alone: VW / ours",
+    "reading-mb": "reading VW text alone",
+    "heavy": "importance weights up to 1000: VW `--automl 4` / our four live configs",
+    "memory": "peak memory, `--automl 4 -b 18`, 100,000 events",
+    "memory-growth": "peak memory: 100,000 events / 20,000",
+    "predict-p50": "`predict_block` of a parsed event of 8 actions, `--automl 4`, median",
+    "predict-p99": "the same, 99th percentile",
+    "learn": "`onlineauto learn --automl 4`, 1,000 events, whole process",
+    "help": "`onlineauto --help`, whole process",
+    "cold": "cold compile of everything, whole process",
+}
+
 ROWS = (
-    Row(
-        name="narrow",
-        what="narrow stream: VW `--automl 4` / our four live configs",
-        over="vw narrow automl 4",
-        under="ours narrow automl 4",
-        target=40,
-        least=True,
-    ),
-    Row(
-        name="narrow-q",
-        what="narrow stream: VW `-q ::`, one model / our four live configs",
-        over="vw narrow -q ::",
-        under="ours narrow automl 4",
-        target=3,
-        least=True,
-    ),
-    Row(
-        name="wide-q",
-        what="wide stream: VW `-q ::`, one model / our four live configs",
-        over="vw wide -q ::",
-        under="ours wide automl 4",
-        target=4,
-        least=True,
-    ),
-    Row(
-        name="exact",
-        what="narrow stream, `--vw_exact`: VW `--automl 4` / our four live configs",
-        over="vw narrow automl 4",
-        under="ours exact automl 4",
-        target=15,
-        least=True,
-    ),
-    Row(
-        name="growth",
-        what="planted stream: our 32 live configs / our 1",
-        over="ours automl 32",
-        under="ours automl 1",
-        target=5,
-        least=False,
-    ),
-    Row(
-        name="reading",
-        what="reading VW text alone: VW / ours",
-        over="vw reading",
-        under="ours reading",
-        target=4,
-        least=True,
-    ),
-    Row(
-        name="reading-mb",
-        what="reading VW text alone",
-        over="ours reading/mb_per_second",
-        target=150,
-        least=True,
-        unit="MB/s",
-    ),
-    Row(
-        name="heavy",
-        what="importance weights up to 1000: VW `--automl 4` / our four live configs",
-        over="vw heavy automl 4",
-        under="ours heavy automl 4",
-        target=40,
-        least=True,
-    ),
-    Row(
-        name="memory",
-        what="peak memory, `--automl 4 -b 18`, 100,000 events",
-        over="memory 100,000/peak_mb",
-        target=round(1.5 * WEIGHTS_MB + 150, 1),
-        least=False,
-        unit="MB",
-    ),
-    Row(
-        name="memory-growth",
-        what="peak memory: 100,000 events / 20,000",
-        over="memory 100,000/peak_mb",
-        under="memory 20,000/peak_mb",
-        target=1.05,
-        least=False,
-    ),
-    Row(
-        name="predict-p50",
-        what="`predict_block` of a parsed event of 8 actions, `--automl 4`, median",
-        over="ours predict/p50",
-        target=15,
-        least=False,
-        unit="µs",
-    ),
-    Row(
-        name="predict-p99",
-        what="the same, 99th percentile",
-        over="ours predict/p99",
-        target=60,
-        least=False,
-        unit="µs",
-    ),
-    Row(
-        name="learn",
-        what="`onlineauto learn --automl 4`, 1,000 events, whole process",
-        over="learn 1,000",
-        target=1.2,
-        least=False,
-        unit="s",
-    ),
-    Row(
-        name="help",
-        what="`onlineauto --help`, whole process",
-        over="help",
-        target=0.15,
-        least=False,
-        unit="s",
-    ),
-    Row(
-        name="cold",
-        what="cold compile of everything, whole process",
-        over="cold",
-        target=20,
-        least=False,
-        unit="s",
-    ),
+    Row("narrow", "vw narrow automl 4", "ours narrow automl 4", "≥", 40),
+    Row("narrow-q", "vw narrow -q ::", "ours narrow automl 4", "≥", 3),
+    Row("wide-q", "vw wide -q ::", "ours wide automl 4", "≥", 4),
+    Row("exact", "vw narrow automl 4", "ours exact automl 4", "≥", 15),
+    Row("growth", "ours automl 32", "ours automl 1", "≤", 5),
+    Row("reading", "vw reading", "ours reading", "≥", 4),
+    Row("reading-mb", "ours reading/mb_per_second", "", "≥", 150, "MB/s"),
+    Row("heavy", "vw heavy automl 4", "ours heavy automl 4", "≥", 40),
+    Row("memory", "memory 100,000/peak_mb", "", "≤", round(1.5 * WEIGHTS_MB + 150, 1), "MB"),
+    Row("memory-growth", "memory 100,000/peak_mb", "memory 20,000/peak_mb", "≤", 1.05),
+    Row("predict-p50", "ours predict/p50", "", "≤", 15, "µs"),
+    Row("predict-p99", "ours predict/p99", "", "≤", 60, "µs"),
+    Row("learn", "learn 1,000", "", "≤", 1.2, "s"),
+    Row("help", "help", "", "≤", 0.15, "s"),
+    Row("cold", "cold", "", "≤", 20, "s"),
 )
 """The table."""
 
@@ -276,20 +178,9 @@ class Figure:
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it as plain values."""
-        row = self.row
-        return {
-            "name": row.name,
-            "what": row.what,
-            "over": row.over,
-            "over_median": self.over,
-            "under": row.under,
-            "under_median": self.under,
-            "figure": self.figure,
-            "unit": row.unit,
-            "target": row.target,
-            "least": row.least,
-            "met": self.met,
-        }
+        medians = {"over_median": self.over, "under_median": self.under}
+        row = {"what": self.row.what, **asdict(self.row)}
+        return {**row, **medians, "figure": self.figure, "met": self.met}
 
 
 def value_of(samples: Samples, measurement: str) -> float:
@@ -307,32 +198,3 @@ def figures_of(rows: Sequence[Row], samples: Samples) -> list[Figure]:
         figure = over if under is None else over / under
         figures.append(Figure(row=row, figure=figure, over=over, under=under))
     return figures
-
-
-def printed(figures: Sequence[Figure], *, start_up: Mapping[str, float], samples: Samples) -> str:
-    """Return the table as text, our start-up and the notes below it."""
-    lines = [f"{'row':14} {'over':>10} {'under':>10} {'figure':>10} {'':5} {'target':>9}  met"]
-    for figure in figures:
-        row = figure.row
-        under = "" if figure.under is None else f"{figure.under:10.4f}"
-        sign = "≥" if row.least else "≤"
-        lines.append(
-            f"{row.name:14} {figure.over:10.4f} {under:>10} {figure.figure:10.3f} {row.unit:5} "
-            f"{sign}{row.target:8g}  {'yes' if figure.met else 'NO'}"
-        )
-    lines.append("")
-    lines += [f"{row.row.name:14} {row.row.what}" for row in figures]
-    lines += ["", "start-up, in no figure above: "]
-    lines += [f"  {name}: {seconds:.3f} s" for name, seconds in start_up.items()]
-    return "\n".join([*lines, *_notes(samples)])
-
-
-def _notes(samples: Samples) -> list[str]:
-    """Say of a cold start what it compiled."""
-    if "cold" not in samples:
-        return []
-    missed = max(samples["cold"]["missed"])
-    if min(samples["cold"]["warmup"]) == 0:
-        return ["cold: there is no `onlineauto warmup`; these are runs of four kinds, one after the other"]
-    flags = " ".join(CONTENDERS["cold"].flags)
-    return [f"cold: `onlineauto {flags}`; runs of four kinds then compiled {missed:.0f} kernels more"]

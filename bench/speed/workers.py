@@ -48,13 +48,7 @@ class Worker:
         self._process.communicate()
 
     def ask(self, **request: Any) -> dict[str, float]:
-        """Send a request and wait for the numbers.
-
-        Raises
-        ------
-        WorkerError
-            The run failed.
-        """
+        """Send a request and wait for the numbers."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from bench import kit
-from bench.tune.functions import FUNCTIONS
+from bench.tune.functions import HARTMANN_6, hartmann_regret
 from onlineauto.tune import Float, Space, Study
 
 Config = dict[str, Any]
@@ -119,7 +119,6 @@ def _listed(result: tuple[float, float]) -> tuple[float, list[float]]:
 
 def with_prior(kind: str, seed: int, trials: int) -> list[float]:
     """Return the regret on hartmann6 with a prior of a kind: none, good or wrong."""
-    function = FUNCTIONS["hartmann6"]
     best = [0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573]
     rng = np.random.default_rng(seed)
     centres: dict[str, list[float | None]] = {
@@ -127,10 +126,10 @@ def with_prior(kind: str, seed: int, trials: int) -> list[float]:
         "good": np.clip(best + 0.1 * rng.standard_normal(6), 0, 1).tolist(),
         "wrong": [float(each < 0.5) for each in best],
     }
-    names = list(function.space.parameters)
-    space = {name: Float(0, 1, prior=each) for name, each in zip(names, centres[kind], strict=True)}
+    priors = zip(HARTMANN_6.parameters, centres[kind], strict=True)
+    space = {name: Float(0, 1, prior=centre) for name, centre in priors}
     study = Study(space, "fifo", max_resource=1, max_trials=trials, seed=seed)
-    best_trial = study.run(function.regret)
+    best_trial = study.run(hartmann_regret)
     return [math.nan if best_trial is None or best_trial.value is None else best_trial.value]
 
 

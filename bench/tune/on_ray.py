@@ -2,9 +2,9 @@
 
     python -m bench.tune.on_ray [--trials 400] [--workers 2] [--ray_tune 20]
 
-The study is in SQLite. Beside it: the same study with processes, and with ``--ray_tune`` so many trials of
-Ray Tune, if it is installed. Wall time from the first result to the last one, so that nobody is charged for
-starting Ray, and processor time of the driver.
+The study is in SQLite. Beside it: the same study with processes, and with ``--ray_tune`` a number of trials
+of Ray Tune, if it is installed. Wall time from the first result to the last one, so that no executor is
+charged for starting Ray, and processor time of the driver.
 """
 
 from __future__ import annotations

@@ -20,10 +20,7 @@ from onlineauto.tune.schedulers.dehb import Dehb
 
 SPACE = Space({f"x{each}": Float(0, 1) for each in range(6)})
 
-CONTENDERS: dict[str, Callable[[], Scheduler]] = {
-    **SCHEDULERS,
-    "dehb, slots": lambda: Dehb("slots"),
-}
+CONTENDERS: dict[str, Callable[[], Scheduler]] = {**SCHEDULERS, "dehb, slots": lambda: Dehb("slots")}
 
 BARS = {"hyperband": (60, 12), "dehb": (250, 20), "dehb, slots": (250, 20)}
 """Most microseconds for a suggestion and a result."""
@@ -80,7 +77,7 @@ def study_overhead(jobs: int) -> Overhead:
 
 
 def tpe_overhead(trials: int, asked: int = 100) -> float:
-    """Return the median microseconds of a suggestion of TPE after so many trials."""
+    """Return the median microseconds of a suggestion of TPE after `trials` trials."""
     searcher = SEARCHERS["tpe"]()
     searcher.begin(SPACE, seed=0)
     times = []

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from bench import kit
-from bench.tune.functions import FUNCTIONS
+from bench.tune.functions import HARTMANN_6, hartmann_regret
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.spaces import Categorical, Float, Int, Space
 
@@ -83,8 +83,15 @@ def _branin(config: Any) -> float:
     return float(valley + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10 - 0.397887)
 
 
+_ONES: Final = Space(
+    {f"word{number}": Categorical([0, 1]) for number in range(8)}
+    | {f"chance{number}": Float(0, 1) for number in range(8)}
+)
+
+
 PROBLEMS: dict[str, tuple[Space, Callable[[Any], float]]] = {
-    **{name: (each.space, each.regret) for name, each in FUNCTIONS.items()},
+    "hartmann6": (HARTMANN_6, hartmann_regret),
+    "counting ones": (_ONES, lambda config: 1.0 - sum(config.values()) / 16),
     "branches": (_BRANCHES, _branches),
     "mixed": (_MIXED, _mixed),
     "rosenbrock, 5 dimensions, log10": (Space({f"x{at}": Float(-2, 2) for at in range(5)}), _rosenbrock),

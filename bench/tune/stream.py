@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,10 +42,6 @@ STREAMS = {
 }
 """The committed streams, and the options with which they are learnt."""
 RANDOM = 50
-_HEAD = (
-    f"{'stream':<15}{'defaults':>9}{'random':>9}{'tuned':>9}{'wins':>8}{'cost':>6}{'seconds':>14}"
-    f"{'champion':>10}"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +113,14 @@ def handed_over(stream: str, seed: int, events: int) -> int | None:
     return None
 
 
-def _line(rows: Sequence[Row]) -> str:
-    """Return the line of the table about one stream."""
+def _summary(rows: Sequence[Row]) -> dict[str, object]:
+    """Return the row of the table about one stream: means over the seeds."""
     wins = sum(row.tuned <= row.random and row.tuned < row.defaults for row in rows)
-    losses = (np.mean([getattr(row, name) for row in rows]) for name in ("defaults", "random", "tuned"))
-    seconds = (np.mean([getattr(row, name) for row in rows]) for name in ("seconds_random", "seconds_tuned"))
+    names = ("defaults", "random", "tuned", "seconds_random", "seconds_tuned")
+    means = {name: float(np.mean([getattr(row, name) for row in rows])) for name in names}
     champions = sum(row.champion is not None for row in rows)
-    return (
-        f"{rows[0].stream:<15}{''.join(f'{loss:>9.4f}' for loss in losses)}{wins:>4}/{len(rows):<3}"
-        f"{max(row.cost for row in rows):>6.1f}{' / '.join(f'{each:.1f}' for each in seconds):>14}"
-        f"{champions:>6}/{len(rows):<3}"
-    )
+    cost = max(row.cost for row in rows)
+    return {"stream": rows[0].stream, **means, "wins": wins, "cost": cost, "champion": champions}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -139,12 +132,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         scheduler="race",
         json=Path,
     ).parse_args(argv)
-    rows: list[Row] = []
-    print(_HEAD)
-    for stream in given.streams:
-        rows += [measured(stream, seed, scheduler=given.scheduler) for seed in range(given.seeds)]
-        print(_line(rows[-given.seeds :]), flush=True)
-    kit.write_json(given.json, rows)
+    runs: list[Row] = []
+
+    def summaries() -> Iterator[dict[str, object]]:
+        for stream in given.streams:
+            rows = [measured(stream, seed, scheduler=given.scheduler) for seed in range(given.seeds)]
+            runs.extend(rows)
+            yield _summary(rows)
+
+    kit.printed(summaries())
+    kit.write_json(given.json, runs)
     return 0
 
 

@@ -351,6 +351,8 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
     model.touched[stored[_CELLS].indices(n_cells)] = True
     if finite:
         stored["weights"].finite(np.float32, (-1, -1))
+        if not predicts:
+            stored["statistics"].finite(np.float32, (-1, -1, -1))  # from NaN, learning would make `lanes` NaN
         stored["lanes"].finite(np.float64, model.lanes.shape)
         # The next update replaces the factor.
         Stored(np.delete(model.shared, FACTOR), "shared").finite(np.float64, (SHARED - 1,))

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
+from onlineauto.automl.config import Interaction
 from onlineauto.automl.control import NATIVE
 from onlineauto.automl.decide import decide, interactions_for, start
-from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, ReviewDue
+from onlineauto.automl.decisions import (
+    BoundCrossed,
+    Decision,
+    LeaseDue,
+    MemberTerms,
+    NewNamespaces,
+    ReviewDue,
+    Signal,
+)
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.search import Search, SearchRules
 from onlineauto.exact.control import VW
 from onlineauto.learners.options import UpdateOptions
 from onlineauto.options import options_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from onlineauto.automl.config import Interaction
-    from onlineauto.automl.decisions import Decision, MemberTerms, Signal
 
 BOUNDS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 MOST_SLOTS = 5
@@ -110,7 +113,7 @@ class Table:
         return self._of(self.move.champion_lower, slot)
 
     def champion_upper(self, slot: int) -> float:
-        raise AssertionError(f"nobody has to know the champion's upper bound over slot {slot}")
+        raise AssertionError(f"no decision needs the champion's upper bound over slot {slot}")
 
 
 def interactions(rules: SearchRules, search: Search, live: int) -> tuple[Interaction, ...]:

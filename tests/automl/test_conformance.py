@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -12,13 +12,9 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.oracles.oracle import Oracle, SearchSpace
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.priorities.priority import Priority
+from onlineauto.automl.random_draw import RandomOrder
 from onlineauto.options.option import options_of
 from onlineauto.testing import check_oracle, check_priority
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from onlineauto.automl.random_draw import RandomOrder
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -33,7 +29,7 @@ def test_priorities(name: str) -> None:
     check_priority(PRIORITIES[name])
 
 
-def test_they_are_the_choices_of_the_command_line() -> None:
+def test_registered_names_are_the_choices_of_the_command_line() -> None:
     choices = {option.name: option.choices for option in options_of(AutomlOptions)}
     assert choices["oracle_type"] == tuple(ORACLES)
     assert choices["priority_type"] == tuple(PRIORITIES)
@@ -103,7 +99,7 @@ def test_faulty_oracles_are_rejected(reason: str) -> None:
         check_oracle(BAD_ORACLES[reason])
 
 
-def test_an_interaction_that_is_in_the_base_anyway() -> None:
+def test_interaction_that_the_base_contains_is_accepted() -> None:
     class Twice(Oracle):
         kind = ConfigKind.INCLUSION
         base = (2,)

@@ -1,17 +1,13 @@
-"""VW's defects, which exact mode has and native mode has not."""
+"""Defects of VW, which exact mode reproduces and native mode does not have."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import pytest
 
 from onlineauto.automl.decide import decide, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, Rotate
+from onlineauto.automl.search import Search, SearchRules
 from tests.automl.moves import Move, Table, interactions, make_rules
-
-if TYPE_CHECKING:
-    from onlineauto.automl.search import Search, SearchRules
 
 pytestmark = pytest.mark.lane("quick")
 

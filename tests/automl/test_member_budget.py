@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import MemberTerms, RestMembers
 from onlineauto.automl.member_budget import LEAST_WORTH, TRIAL, rest_members
-from onlineauto.automl.search import PATIENCE, Candidate, Search
+from onlineauto.automl.search import PATIENCE, Candidate, Search, SearchRules
 from tests.automl.moves import Move, Table, make_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from onlineauto.automl.search import SearchRules
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -66,11 +61,11 @@ def working(search: Search) -> set[str]:
     return {state.name for state in search.members if state.works}
 
 
-def test_without_members_nothing_is_decided() -> None:
+def test_budget_without_members_decides_nothing() -> None:
     assert review(start(), 0.0, Known(costs={"a": 1.0}), 100) == (start(), [])
 
 
-def test_a_useless_member_rests_and_is_tried_after_growing_pauses() -> None:
+def test_useless_member_rests_and_is_tried_after_growing_pauses() -> None:
     known = Known(costs={"a": 1.0, "b": 1.0}, values={"a": MANY})
     search, changes = start(), []
     for at in range(0, 20 * PATIENCE, PATIENCE // 4):

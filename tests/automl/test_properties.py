@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import assume, given, settings
@@ -25,12 +24,8 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.oracles.oracle import SearchSpace
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.random_draw import FairDraw
-from onlineauto.automl.search import ConfigState
-from tests.automl.moves import Move, Table, interactions, make_rules, moves, play, rules
-
-if TYPE_CHECKING:
-    from onlineauto.automl.search import Search, SearchRules
-    from tests.automl.moves import Step
+from onlineauto.automl.search import ConfigState, Search, SearchRules
+from tests.automl.moves import Move, Step, Table, interactions, make_rules, moves, play, rules
 
 NAMES = (b"a", b"b", b"user", "é".encode())
 BYTES = (b"a", b"b", b"c", b" ")
@@ -205,9 +200,7 @@ def test_the_next_config_has_had_the_fewest_events(rules: SearchRules, moves: li
     rules=rules(exact=False),
     dues=st.lists(moves(names=NAMES, max_size=1).map(lambda each: each[0]), min_size=20, max_size=40),
 )
-def test_every_other_config_has_its_turn_between_two_turns_of_one(
-    rules: SearchRules, dues: list[Move]
-) -> None:
+def test_waiting_configs_take_turns_with_equal_priorities(rules: SearchRules, dues: list[Move]) -> None:
     """With priorities that do not change, and nothing proven."""
     plain = [Move("meet", names=NAMES[:2])] + [Move("due", updates=move.updates) for move in dues]
     assume(not rules.renews)  # which keeps those that promise most
@@ -243,7 +236,7 @@ def all_due(search: Search, counts: dict[bytes, int], **columns: tuple[float, ..
     return Table(move, counts, len(search.slots))
 
 
-def test_a_config_that_is_worse_stays_while_no_other_waits() -> None:
+def test_worse_config_stays_while_no_other_waits() -> None:
     rules = make_rules(exact=False, max_live=2)
     counts = {b"a": 9}
     search, _ = decide(rules, start(rules, random_seed=0), NewNamespaces((b"a",)), Table(counts=counts))
@@ -279,7 +272,7 @@ def test_a_new_config_has_no_evidence() -> None:
         ("exact", [6, 5, 4, 3, 2, 1, 6, 5, 4, 3, 6, 5]),  # VW's 2 and 1 were live when the queue ran empty
     ],
 )
-def test_turns(mode: str, turns: list[int]) -> None:
+def test_waiting_configs_take_turns(mode: str, turns: list[int]) -> None:
     rules = make_rules(exact=mode == "exact", n_priority=0)
     names = (b"a", b"b", b"c")
     counts = dict.fromkeys(names, 9)
@@ -291,7 +284,7 @@ def test_turns(mode: str, turns: list[int]) -> None:
     assert had == turns
 
 
-def test_a_config_that_is_worse_is_given_up_until_the_champion_changes() -> None:
+def test_worse_config_is_removed_until_the_champion_changes() -> None:
     rules = make_rules(exact=False, max_live=2)
     counts = {b"a": 9, b"b": 9}
     search, _ = decide(rules, start(rules, random_seed=0), NewNamespaces((b"a", b"b")), Table(counts=counts))

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.lane("quick")
 
 
 @given(seed=st.integers(0, 2**64 - 1), n=st.integers(0, 50))
-def test_a_fair_order_has_each_number_once(seed: int, n: int) -> None:
+def test_fair_order_contains_each_number_once(seed: int, n: int) -> None:
     assert sorted(FairDraw(seed).order(n)) == list(range(n))
 
 
@@ -27,8 +27,8 @@ def test_fair_orders_are_equally_likely() -> None:
     assert sum((count - 1000) ** 2 / 1000 for count in counts.values()) < 20.5  # 99.9% of chi² with 5
 
 
-def test_the_incomplete_last_stretch_is_drawn_again() -> None:
-    """Without it, the lowest third of so many numbers would come every other time."""
+def test_incomplete_last_interval_is_drawn_again() -> None:
+    """Without a second draw, the lowest third of the numbers would come every other time."""
     draw = FairDraw(0)
     low = sum(draw._draw_below(3 * 2**62) < 2**62 for _ in range(3000))
     assert 900 < low < 1100

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -31,9 +32,6 @@ from onlineauto.errors import OptionError
 from onlineauto.options import Log, option, options_of
 from onlineauto.workspace.options import REGISTRY
 from tests.automl.moves import Move, Table, make_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -64,13 +62,13 @@ def gaining(**gains: float) -> SearchSpace:
     return replace(SPACE, gains={product(letters.encode()): gain for letters, gain in gains.items()})
 
 
-def test_it_begins_with_context_times_action() -> None:
+def test_first_config_is_context_times_action() -> None:
     assert Stepwise().first(SPACE) == CROSSED
     assert Stepwise().first(SearchSpace((b"a", b"b"), "quadratic")) == config()
     assert Stepwise().first(replace(SPACE, searched=frozenset({"learning_rate"}))) == CROSSED
 
 
-def test_it_begins_without_interactions_if_they_are_many_and_can_be_found_later() -> None:
+def test_first_config_has_no_interactions_if_there_are_many() -> None:
     names = tuple(b"%03d" % number for number in range(80))
     space = SearchSpace(names, "quadratic", of_actions=frozenset(names[:4]))
     assert Stepwise().first(space) == config()
@@ -79,7 +77,7 @@ def test_it_begins_without_interactions_if_they_are_many_and_can_be_found_later(
     assert len(Stepwise().first(fewer).elements) == 4 * 64
 
 
-def test_of_very_many_contexts_a_few_are_crossed_with_one_another_in_turn() -> None:
+def test_few_of_very_many_contexts_are_crossed_in_turn() -> None:
     names = tuple(b"%03d" % number for number in range(300))
     space = SearchSpace(names, "quadratic", of_actions=frozenset(names[:9]))
     met: set[bytes] = set()
@@ -90,14 +88,10 @@ def test_of_very_many_contexts_a_few_are_crossed_with_one_another_in_turn() -> N
     assert met == set(names)
 
 
-def test_a_family_first_then_what_gains() -> None:
+def test_families_are_proposed_before_single_interactions() -> None:
     space = gaining(aby=1.0, abz=3.0, ay=5.0, az=-1.0, aay=2.0, yz=-2.0)
     found = proposals(CROSSED, space)
-    assert found == [
-        DEEP,
-        config(*b"ay az by bz aby abz aay".split()),
-        config(*b"ay az by bz abz".split()),
-    ]
+    assert found == [DEEP, config(*b"ay az by bz aby abz aay".split()), config(*b"ay az by bz abz".split())]
 
 
 def test_a_mature_champion_may_lose_an_interaction() -> None:
@@ -110,7 +104,7 @@ def test_a_mature_champion_may_lose_an_interaction() -> None:
     assert config() not in proposals(CROSSED, replace(space, gains=dict.fromkeys(space.gains, 1.0)))
 
 
-def test_without_actions_lines_are_single() -> None:
+def test_single_lines_have_no_actions() -> None:
     space = replace(
         SPACE,
         namespaces=(b"a", b"b"),
@@ -125,7 +119,7 @@ def test_without_actions_lines_are_single() -> None:
     ]
 
 
-def test_other_settings_go_on_from_the_champions() -> None:
+def test_proposed_settings_are_neighbours_of_the_champions() -> None:
     searched = frozenset({"learning_rate"})
     champion = config(b"ay").with_setting("learning_rate", 2.0)
     found = proposals(champion, replace(SPACE, searched=searched, defaults={"learning_rate": 0.5}))
@@ -198,7 +192,7 @@ def met(learnt: int = 0) -> tuple[object, Table]:
     return None, Table(Move("meet", learnt=learnt), counts, 1)
 
 
-def test_the_first_namespaces_make_the_first_champion_and_later_ones_do_not() -> None:
+def test_only_the_first_namespaces_are_in_the_first_champion() -> None:
     _, table = met()
     search = start(RULES, random_seed=0)
     search, decisions = decide(RULES, search, NewNamespaces(NAMES[1:], OF_ACTIONS), table)
@@ -258,7 +252,7 @@ def test_a_config_proved_worse_is_replaced_until_there_is_drift() -> None:
     assert ConfigState.REMOVED not in {each.state for each in after.candidates}
 
 
-def test_exact_mode_has_no_stepwise() -> None:
+def test_exact_mode_rejects_stepwise() -> None:
     with pytest.raises(OptionError, match="stepwise"):
         Workspace(cb_explore_adf=True, automl=2, vw_exact=True, oracle_type="stepwise")
     with pytest.raises(OptionError, match="--search cannot be lr"):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from onlineauto.automl.config import ConfigKind
 from onlineauto.automl.decide import start
-from onlineauto.automl.decisions import BoundCrossed, Extend, NewNamespaces, Rotate, Swap, Widen
+from onlineauto.automl.decisions import (
+    BoundCrossed,
+    Decision,
+    Extend,
+    NewNamespaces,
+    Rotate,
+    Signal,
+    Swap,
+    Widen,
+)
+from onlineauto.automl.search import Search, SearchRules
 from tests.automl.moves import Move, Table, interactions, moves, play, rules
 from tests.naive.automl import Manager, Options
-
-if TYPE_CHECKING:
-    from onlineauto.automl.decisions import Decision, Signal
-    from onlineauto.automl.search import Search, SearchRules
 
 NAMES = (b"a", b"b", b" ", b"\x8b")
 
@@ -110,7 +114,7 @@ def test_decisions_and_states_equal_the_reference(rules: SearchRules, moves: lis
     winners=st.lists(st.integers(0, 9), min_size=1, max_size=9),
     seed=SEEDS,
 )
-def test_long_reigns_are_rare(
+def test_streams_have_many_changes_of_champion(
     rules: SearchRules, names: tuple[bytes, ...], winners: list[int], seed: int
 ) -> None:
     """One champion after the other, so that configs of earlier ones come back."""
@@ -118,5 +122,5 @@ def test_long_reigns_are_rare(
     check(rules, [Move("meet", names=names), *reigns], seed)
 
 
-def test_kinds_have_equal_names() -> None:
+def test_values_of_config_kinds() -> None:
     assert {kind.value for kind in ConfigKind} == {"exclusion", "inclusion"}

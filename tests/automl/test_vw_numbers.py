@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from onlineauto.automl.config import Config, ConfigKind, interactions_of
 from onlineauto.automl.decide import decide, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces
+from onlineauto.automl.search import Search, SearchRules
 from onlineauto.exact.control import VwDraw
 from tests.automl.moves import Move, Table, interactions, make_rules
-
-if TYPE_CHECKING:
-    from onlineauto.automl.search import Search, SearchRules
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -97,10 +94,7 @@ def test_qbase_unittest() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [
-        (ConfigKind.INCLUSION, [(A, A), (A, B)]),
-        (ConfigKind.EXCLUSION, [(A, C), (B, B), (B, C), (C, C)]),
-    ],
+    [(ConfigKind.INCLUSION, [(A, A), (A, B)]), (ConfigKind.EXCLUSION, [(A, C), (B, B), (B, C), (C, C)])],
 )
 def test_exc_incl_unit_test(kind: ConfigKind, expected: list[tuple[bytes, ...]]) -> None:
     config = Config(((A, A), (A, B)), kind)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onlineauto import Workspace
-from tests.parity.automl_state import SearchState, read_search_state, search_state
+from tests.parity.automl_outputs import SearchState, read_search_state, search_state
 from tests.parity.ours import saved_weights
 from tests.parity.wheel import read_readable_model
 

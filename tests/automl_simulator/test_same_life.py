@@ -17,7 +17,7 @@ from tests.automl_simulator.scenarios import (
     lived,
     wheel_lived,
 )
-from tests.parity.automl_state import state_differences
+from tests.parity.automl_outputs import state_differences
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,18 +1,16 @@
-"""Outcomes made by hand, for tests of what is done with them."""
+"""Outcomes from lists of numbers, for tests of tables and reports."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.records.loop import ROW
 from onlineauto.features.block import UNLABELLED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["bandit", "part", "simple"]
 

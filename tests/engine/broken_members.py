@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
+from onlineauto.engine.ensemble.branches import Branch
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Part
 from onlineauto.engine.ensemble.need_kernels import works
+from onlineauto.engine.records.ensemble import Inputs
+from onlineauto.engine.records.loop import Actions, Context
+from onlineauto.features.records import Stream
 from onlineauto.jit import entry_kernel
 from tests.engine.toy_member import Scratch, State, Toy, grow, learn, score
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from onlineauto.engine.ensemble.branches import Branch
-    from onlineauto.engine.records.ensemble import Inputs
-    from onlineauto.engine.records.loop import Actions, Context
-    from onlineauto.features.records import Stream
 
 
 @entry_kernel

@@ -1,12 +1,10 @@
-"""Texts of one event with as many features as one asks for, in every format."""
+"""Texts of one event with a given number of features, in every format."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any
 
 LOGGED = {"_label_cost": -1, "_label_probability": 0.5, "_label_Action": 1, "_labelIndex": 0}
 

@@ -1,9 +1,8 @@
-"""Copies of a workspace: they read, predict and learn as the original does, and share no memory with it."""
+"""Copies of a workspace read, predict and learn like the original, and share no memory with it."""
 
 from __future__ import annotations
 
 import copy
-import io
 import pickle
 from collections.abc import Mapping
 from types import MethodType
@@ -17,6 +16,7 @@ from datasets import generate
 from onlineauto import InputError, Workspace
 from onlineauto.jit import Sealed
 from tests.engine.event_texts import FORMATS, bandit
+from tests.property.snapshot import named, saved_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,15 +36,11 @@ def pickled(workspace: Workspace) -> Workspace:
 CLONES = [copy.copy, copy.deepcopy, pickled]
 
 
-def named(options: Options) -> str:
-    return " ".join(options)
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("clone", CLONES)
 @pytest.mark.parametrize("exact", [False, True], ids=["native", "exact"])
 @pytest.mark.parametrize(("options", "event"), FORMATS)
-def test_a_copy_reads_texts_of_other_sizes(
+def test_copy_reads_texts_of_other_sizes(
     options: Options, event: Callable[[int], str], exact: bool, clone: Clone
 ) -> None:
     original, twin = (Workspace(**options, vw_exact=exact, bit_precision=12) for _ in range(2))
@@ -58,7 +54,7 @@ def test_a_copy_reads_texts_of_other_sizes(
 
 
 @pytest.mark.parametrize("clone", CLONES)
-def test_a_copy_says_what_is_wrong_with_a_text(clone: Clone) -> None:
+def test_copy_reports_problems_of_a_text(clone: Clone) -> None:
     original = Workspace()
     original.learn("1 |a x\n")
     for bad in ("one |a x", "1 |a x\n0 |b y", "", "1 |a x:1e99\n" * 3):
@@ -140,12 +136,12 @@ def bounds_of(array: np.ndarray | np.void) -> tuple[int, int]:
 
 @pytest.mark.parametrize("clone", CLONES)
 @pytest.mark.parametrize("options", SEARCHES, ids=named)
-def test_what_shares_memory_in_a_workspace_does_so_in_its_copy(options: Options, clone: Clone) -> None:
+def test_arrays_that_share_memory_also_share_it_in_a_copy(options: Options, clone: Clone) -> None:
     original = Workspace(cb_explore_adf=True, bit_precision=12, **options)
     original.fit(generate.text("planted", events=EVENTS))
     original.predict(bandit(3))
     for workspace in (original, copied := clone(original)):
-        for _ in range(2):  # what is made anew when it is needed is there then
+        for _ in range(2):  # so that both have everything that is made on first use
             workspace.learn(bandit(2))
             workspace.predict(bandit(2))
     arrays, copies = arrays_of(original), arrays_of(copied)
@@ -162,7 +158,7 @@ def test_what_shares_memory_in_a_workspace_does_so_in_its_copy(options: Options,
 
 @pytest.mark.parametrize("clone", CLONES)
 @pytest.mark.parametrize("options", SEARCHES, ids=named)
-def test_a_copy_searches_on_as_the_original_does(options: Options, clone: Clone) -> None:
+def test_copy_continues_the_search_like_the_original(options: Options, clone: Clone) -> None:
     text = generate.text("planted", events=2 * EVENTS)
     events = [event + b"\n\n" for event in text.removesuffix(b"\n\n").split(b"\n\n")]
     original = Workspace(cb_explore_adf=True, bit_precision=12, **options)
@@ -173,9 +169,3 @@ def test_a_copy_searches_on_as_the_original_does(options: Options, clone: Clone)
     assert saved_of(original) == saved
     original.fit(b"".join(events[EVENTS:]))
     assert saved_of(copied) == saved_of(original) != saved
-
-
-def saved_of(workspace: Workspace) -> bytes:
-    file = io.BytesIO()
-    workspace.save(file)
-    return file.getvalue()

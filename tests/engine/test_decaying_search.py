@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +11,12 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.engine.records.task import DecayTally
 from onlineauto.engine.search import live_configs as live_slots
+from onlineauto.engine.search.journal import Entry
 from onlineauto.engine.search.waiting_configs import put_back
 from onlineauto.estimators.robust_kernels import LOWER, T
 from onlineauto.learners.model import read_cells
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.test_searching import stream
-
-if TYPE_CHECKING:
-    from onlineauto.engine.search.journal import Entry
 
 _DECAY: dict[str, Any] = {
     "cb_explore_adf": True,
@@ -39,7 +37,7 @@ def _searched(**options: Any) -> tuple[Workspace, list[Entry]]:
 
 
 @pytest.mark.parametrize("cb_type", ["mtr", "dr"])
-def test_a_config_alone_decays_as_without_a_search(cb_type: str) -> None:
+def test_single_live_config_decays_as_without_a_search(cb_type: str) -> None:
     alone = Workspace(**_DECAY, automl=1, cb_type=cb_type)
     crossed = [["User", "Action"], ["Time", "Action"]]
     names = ["|".join(each) for each in crossed]
@@ -53,7 +51,7 @@ def test_a_config_alone_decays_as_without_a_search(cb_type: str) -> None:
     assert mine.tally[DecayTally.DROPPED] > 0
 
 
-def test_a_model_begins_anew_in_all_live_configs_at_once() -> None:
+def test_model_is_reset_in_all_live_configs_at_once() -> None:
     workspace = Workspace(**_SEARCH | {"default_lease": 10_000, "noconstant": True})
     model, decay, live = workspace.learner.model, workspace.learner.task.decay, 3
     times = 0
@@ -68,7 +66,7 @@ def test_a_model_begins_anew_in_all_live_configs_at_once() -> None:
     assert times > 10
 
 
-def test_the_tests_of_the_search_see_an_event_once() -> None:
+def test_tests_of_the_search_count_each_event_once() -> None:
     workspace, _ = _searched()
     assert workspace.searching.n_learnt == len(_EVENTS)
     assert workspace.searching.n_switches > 0
@@ -77,10 +75,9 @@ def test_the_tests_of_the_search_see_an_event_once() -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"cb_type": "dr"}, {"oracle_type": "one_diff"}, {"estimator": "robust"}], ids=str
 )
-def test_a_config_that_waited_has_models_as_old_as_all_others(
+def test_models_of_a_waiting_config_that_were_reset_are_those_of_the_champion(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that began anew while it waited are the champion's."""
     compared = []
 
     def put(parked: Any, model: Any, slot: int, *, lanes: Any, same: Any, unlearnt: Any) -> None:
@@ -101,7 +98,7 @@ def test_a_config_that_waited_has_models_as_old_as_all_others(
     assert any(same < models for same, models in compared)
 
 
-def test_a_journal_is_replayed_and_a_champion_predicts_alone(tmp_path: Any) -> None:
+def test_journal_is_replayed_and_saved_champion_predicts_the_same(tmp_path: Any) -> None:
     from onlineauto.cli.main import main
 
     (tmp_path / "events.txt").write_text("".join(_EVENTS))
@@ -118,7 +115,7 @@ def test_a_journal_is_replayed_and_a_champion_predicts_alone(tmp_path: Any) -> N
     assert alone.predict(_EVENTS[0]).tolist() == workspace.predict(_EVENTS[0]).tolist()
 
 
-def test_what_is_shown_is_of_the_champion_of_its_models() -> None:
+def test_inspection_shows_weights_of_the_champion() -> None:
     workspace, _ = _searched()
     lane, model = workspace.learner.champion_lane(), workspace.learner.model
     assert lane == int(workspace.learner.task.decay.place[-1]) * 3

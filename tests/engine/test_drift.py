@@ -1,8 +1,7 @@
-"""Drift: alarms are river's, and what is saved of them goes on the same under any river, or none."""
+"""Drift: alarms equal those of river's ADWIN, and a saved detector continues without river."""
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ from onlineauto.errors import InputError
 from onlineauto.state.stored import Stored
 from onlineauto.workspace.model_file import decode_tree, encode_tree
 from onlineauto.workspace.workspace import Workspace
+from tests.property.snapshot import saved_of
 
 LEVELS = st.lists(st.tuples(st.integers(0, 200), st.floats(0, 100)), max_size=5)
 CUTS = st.lists(st.integers(0, 900), max_size=6).map(sorted)
@@ -51,7 +51,7 @@ def losses_of(levels: list[tuple[int, float]], seed: int) -> list[float]:
 
 
 @given(levels=LEVELS, seed=st.integers(0, 2**32), cuts=CUTS)
-def test_alarms_are_rivers_wherever_the_losses_are_cut_and_saved(
+def test_alarms_equal_those_of_river_for_any_cuts_and_saves(
     levels: list[tuple[int, float]], seed: int, cuts: list[int]
 ) -> None:
     losses = losses_of(levels, seed)
@@ -64,7 +64,7 @@ def test_alarms_are_rivers_wherever_the_losses_are_cut_and_saved(
         drift = other
 
 
-def test_alarms_are_raised_by_losses_that_grow() -> None:
+def test_growing_losses_raise_an_alarm() -> None:
     rng = np.random.default_rng(0)
     quiet, loud = 0.1 * rng.random(300), 0.1 * rng.random(100) + 0.2
     assert not Drift().alarms(quiet)
@@ -75,7 +75,7 @@ def test_alarms_are_raised_by_losses_that_grow() -> None:
     assert improved.state() == Drift().state()
 
 
-def test_drift_is_met_long_before_the_next_review() -> None:
+def test_drift_reopens_the_search_before_the_next_review() -> None:
     before, after = 20_000, 1_000  # reviews are at about 19,900 and 21,100
     draw = np.random.default_rng(1).normal(size=before + after)
     draw[before:] *= 20
@@ -95,16 +95,14 @@ def learnt() -> Workspace:
 
 
 def tree_of(workspace: Workspace) -> Any:
-    file = io.BytesIO()
-    workspace.save(file)
-    return decode_tree(file.getvalue(), name="the model")
+    return decode_tree(saved_of(workspace), name="the model")
 
 
 def loaded(tree: Any) -> Workspace:
     return Workspace.load(b"".join(encode_tree(tree)))
 
 
-def test_a_model_file_has_the_window_in_plain_arrays() -> None:
+def test_model_file_stores_the_window_in_plain_arrays() -> None:
     drift = tree_of(learnt())["model"]["search"]["drift"]
     assert set(drift) == {"observations", "most", "window"}
     found = {name: (array.dtype.str, array.shape) for name, array in drift["window"].items()}
@@ -127,7 +125,7 @@ def test_a_model_file_has_the_window_in_plain_arrays() -> None:
         ({"window": 3}, "search.drift.window is 3, and not a map"),
     ],
 )
-def test_what_is_no_window_is_refused(change: dict[str, Any], message: str) -> None:
+def test_damaged_window_is_rejected(change: dict[str, Any], message: str) -> None:
     tree = tree_of(learnt())
     tree["model"]["search"]["drift"] |= change
     with pytest.raises(InputError, match=message):

@@ -1,4 +1,4 @@
-"""Evaluation: values of policies on logs, and what is refused."""
+"""Evaluation: values of policies on logs, and rejected logs and options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def log(n: int = 1500) -> bytes:
     return "".join(draw_stream(random.Random(2), ADF, n=2 * n)[:n]).encode()
 
 
-def test_values_are_what_they_are_by_hand() -> None:
+def test_values_equal_those_computed_by_hand() -> None:
     (logged, uniform) = Evaluation({"uniform": policy(epsilon=1.0)}, cost_range=(-1, 0)).run(log())
     costs = np.array([float(line.split(b":")[1]) for line in log().split(b"\n") if line.startswith(b"0:")])
     assert logged.policy == LOGGED
@@ -41,7 +41,7 @@ def test_values_are_what_they_are_by_hand() -> None:
     assert uniform.average_loss == pytest.approx(uniform.ips.value)
 
 
-def test_a_policy_that_learns_is_judged_before_each_event() -> None:
+def test_learning_policy_is_evaluated_before_it_learns_each_event() -> None:
     learning, knowing = policy(quadratic=["::"]), policy(quadratic=["::"])
     knowing.fit(log())
     frozen = policy(quadratic=["::"], testonly=True)
@@ -65,7 +65,7 @@ def test_blocks_of_any_size_give_the_same() -> None:
     assert values(single) == values(log(400))
 
 
-def test_weights_may_not_differ() -> None:
+def test_events_of_different_weights_are_rejected() -> None:
     lines = [event_dsjson(event) for event in read(log(300), cb_adf=True).events()]
     dropped = [line.replace("{", '{"pdrop":0.5,', 1) for line in lines]
 
@@ -80,13 +80,11 @@ def test_weights_may_not_differ() -> None:
             other.snips,
             other.effective_sample_size,
         )
-    with pytest.raises(
-        InputError, match=r"line 8: the event has the weight 2\.0 .* earlier events have 1\.0"
-    ):
+    with pytest.raises(InputError, match=r"line 8: .* weight 2\.0"):
         values([*lines[:7], *dropped[7:]])
 
 
-def test_impossible_probabilities_are_warned_of() -> None:
+def test_impossible_probabilities_cause_a_warning() -> None:
     data = log(1500).replace(b":0.333", b":0.05")
     evaluation = Evaluation({"p": policy(epsilon=1.0)}, cost_range=(-1, 0))
     evaluation.run(data)
@@ -113,21 +111,21 @@ def test_a_block_at_a_time_gives_intervals_after_each_event() -> None:
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_log_without_probabilities_is_refused_with_its_lines(*, exact: bool) -> None:
+def test_error_names_the_lines_without_probabilities(*, exact: bool) -> None:
     lines = log(30).split(b"\n")
     for number in (1, 2, 3):
         lines[number] = lines[number].replace(b":0.333", b"")
     evaluation = Evaluation({"p": policy(vw_exact=exact)})
-    with pytest.raises(InputError, match=r"lines [234] log an action without its probability"):
+    with pytest.raises(InputError, match=r"lines [234] "):
         evaluation.run(b"\n".join(lines))
 
 
-def test_so_is_a_log_that_has_none_at_all() -> None:
-    with pytest.raises(InputError, match=r"lines .* and 20 more log an action without its probability"):
+def test_error_counts_the_lines_if_all_probabilities_are_missing() -> None:
+    with pytest.raises(InputError, match="20 more"):
         Evaluation({"p": policy()}).run(log(30).replace(b":0.333", b""))
 
 
-def test_a_log_that_was_uniform_may_say_so() -> None:
+def test_missing_probabilities_can_be_declared_uniform() -> None:
     data = log(300).replace(b":0.333", b"")
     _, value = Evaluation({"p": policy(missing_probability="uniform")}).run(data)
     assert value.events == 300
@@ -149,6 +147,8 @@ def test_a_log_that_was_uniform_may_say_so() -> None:
         ({"a": policy()}, {"min_prob": 0.0}, "min_prob cannot be 0.0"),
     ],
 )
-def test_refusals(policies: dict[str, Workspace], options: Any, message: str) -> None:
+def test_invalid_policies_and_options_are_rejected(
+    policies: dict[str, Workspace], options: Any, message: str
+) -> None:
     with pytest.raises(OptionError, match=message):
         Evaluation(policies, **options)

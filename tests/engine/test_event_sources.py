@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,9 +17,6 @@ from onlineauto.formats.datasets.dataset_source import DatasetSource
 from onlineauto.formats.lines.event_source import EventSource
 from onlineauto.workspace.options import REGISTRY
 from tests.naive.lines import unpack
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 N = 100
 

@@ -13,11 +13,11 @@ from onlineauto.engine.records.task import DecayTally
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
 from tests.engine.test_searching import stream
-from tests.engine.test_workspace import named
 from tests.learners.model_view import gradients_of, lanes_of
 from tests.naive.explorers import guess
 from tests.naive.explorers import rnd as naive_rnd
 from tests.naive.hashing import hash_name
+from tests.property.snapshot import named
 
 Options = dict[str, Any]
 
@@ -28,7 +28,7 @@ Options = dict[str, Any]
     [{"cover": 3}, {"bag": 3}, {"rnd": 2}, {"epsilon_decay": True, "model_count": 64}, {"regcb": True}],
 )
 @pytest.mark.parametrize("search", [{}, {"automl": 2, "default_lease": 2}])
-def test_who_does_not_explore_has_no_explorer(
+def test_options_of_explorers_have_no_effect_without_exploration(
     kind: dict[str, Any], options: dict[str, Any], search: dict[str, Any]
 ) -> None:
     text = "1:-1:0.5 |a x\n2:0:0.5 |b y\n" if "cb" in kind else "shared |u x\n0:-1:0.5 |a x\n|a y\n\n"
@@ -64,13 +64,10 @@ def pmfs(workspace: Workspace, events: list[str]) -> np.ndarray[Any, np.dtype[np
     return np.array([workspace.learn(event) for event in events])
 
 
-SEARCHED = [
-    *((options, None) for options in NATIVE),
-    *((options, 4) for options in NATIVE),
-]
+SEARCHED = [*((options, None) for options in NATIVE), *((options, 4) for options in NATIVE)]
 
 
-def test_every_explorer_is_tried() -> None:
+def test_every_explorer_is_in_the_cases() -> None:
     flags = {flag for options in NATIVE for flag in options}
     assert all(flags & set(explorer.flags) for explorer in EXPLORERS.values() if explorer.flags)
 
@@ -78,7 +75,7 @@ def test_every_explorer_is_tried() -> None:
 @pytest.mark.parametrize(
     ("options", "automl"), SEARCHED, ids=lambda each: named(each) if isinstance(each, dict) else str(each)
 )
-def test_probabilities_are_ones_and_the_good_actions_are_found(options: Options, automl: int | None) -> None:
+def test_probabilities_sum_to_1_and_good_actions_are_found(options: Options, automl: int | None) -> None:
     events = stream(600)
     search: Options = {"automl": automl, "default_lease": 50} if automl else {"quadratic": ["::"]}
     workspace = Workspace(cb_explore_adf=True, **search, **options)
@@ -94,7 +91,7 @@ def test_probabilities_are_ones_and_the_good_actions_are_found(options: Options,
 
 
 @pytest.mark.parametrize("options", NATIVE, ids=named)
-def test_a_copy_goes_on_as_the_original_does(options: Options) -> None:
+def test_copy_continues_like_the_original(options: Options) -> None:
     events = stream(60)
     workspace = Workspace(cb_explore_adf=True, quadratic=["::"], **options)
     pmfs(workspace, events[:30])
@@ -103,7 +100,7 @@ def test_a_copy_goes_on_as_the_original_does(options: Options) -> None:
 
 
 @pytest.mark.parametrize("options", NATIVE, ids=named)
-def test_predicting_aside_changes_nothing(options: Options) -> None:
+def test_predicting_changes_nothing(options: Options) -> None:
     events = stream(40, seed=3)
     one, other = (Workspace(cb_explore_adf=True, quadratic=["::"], **options) for _ in range(2))
     for event in events:
@@ -113,8 +110,8 @@ def test_predicting_aside_changes_nothing(options: Options) -> None:
         other.learn(event)
 
 
-def test_random_network_distillation_prefers_what_it_knows_least() -> None:
-    """All cost the same; what was learnt hundreds of times is chosen less than what is new."""
+def test_random_network_distillation_prefers_new_actions() -> None:
+    """All costs are equal, and one action has been learnt hundreds of times."""
     workspace = Workspace(cb_explore_adf=True, rnd=5, noconstant=True)
     for _ in range(300):
         workspace.learn("0:0:0.5 |a x\n|a y\n\n")
@@ -123,7 +120,7 @@ def test_random_network_distillation_prefers_what_it_knows_least() -> None:
     assert workspace.predict("|a x\n|a x\n\n").tolist() == [0.5, 0.5]
 
 
-def test_guesses_are_drawn_from_the_hashes_of_names() -> None:
+def test_guesses_depend_on_hashes_of_names() -> None:
     actions = [[("x", 1.0), ("y", 2.0)], [("y", 1.0)], [("z", -0.5), ("x", 0.25)]]
     text = "".join("|a " + " ".join(f"{name}:{x}" for name, x in action) + "\n" for action in actions)
     workspace = Workspace(cb_explore_adf=True, rnd=3, noconstant=True, random_seed=7, rnd_invlambda=2.0)
@@ -158,7 +155,7 @@ def decaying(events: int, *, turned: bool, **options: Any) -> Workspace:
     return workspace
 
 
-def test_epsilon_falls_with_what_the_champion_has_learnt() -> None:
+def test_epsilon_decreases_with_the_events_of_the_champion() -> None:
     begun, learnt = decaying(0, turned=False), decaying(999, turned=False)
     assert begun.predict("|a x\n|a y\n\n").tolist() == [0.5, 0.5]
     assert learnt.predict("|a x\n|a y\n\n").tolist() == pytest.approx([0.95, 0.05])
@@ -166,14 +163,14 @@ def test_epsilon_falls_with_what_the_champion_has_learnt() -> None:
     assert learnt.learner.task.decay.tally[DecayTally.DROPPED] > 5
 
 
-def test_a_younger_model_takes_over_when_the_stream_turns() -> None:
+def test_younger_model_is_promoted_after_a_change_of_the_stream() -> None:
     workspace = decaying(6000, turned=True, adaptive=True)
     assert workspace.learner.task.decay.tally[DecayTally.PROMOTED] > 0
     assert workspace.predict("|a x\n|a y\n\n")[1] > 0.5
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_only_in_vw_does_a_new_model_keep_sums_of_the_one_before(exact: bool) -> None:
+def test_only_exact_mode_keeps_sums_of_the_replaced_model(exact: bool) -> None:
     options: Options = {"epsilon_decay": True, "model_count": 2, "min_scope": 0, "vw_exact": exact}
     workspace = Workspace(cb_explore_adf=True, **options)
     for _ in range(2):
@@ -198,8 +195,8 @@ EVENT = "|a x\n|a y\n0:0.5:0.1 |a z\n\n"
 
 
 @pytest.mark.parametrize("options", [{"squarecb": True}, {"regcb": True}], ids=named)
-def test_regression_has_no_importance_weights_even_for_the_last_action(options: Options) -> None:
-    """VW's loop leaves the last action out, whose gradients then are ten times as large here."""
+def test_native_regression_has_no_importance_weights(options: Options) -> None:
+    """VW leaves the last action out of its loop; its gradients are then ten times as large here."""
     last = "|a x\n|a y\n0:0.5:0.1 |a z\n\n"
     first = "0:0.5:0.1 |a z\n|a x\n|a y\n\n"
     sums = []
@@ -212,15 +209,15 @@ def test_regression_has_no_importance_weights_even_for_the_last_action(options: 
     assert sums[2] == pytest.approx(10 * sums[0])
 
 
-def test_squarecb_counts_the_actions_that_are_left() -> None:
-    """Before the first event all are left; VW gives them -1, 1 and 1."""
+def test_squarecb_divides_among_the_remaining_actions() -> None:
+    """No action is eliminated before the first event; VW gives them the probabilities -1, 1 and 1."""
     exact = Workspace(cb_explore_adf=True, squarecb=True, elim=True, vw_exact=True).predict(EVENT)
     native = Workspace(cb_explore_adf=True, squarecb=True, elim=True).predict(EVENT)
     assert exact.tolist() == [-1, 1, 1]
     assert native.round(4).tolist() == np.full(3, 1 / 3, np.float32).round(4).tolist()
 
 
-def test_optimists_share_what_vw_gives_to_each() -> None:
+def test_regcbopt_divides_the_probability_among_equal_actions() -> None:
     exact = Workspace(cb_explore_adf=True, regcb=True, regcbopt=True, vw_exact=True).predict(EVENT)
     native = Workspace(cb_explore_adf=True, regcbopt=True).predict(EVENT)
     assert exact.tolist() == [1, 1, 1]
@@ -229,9 +226,7 @@ def test_optimists_share_what_vw_gives_to_each() -> None:
 
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("drawn", [True, False])
-def test_only_where_vw_draws_synthetic_cover_sees_the_cost_that_it_is_to_predict(
-    exact: bool, drawn: bool
-) -> None:
+def test_only_exact_synthetic_cover_sees_the_cost_before_it_predicts(exact: bool, drawn: bool) -> None:
     def first_pmf(event: str) -> list[float]:
         options: Options = {"synthcover": True, "initial_weight": 0.5, "cb_sample": drawn, "vw_exact": exact}
         return sorted(Workspace(cb_explore_adf=True, **options).learn(event).tolist())
@@ -259,6 +254,6 @@ def test_only_where_vw_draws_synthetic_cover_sees_the_cost_that_it_is_to_predict
         ({"epsilon_decay": True, "cb_sample": True, "vw_exact": True}, "--cb_sample with --epsilon_decay"),
     ],
 )
-def test_what_cannot_be_is_refused(options: Options, message: str) -> None:
+def test_invalid_options_are_rejected(options: Options, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         Workspace(cb_explore_adf=True, **options)

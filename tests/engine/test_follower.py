@@ -1,10 +1,9 @@
-"""The ensemble on a thread of its own: the same predictions, decisions and models as on one thread."""
+"""The ensemble on a second thread: the same predictions, decisions and models as on one thread."""
 
 from __future__ import annotations
 
 import copy
 import gzip
-import io
 import sys
 import threading
 from dataclasses import replace
@@ -22,6 +21,7 @@ from onlineauto.engine.loop.follow_kernels import follow_events
 from onlineauto.engine.loop.follower import Follower
 from onlineauto.engine.records.search import Tally
 from tests.engine.ensemble_streams import clicked, numbered, odd, others
+from tests.property.snapshot import saved_of
 
 MANY = 3  # threads with which the ensemble has its own
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
@@ -126,9 +126,7 @@ class Learnt:
         return self
 
     def saved(self) -> bytes:
-        file = io.BytesIO()
-        self.workspace.save(file)
-        return file.getvalue()
+        return saved_of(self.workspace)
 
 
 @pytest.fixture
@@ -170,7 +168,7 @@ def one_thread() -> dict[str, Learnt]:
 
 @pytest.mark.usefixtures("_sub_blocks")
 @pytest.mark.parametrize("name", STREAMS)
-def test_two_threads_learn_what_one_learns(name: str, one_thread: dict[str, Learnt], runs: list[int]) -> None:
+def test_two_threads_learn_the_same_as_one(name: str, one_thread: dict[str, Learnt], runs: list[int]) -> None:
     text, options = STREAMS[name]
     if name not in one_thread:
         one_thread[name] = Learnt(1, options).learn(text)
@@ -182,7 +180,7 @@ def test_two_threads_learn_what_one_learns(name: str, one_thread: dict[str, Lear
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_other_ensembles_do_not_follow(name: str, runs: list[int]) -> None:
+def test_ensembles_without_a_thread_do_not_start_one(name: str, runs: list[int]) -> None:
     text, options = ALONE[name]
     one, two = (Learnt(threads, options).learn(text) for threads in (1, MANY))
     assert not runs
@@ -190,7 +188,7 @@ def test_other_ensembles_do_not_follow(name: str, runs: list[int]) -> None:
     assert two.saved() == one.saved()
 
 
-def test_the_streams_have_what_stops_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_contain_every_event_that_stops_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """All kinds of decisions, some on an ensemble that was behind; and events that are run one by one."""
     monkeypatch.setattr(follower, "_FEWEST", 1)
     behind: list[bool] = []
@@ -223,7 +221,7 @@ def test_the_streams_have_what_stops_the_loop(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("name", ["numbers and ids", "swaps", "surveys"])
 @pytest.mark.parametrize("threads", [(1, MANY, 1), (MANY, 1, MANY)], ids=str)
-def test_a_run_continues_with_another_number_of_threads(
+def test_run_is_resumed_with_another_number_of_threads(
     name: str, threads: tuple[int, int, int], tmp_path: Path
 ) -> None:
     text, options = STREAMS[name]
@@ -249,7 +247,7 @@ def test_a_run_continues_with_another_number_of_threads(
     assert learnt.saved() == whole.saved()
 
 
-def test_a_copy_has_a_thread_of_its_own() -> None:
+def test_copy_has_its_own_thread() -> None:
     text, options = STREAMS["numbers and ids"]
     events = events_of(text)
     one = Learnt(MANY, options).learn(b"".join(events[:700]))
@@ -258,9 +256,7 @@ def test_a_copy_has_a_thread_of_its_own() -> None:
     one.learn(rest)
     for _ in other.stream(rest):
         pass
-    file = io.BytesIO()
-    other.save(file)
-    assert file.getvalue() == one.saved()
+    assert saved_of(other) == one.saved()
 
 
 def test_no_thread_is_left_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +280,7 @@ def test_no_thread_is_left_after_an_error(monkeypatch: pytest.MonkeyPatch) -> No
     assert not [each for each in threading.enumerate() if "ensemble" in each.name]
 
 
-def test_an_event_alone_and_few_events_need_no_thread(runs: list[int]) -> None:
+def test_single_events_and_short_blocks_start_no_thread(runs: list[int]) -> None:
     learnt = Learnt(MANY, {}).learn(odd(100))
     for event in events_of(odd(5)):
         learnt.workspace.learn(event)
@@ -301,7 +297,9 @@ def test_the_bench_learns_the_same_with_all_numbers_of_threads(
     assert capsys.readouterr().out.count("| small |") == 1
 
 
-def test_an_interrupt_leaves_the_ensemble_where_the_live_configs_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_ensemble_has_learnt_the_events_of_the_live_configs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls, bound = 0, Follower._bound
 
     def interrupted(self: Follower, loop: Any, *arguments: Any) -> Any:

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.lane("ci")
 
 
 @pytest.mark.parametrize("epsilon", [0.045, 0.2])
-def test_a_log_with_a_favourite_does_no_harm(epsilon: float) -> None:
+def test_search_is_not_worse_on_a_log_with_a_favourite_action(epsilon: float) -> None:
     log = Favourite.draw(events=4000, actions=3, epsilon=epsilon, seed=1)
     for who in ("champion", "stack"):
         assert gain(log, who) > -0.01
@@ -19,7 +19,7 @@ def test_a_log_with_a_favourite_does_no_harm(epsilon: float) -> None:
 @pytest.mark.parametrize(
     ("shape", "actions", "seed"), [("runs", 3, 9), ("runs", 3, 4), ("confounded", 10, 8)]
 )
-def test_logs_that_mislead_do_no_harm(shape: str, actions: int, seed: int) -> None:
+def test_search_is_not_worse_on_misleading_logs(shape: str, actions: int, seed: int) -> None:
     """A plain paired test loses 0.025 to 0.039 if events share draws or the policy saw hidden features."""
     log = Favourite.draw(events=10_000, actions=actions, epsilon=0.2, seed=seed, shape=shape)
     for who in ("champion", "stack"):
@@ -27,12 +27,12 @@ def test_logs_that_mislead_do_no_harm(shape: str, actions: int, seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", [11, 16])
-def test_a_policy_that_knew_more_and_hardly_explored_does_no_harm(seed: int) -> None:
+def test_search_is_not_worse_on_logs_of_a_policy_with_hidden_features(seed: int) -> None:
     """Without the care of `crosses` for favourites that seem bad, these logs lose 0.016 and 0.022."""
     log = Favourite.draw(events=10_000, actions=3, epsilon=0.015, seed=seed, shape="confounded")
     assert gain(log, "stack") > -0.001
 
 
-def test_a_learner_that_acts_itself_is_not_harmed() -> None:
+def test_search_is_not_worse_if_it_acts_itself() -> None:
     log = Favourite.draw(events=1500, actions=3, epsilon=0.1, seed=1)
     assert gain(log, "stack", acts=True) > -0.02

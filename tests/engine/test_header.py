@@ -121,7 +121,7 @@ def test_bandits(flags: str, kind: str, learners: str, output: str) -> None:
     ]
 
 
-def test_bandit_type_without_a_bandit_is_shown_as_supplied() -> None:
+def test_cb_type_without_a_bandit_is_printed_if_supplied() -> None:
     assert "cb_type = mtr" in lines_of("--cb_type mtr")
     assert not [line for line in lines_of("") if line.startswith("cb_type")]
 
@@ -137,7 +137,7 @@ def test_bandit_type_without_a_bandit_is_shown_as_supplied() -> None:
         ("--experimental_full_name_interactions 'user|item'", False),
     ],
 )
-def test_wildcards_are_a_reduction_of_their_own(flags: str, wild: bool) -> None:
+def test_wildcards_enable_generate_interactions(flags: str, wild: bool) -> None:
     learners = enabled_learners(REGISTRY.parse(flags), kind="simple")
     assert ("generate_interactions" in learners) == wild
 
@@ -147,12 +147,12 @@ def test_standard_input(flags: str) -> None:
     assert "Reading datafile = stdin" in lines_of(flags)
 
 
-def test_letters_show_as_characters_or_as_numbers_where_they_are_none() -> None:
+def test_ignored_bytes_are_printed_as_characters_or_escapes() -> None:
     assert "ignoring namespaces beginning with: z é" in lines_of("--ignore é --ignore z")
     assert r"ignoring namespaces beginning with: z \xff" in lines_of(r"--ignore '\xff' --ignore z")
     assert r"ignoring namespaces beginning with: z \xa9 \xc3" in lines_of("--ignore é --ignore z --vw_exact")
 
 
-def test_the_full_names_and_the_hash_have_no_line() -> None:
+def test_full_name_interactions_and_hash_print_no_line() -> None:
     flags = "--experimental_full_name_interactions 'a|b' --hash all --noconstant -C 2.5 --initial_weight 0.1"
     assert lines_of(f"{flags} --random_seed 3") == lines_of("")

@@ -1,23 +1,20 @@
-"""Holdout: which events are set aside, and when passes stop."""
+"""Holdout: the events that are held out, and the end of passes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.options.registry import RunOptions
+from onlineauto.features.block import Block
 from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Line, make_block
-
-if TYPE_CHECKING:
-    from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.features.block import Block
 
 LINE = Line(spans=((b"a", ((1, 1.0),)),), label=1.0)
 
@@ -49,7 +46,7 @@ def end_of_pass(holdout: Holdout, loss: float) -> bool:
         (RunOptions(holdout_after=5, holdout_off=True), False),
     ],
 )
-def test_active(options: RunOptions, active: bool) -> None:
+def test_holdout_is_active_with_passes_or_holdout_after(options: RunOptions, active: bool) -> None:
     holdout = Holdout(options)
     assert holdout.active == active
     assert holdout.mark(lines(30), by_line=False).any() == active
@@ -63,13 +60,13 @@ def test_every_nth_event_wherever_blocks_end(sizes: list[int], period: int) -> N
 
 
 @given(st.lists(st.integers(0, 7), max_size=6), st.integers(1, 12))
-def test_all_after_the_nth(sizes: list[int], after: int) -> None:
+def test_events_after_holdout_after_are_held_out(sizes: list[int], after: int) -> None:
     holdout = Holdout(RunOptions(holdout_after=after))
     marked = [bool(each) for size in sizes for each in holdout.mark(lines(size), by_line=False)]
     assert marked == [number > after for number in range(1, sum(sizes) + 1)]
 
 
-def test_lines_of_the_file_count_if_asked_to() -> None:
+def test_period_counts_lines_if_by_line() -> None:
     holdout = Holdout(RunOptions(passes=2, holdout_period=3))
     assert holdout.mark(lines(4, first_line=8), by_line=True).tolist() == [False, True, False, False]
     assert holdout.mark(lines(2, first_line=12), by_line=True).tolist() == [True, False]
@@ -82,7 +79,7 @@ def test_each_pass_counts_from_the_start() -> None:
     assert holdout.mark(lines(4), by_line=False).tolist() == first
 
 
-def test_stops_after_so_many_passes_that_are_no_better() -> None:
+def test_passes_stop_after_early_terminate_passes_without_improvement() -> None:
     holdout = Holdout(RunOptions(passes=9, early_terminate=2))
     assert [end_of_pass(holdout, loss) for loss in (3, 2, 2, 1, 1)] == [False] * 5
     assert end_of_pass(holdout, 1.5)
@@ -97,13 +94,13 @@ def test_average_is_weighted_and_only_of_held_out_labelled_events() -> None:
     assert not holdout.end_pass()  # 6 over a weight of 4
 
 
-def test_pass_without_held_out_events_is_no_better_than_any_other() -> None:
+def test_pass_without_held_out_events_is_no_improvement() -> None:
     holdout = Holdout(RunOptions(passes=9, early_terminate=1))
     assert not end_of_pass(holdout, 2.0)
     assert holdout.end_pass()
 
 
-def test_inactive_never_stops() -> None:
+def test_inactive_holdout_never_stops_passes() -> None:
     holdout = Holdout(RunOptions(passes=9, holdout_off=True, early_terminate=1))
     assert [end_of_pass(holdout, loss) for loss in (1, 2, 3)] == [False] * 3
 

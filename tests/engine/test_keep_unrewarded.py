@@ -1,27 +1,24 @@
-"""``--keep_unrewarded``: which events are left out, and that nothing is biased by it."""
+"""``--keep_unrewarded``: the events that are left out, and unbiased weights, tests and averages."""
 
 from __future__ import annotations
 
 import io
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bench.clicks import stream
 from onlineauto import AutoML, AutoMLRegressor, Workspace
+from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.errors import OptionError
 from onlineauto.estimators.paired_kernels import BETTER, LANES, SIZE, EventTerms, observe_counted
 from onlineauto.evaluation.evaluation import Evaluation
 from onlineauto.jit import kernel
 from onlineauto.service.learning.values import Values
 from onlineauto.workspace.run import Run
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from onlineauto.engine.event.outcomes import Outcomes
 
 SHARE = 0.1
 

@@ -39,8 +39,8 @@ def regression(n: int) -> Regression:
 
 @pytest.mark.parametrize("together", [1, WAITING])
 @pytest.mark.parametrize("density", [0.2, 0.7, 1.0])
-def test_a_covariance_that_is_late_learns_the_same(together: int, density: float) -> None:
-    """Some inputs are 0, as those of words that an event does not have; others come while none waits."""
+def test_late_covariance_learns_the_same_weights(together: int, density: float) -> None:
+    """Some inputs are 0, like those of words that an event lacks; new inputs come between the updates."""
     draw, n, most = np.random.default_rng(2), 7, 13
     weights, spread, gains = np.zeros(most), np.eye(most), np.zeros(most)
     lately, room = regression(most), np.zeros((WAITING, most), np.float32)
@@ -62,9 +62,7 @@ def test_a_covariance_that_is_late_learns_the_same(together: int, density: float
 
 @pytest.mark.parametrize("together", [1, WAITING])
 @pytest.mark.parametrize(("noise", "size"), [(1.0, 1.0), (1e-38, 1.0), (1.0, 1e38)])
-def test_a_covariance_that_is_late_stays_symmetric_and_positive(
-    noise: float, size: float, together: int
-) -> None:
+def test_late_covariance_stays_symmetric_and_positive(noise: float, size: float, together: int) -> None:
     """Inputs are nearly the same; one event is of huge weight or values."""
     draw, n = np.random.default_rng(1), 5
     lately, gains = regression(n), np.zeros((WAITING, n), np.float32)

@@ -1,4 +1,4 @@
-"""The progressive loss of a decision: what its policy would have cost, by the probability that was logged."""
+"""The progressive loss of a decision is the expected cost of its policy, by the logged probability."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_without_exploration_the_weight_does_not_count(weight: float) -> None:
     assert _loss(weight, cb_adf=True) == _loss(1.0, cb_adf=True) == -2
 
 
-def test_nothing_is_chosen_where_nothing_is_logged() -> None:
+def test_unlabelled_event_has_no_loss() -> None:
     [block] = from_dicts([{"actions": _ACTIONS}])
     found = Workspace(cb_explore_adf=True).learn_block(block)
     assert (found.loss[0], found.labelled[0], found.prediction[0]) == (0, False, 1)

@@ -1,4 +1,4 @@
-"""Merging: what is summed, what is averaged, what is refused."""
+"""Merging of models: sums, averages, and models that cannot be merged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES = [f"{i % 3} |a x{i % 4}:{0.5 + i % 2} |b y{i % 5}" for i in range(60)]
 EVENTS = [f"shared |u {i % 3}\n0:{-(i % 2)}:0.5 |i a{i % 4}\n|i b\n" for i in range(40)]
 
 
-def test_a_model_and_itself_are_the_same_model() -> None:
+def test_model_merged_with_itself_predicts_the_same() -> None:
     one = Workspace(quadratic="ab").fit(LINES)
     both = merge_workspaces([one, copy.deepcopy(one)])
     assert both.predict(LINES[7]) == pytest.approx(one.predict(LINES[7]), rel=1e-6)
@@ -26,14 +26,14 @@ def test_a_model_and_itself_are_the_same_model() -> None:
     assert shared_of(both).t == 120
 
 
-def test_models_stay_as_they_are() -> None:
+def test_merging_does_not_change_the_models() -> None:
     models = [Workspace(l1=1e-4).fit(LINES[k::2]) for k in range(2)]
     before = [model.weights.tobytes() for model in models]
     merge_workspaces(models)
     assert [model.weights.tobytes() for model in models] == before
 
 
-def test_each_weight_is_an_average_by_what_was_seen() -> None:
+def test_weights_are_averaged_by_sums_of_squared_gradients() -> None:
     one, other = Workspace(noconstant=True).fit(LINES[:20]), Workspace(noconstant=True).fit(LINES[20:])
     both = merge_workspaces([one, other])
     a = np.stack([gradients_of(model)[:, 0] for model in (one, other)]).astype(np.float64)
@@ -44,7 +44,7 @@ def test_each_weight_is_an_average_by_what_was_seen() -> None:
     assert not both.weights[~seen].any()
 
 
-def test_events_count_where_no_rates_adapt() -> None:
+def test_weights_of_sgd_are_averaged_by_numbers_of_events() -> None:
     one = Workspace(sgd=True, learning_rate=0.1).fit(["1 |a x"] * 30)
     other = Workspace(sgd=True, learning_rate=0.1).fit(["0 |a x"] * 10)
     both = merge_workspaces([one, other])
@@ -55,7 +55,7 @@ def test_events_count_where_no_rates_adapt() -> None:
     )
 
 
-def test_what_was_learnt_since_the_base_is_merged() -> None:
+def test_only_changes_since_the_base_are_merged() -> None:
     base = Workspace().fit(LINES[:20])
     one = copy.deepcopy(base).fit(LINES[20:40])
     idle = copy.deepcopy(base)
@@ -64,7 +64,7 @@ def test_what_was_learnt_since_the_base_is_merged() -> None:
     )
 
 
-def test_a_merged_model_goes_on() -> None:
+def test_merged_model_continues_to_learn() -> None:
     parts = [Workspace(cb_explore_adf=True, quadratic="ui", squarecb=True).fit(EVENTS[k::2]) for k in (0, 1)]
     both = merge_workspaces(parts).fit(EVENTS)
     assert np.isfinite(both.predict(EVENTS[0])).all()
@@ -73,28 +73,26 @@ def test_a_merged_model_goes_on() -> None:
 
 
 @pytest.mark.parametrize("options", [{"quadratic": "::"}, {"l1": 1e-3}, {"bag": 2}], ids=str)
-def test_native_models_of_many_kinds(options: dict[str, Any]) -> None:
+def test_merged_models_of_many_kinds_predict_probabilities(options: dict[str, Any]) -> None:
     models = [Workspace(cb_explore_adf=True, **options).fit(EVENTS[k::3]) for k in range(3)]
     assert merge_workspaces(models).predict(EVENTS[0]).sum() == pytest.approx(1)
 
 
-def test_what_cannot_be_merged_is_said() -> None:
+def test_models_that_cannot_be_merged_are_rejected() -> None:
     one = Workspace(quadratic="ab").fit(LINES[:5])
     with pytest.raises(OptionError, match="merge takes two models or more"):
         merge_workspaces([one])
-    with pytest.raises(OptionError, match="one is of '--quadratic ab', one of '--quadratic aa'"):
+    with pytest.raises(OptionError, match="--quadratic aa"):
         merge_workspaces([one, Workspace(quadratic="aa")])
-    with pytest.raises(OptionError, match="one is of '--quadratic ab', one of ''"):
+    with pytest.raises(OptionError, match="one of ''"):
         merge_workspaces([one, one], base=Workspace())
     with pytest.raises(OptionError, match="none has learnt a labelled event"):
         merge_workspaces([Workspace(sgd=True), Workspace(sgd=True)])
     search = Workspace(cb_explore_adf=True, automl=2)
-    with pytest.raises(OptionError, match="models of --automl cannot be merged: each has its own search"):
+    with pytest.raises(OptionError, match="--automl"):
         merge_workspaces([search, search])
     decaying = Workspace(cb_explore_adf=True, epsilon_decay=True)
-    with pytest.raises(
-        OptionError, match="models of --epsilon_decay cannot be merged: each has its own champion"
-    ):
+    with pytest.raises(OptionError, match="--epsilon_decay"):
         merge_workspaces([decaying, decaying])
 
 
@@ -102,7 +100,7 @@ SLOT = "ccb shared |u a\nccb action |i x\nccb action |i y\nccb slot 1:-1:0.5 |"
 SLOTS = f"{SLOT}p t\nccb slot |p s\n"
 
 
-def test_merged_models_tell_slots_from_one_another() -> None:
+def test_merged_model_distinguishes_slots_if_one_of_the_models_does() -> None:
     base = Workspace(ccb_explore_adf=True).fit([SLOT])
     one, other = copy.deepcopy(base).fit([SLOTS] * 5), copy.deepcopy(base).fit([SLOT] * 5)
     for models in ([one, other], [other, one]):
@@ -110,13 +108,11 @@ def test_merged_models_tell_slots_from_one_another() -> None:
     assert merge_workspaces([other, other], base=base).state()["slots"] == {"told": False}
 
 
-def test_models_with_slots_that_vw_does_not_merge() -> None:
+def test_exact_models_with_and_without_slots_are_rejected() -> None:
     base = Workspace(ccb_explore_adf=True, vw_exact=True).fit([SLOT])
     one, other = copy.deepcopy(base).fit([SLOTS]), copy.deepcopy(base).fit([SLOT])
-    with pytest.raises(
-        OptionError, match="some have seen events of several slots, or slots with features, and"
-    ):
+    with pytest.raises(OptionError, match="several slots"):
         merge_workspaces([one, other])
-    with pytest.raises(OptionError, match="cannot be merged from a base, nor by Vowpal Wabbit"):
+    with pytest.raises(OptionError, match="from a base"):
         merge_workspaces([one, one], base=base)
     merge_workspaces([other, other], base=base)

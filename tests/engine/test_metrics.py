@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto.engine.report.metrics import Metrics
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SIMPLE = b"""1 |a x:0.5 y
 -1 2 'tagged |a x z
@@ -203,7 +201,7 @@ def test_dropped_namespaces_are_not_counted(flags: str, per_event: float) -> Non
 
 
 @pytest.mark.parametrize(("flags", "namespaces"), [("--vw_exact", 2.0), ("", 3.0)])
-def test_namespaces_of_one_first_letter(flags: str, namespaces: float) -> None:
+def test_exact_mode_counts_namespaces_by_their_first_letter(flags: str, namespaces: float) -> None:
     text = b"0:1:0.5 |user a |uptime b |user c\n\n"
     explorer = metrics_of(text, f"--cb_explore_adf {flags}")["cb_explore_adf_greedy"]
     assert explorer["cbea_avg_ns_per_event"] == namespaces
@@ -221,7 +219,7 @@ def test_native_holdout_is_not_learnt() -> None:
     assert metrics_of(EVENTS, f"{flags} --vw_exact")["extra_metrics"] == calls(4, 0)
 
 
-def test_the_file_is_json(tmp_path: Path) -> None:
+def test_metrics_file_is_json(tmp_path: Path) -> None:
     configuration = REGISTRY.parse("--cb_explore_adf --vw_exact")
     workspace = Workspace(configuration=configuration)
     metrics = Metrics(configuration, kind=workspace.kind, semantics=workspace.semantics)

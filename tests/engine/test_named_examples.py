@@ -1,8 +1,8 @@
-"""The features of an example, listed in Python and by their names, beside the slow twin of the loop."""
+"""The features of an example, listed in Python with their names, equal those of a reference."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +11,9 @@ from hypothesis import given, settings
 from onlineauto import Workspace
 from onlineauto.features.block import Namespaces
 from onlineauto.workspace.inspection.named_examples import NamedExamples
-from tests.naive.blocks import make_block, name_hash
+from tests.naive.blocks import Event, make_block, name_hash
 from tests.naive.features import Featurizer
 from tests.property.strategies import bandit_events, simple_events
-
-if TYPE_CHECKING:
-    from tests.naive.blocks import Event
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -81,7 +78,7 @@ def test_lines(exact: bool, events: list[Event]) -> None:
     _check(events[0], {"quadratic": ["::"]}, exact=exact)
 
 
-def test_names_are_crossed() -> None:
+def test_names_of_crossed_features_are_joined() -> None:
     workspace = Workspace(quadratic="ab")
     block = next(iter(workspace.read(b"1 |a x y |b z\n")))
     [example] = NamedExamples(workspace, Numbers()).examples_of(block)

@@ -1,4 +1,4 @@
-"""What native mode adds to the search: screening, losses, settings, configs that come back, drift, mixes."""
+"""The search of native mode: screening, losses, settings, returning configs, drift, mixes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onlineauto.engine.report.search_summary import outside_warning
 from onlineauto.engine.search.journal import decision_of
 from onlineauto.errors import OptionError
 from onlineauto.estimators.scale_kernels import FLOOR
-from tests.engine.test_searching import journal_of, stream
+from tests.engine.test_searching import journal_of, recorded, stream
 from tests.learners.model_view import lanes_of
 
 NOTHING_IS_DECIDED: dict[str, Any] = {"automl_significance_level": 1e-99}
@@ -36,7 +36,7 @@ def crossed_stream(n: int, *, pair: tuple[str, str] = ("a", "b"), seed: int = 0)
 
 
 class Residuals:
-    """The twin of an interaction's own model: for every feature the shrunk mean of what was left over."""
+    """A reference of the model of an interaction: the shrunk mean of the residual of each feature."""
 
     def __init__(self) -> None:
         self.sums: dict[Any, tuple[float, float]] = {}
@@ -50,8 +50,8 @@ class Residuals:
             self.sums[each] = (total + residual, count + 1)
 
 
-def test_gains_are_those_of_the_twin() -> None:
-    """Of a champion without interactions, since only learning rates are searched... for its neighbours."""
+def test_gains_of_interactions_equal_those_of_the_reference() -> None:
+    """Each gain is a sum of squared residuals less those after shrunk means of the interaction."""
     workspace = Workspace(cb_adf=True, automl=1, default_lease=4000)
     twins: dict[tuple[bytes, ...], Residuals] = {}
     for event in crossed_stream(600).split("\n\n")[:-1]:
@@ -78,14 +78,14 @@ def test_gains_are_those_of_the_twin() -> None:
     assert max(twins, key=lambda each: found[each]) == (b"a", b"b", b"z")
 
 
-def test_what_matters_is_found_and_what_does_not_is_left_out() -> None:
+def test_relevant_interaction_is_found_and_irrelevant_ones_are_not() -> None:
     workspace = Workspace(cb_explore_adf=True, automl=4, lease=500).fit(crossed_stream(9000).encode())
     assert (b"a", b"b", b"z") in workspace.searching.interactions(0)
     assert len(workspace.searching.interactions(0)) <= 5, "none of the other five pairs of contexts"
     assert {change.by for change in workspace.searching.changes} <= {"reward", "loss"}
 
 
-def test_where_nothing_helps_the_champion_stays() -> None:
+def test_champion_stays_if_no_interaction_helps() -> None:
     draw = np.random.default_rng(3)
     text = "".join(
         f"shared |a {draw.integers(3)} |b {draw.integers(3)}\n"
@@ -98,7 +98,7 @@ def test_where_nothing_helps_the_champion_stays() -> None:
     assert not any(gained)
 
 
-def test_rewards_alone_take_longer_and_losses_alone_suffice() -> None:
+def test_test_of_losses_promotes_earlier_than_test_of_rewards() -> None:
     text = crossed_stream(9000).encode()
     first = {}
     for test in ("reward", "loss", "both"):
@@ -127,7 +127,7 @@ CROSSED = ["Action|Time", "Action|User"]
     ],
 )
 def test_each_slot_learns_with_its_own_settings(name: str, others: set[Any]) -> None:
-    """As a model alone with these; where dr is among them, each slot has a second lane, for estimates."""
+    """Like a model without search with these settings; with dr, each slot has a second lane for estimates."""
     text = "".join(stream(300)).encode()
     options: dict[str, Any] = {"cb_explore_adf": True, "min_prediction": -1, "max_prediction": 1}
     bits = 11 if name == "cb_type" else 10
@@ -149,7 +149,7 @@ def test_each_slot_learns_with_its_own_settings(name: str, others: set[Any]) -> 
 
 
 @pytest.mark.parametrize("cb_type", ["mtr", "dr"])
-def test_what_the_champion_has_learnt_is_passed_on_with_its_penalties_applied(cb_type: str) -> None:
+def test_copied_champion_has_its_penalties_applied(cb_type: str) -> None:
     workspace = Workspace(
         cb_explore_adf=True, cb_type=cb_type, automl=2, l1=1e-3, l2=1e-2, **NOTHING_IS_DECIDED
     )
@@ -169,7 +169,7 @@ def test_what_the_champion_has_learnt_is_passed_on_with_its_penalties_applied(cb
 
 
 @pytest.mark.parametrize("slots", [2, 4])
-def test_namespaces_met_late_are_tried_at_once(slots: int) -> None:
+def test_late_namespaces_are_tried_at_once(slots: int) -> None:
     draw = np.random.default_rng(0)
     lines = []
     for i in range(6000):
@@ -189,7 +189,7 @@ def test_namespaces_met_late_are_tried_at_once(slots: int) -> None:
     assert any(4000 < change.events < 4500 for change in workspace.searching.changes)
 
 
-def test_two_slots_go_on_searching() -> None:
+def test_search_continues_with_two_slots() -> None:
     workspace = Workspace(cb_explore_adf=True, automl=2, lease=100, **NOTHING_IS_DECIDED)
     entries = journal_of(workspace)
     workspace.fit("".join(stream(3000)).encode())
@@ -197,8 +197,7 @@ def test_two_slots_go_on_searching() -> None:
     assert len({each.config for each in rotations}) > 4
 
 
-def test_what_is_repeated_on_each_line_is_context() -> None:
-    """Where there is no shared line."""
+def test_namespaces_repeated_on_each_line_are_context() -> None:
     events = crossed_stream(2000).split("\n\n")[:-1]
     repeated = []
     for event in events:
@@ -213,8 +212,8 @@ def test_what_is_repeated_on_each_line_is_context() -> None:
     assert (b"a", b"b", b"z") in workspace.searching.interactions(0)
 
 
-def test_the_least_probability_is_told_by_what_was_not_logged() -> None:
-    """Of three actions, one is logged with 0.9: each of the others has 0.05, or one of them less."""
+def test_least_probability_is_learnt_from_the_other_actions() -> None:
+    """One of three actions is logged with 0.9, so the others have 0.05 each, or one of them less."""
     event = "shared |u x\n0:-1:0.9 |a y\n|a z\n|a w\n\n"
     workspace = Workspace(cb_explore_adf=True, automl=2).fit(event.encode())
     assert workspace.searching.live_configs.arrays.statistics.scale[FLOOR] == pytest.approx(0.05)
@@ -222,7 +221,7 @@ def test_the_least_probability_is_told_by_what_was_not_logged() -> None:
     assert known.searching.live_configs.arrays.statistics.scale[FLOOR] == 0.02
 
 
-def test_a_least_probability_that_is_wrong_is_reported() -> None:
+def test_wrong_min_prob_is_reported() -> None:
     workspace = Workspace(cb_explore_adf=True, automl=2, min_prob=0.9).fit("".join(stream(50)).encode())
     warning = outside_warning(workspace.searching, costs=(-1.0, 0.0))
     assert warning is not None
@@ -241,7 +240,7 @@ def test_both_tests_of_a_challenger_share_its_level() -> None:
     assert live.tests.alike[1 : live.n].any()
 
 
-def test_a_config_that_comes_back_goes_on_where_it_left_off() -> None:
+def test_returning_config_continues_with_its_evidence() -> None:
     workspace = Workspace(
         cb_explore_adf=True, automl=2, lease=16, priority_challengers=0, **NOTHING_IS_DECIDED
     )
@@ -270,7 +269,7 @@ def drifting(n: int) -> bytes:
 
 
 @pytest.mark.parametrize("on_drift", ["ignore", "reopen", "reset_challengers", "reset_model"])
-def test_a_flip_is_noticed_and_followed(on_drift: str) -> None:
+def test_search_follows_a_change_of_the_best_interaction(on_drift: str) -> None:
     workspace = Workspace(cb_explore_adf=True, automl=4, lease=500, on_drift=on_drift)
     entries = journal_of(workspace)
     workspace.fit(drifting(9000))
@@ -280,8 +279,8 @@ def test_a_flip_is_noticed_and_followed(on_drift: str) -> None:
 
 
 @pytest.mark.parametrize("on_drift", ["ignore", "reopen", "reset_challengers", "reset_model"])
-def test_a_champion_that_predicts_worse_raises_an_alarm(on_drift: str) -> None:
-    """Rewards that it has learnt to predict become such as it cannot."""
+def test_worse_predictions_of_the_champion_raise_an_alarm(on_drift: str) -> None:
+    """Rewards that the champion predicts become rewards that it cannot predict."""
     draw = np.random.default_rng(5)
     learnt = crossed_stream(6000, pair=("a", "a"))
     events = crossed_stream(9000, seed=1).replace("0:-1:", "0:0:").split("\n\n")
@@ -296,7 +295,7 @@ def test_a_champion_that_predicts_worse_raises_an_alarm(on_drift: str) -> None:
     assert all(6000 < events < 14000 and each.what == on_drift for events, each in reopened)
 
 
-def test_single_lines_are_searched_and_mixed() -> None:
+def test_search_of_single_lines_mixes_predictions() -> None:
     draw = np.random.default_rng(0)
     table = draw.normal(size=(4, 4))
     rows = [(int(draw.integers(4)), int(draw.integers(4))) for _ in range(4000)]
@@ -328,12 +327,12 @@ def test_costs_may_have_any_range() -> None:
 
 
 @pytest.mark.parametrize("text", ["1", "1,0", "0,inf", "a,b", "0,1,2"])
-def test_a_range_is_two_numbers(text: str) -> None:
+def test_cost_range_that_is_not_two_numbers_is_rejected(text: str) -> None:
     with pytest.raises(OptionError, match="cost_range"):
         Workspace(cb_adf=True, automl=2, cost_range=text)
 
 
-def test_probabilities_that_are_missing_are_refused_or_taken_as_uniform() -> None:
+def test_missing_probabilities_are_rejected_or_taken_as_uniform() -> None:
     text = "".join(stream(200))
     bare = text.replace(":0.3333 ", " ").encode()
     known = Workspace(cb_explore_adf=True, automl=2).fit(text.replace(":0.3333 ", f":{1 / 3:.9f} ").encode())
@@ -341,30 +340,20 @@ def test_probabilities_that_are_missing_are_refused_or_taken_as_uniform() -> Non
         taken = Workspace(cb_explore_adf=True, automl=2, missing_probability="uniform").fit(bare)
     assert np.allclose(taken.weights, known.weights, rtol=1e-4, atol=1e-6)
     assert taken.diagnostics.counts.total() == 200
-    with pytest.warns(UserWarning, match=r"has no probability, see --missing_probability; \w+ skipped"):
+    with pytest.warns(UserWarning, match="--missing_probability"):
         refused = Workspace(cb_explore_adf=True, automl=2).fit(bare)
     assert refused.searching.n_learnt == 0
     assert refused.diagnostics.counts.total() == 200
 
 
-def test_an_exchange_can_be_replayed(tmp_path: Any) -> None:
-    from onlineauto.engine.search.journal import Journal
-
+def test_exchange_of_configs_is_replayed(tmp_path: Any) -> None:
     path, text = tmp_path / "journal.jsonl", drifting(5000)
-    first = Workspace(cb_explore_adf=True, automl=4, lease=500)
-    entries = []
-    with path.open("wb") as file:
-        journal = Journal(file, command=first.configuration.command(kept=True))
-
-        def write(entry: Any) -> None:
-            entries.append(decision_of(entry))
-            journal.append(entry)
-
-        first.observe(write)
-        first.fit(text)
-        journal.end(events=10_000)
-    assert any(isinstance(each, Swap) and each.keeps for each in entries)
-    again = Workspace(cb_explore_adf=True, automl=4, lease=500, replay=str(path)).fit(text)
+    options: dict[str, Any] = {"cb_explore_adf": True, "automl": 4, "lease": 500}
+    first = recorded(path, text, **options)
+    again = Workspace(**options, replay=str(path))
+    decisions = journal_of(again)
+    again.fit(text)
+    assert any(isinstance(each, Swap) and each.keeps for each in map(decision_of, decisions))
     assert again.weights.tobytes() == first.weights.tobytes()
     assert again.searching.replay_warning is None
 
@@ -381,7 +370,7 @@ def noisy_lines(n: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_namespaces_that_do_harm_are_left_out() -> None:
+def test_harmful_namespaces_are_left_out() -> None:
     workspace = Workspace(automl=4, lease=500, search="namespaces").fit(noisy_lines(6000).encode())
     assert workspace.searching.interactions(0) == ((b"x",),)
     kept = Workspace(automl=4, lease=500, search="interactions").fit(noisy_lines(1000).encode())
@@ -392,8 +381,10 @@ def test_namespaces_that_do_harm_are_left_out() -> None:
     "given", [{}, {"sgd": True, "learning_rate": 0.01}, {"l1": 1e-4}, {"noconstant": True}]
 )
 @pytest.mark.parametrize("bandit", [True, False])
-def test_namespaces_that_are_searched_are_learnt_as_any_others(bandit: bool, given: dict[str, Any]) -> None:
-    """The champion has all of them at first, and so it learns what a model alone learns."""
+def test_champion_with_all_namespaces_learns_like_a_model_without_search(
+    bandit: bool, given: dict[str, Any]
+) -> None:
+    """The champion has all namespaces at first, so it learns what a model without search learns."""
     text = crossed_stream(400) if bandit else noisy_lines(400)
     options: dict[str, Any] = {"bit_precision": 20, **given} | ({"cb_explore_adf": True} if bandit else {})
     together = Workspace(automl=3, search="namespaces", **NOTHING_IS_DECIDED, **options)

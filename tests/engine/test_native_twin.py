@@ -1,4 +1,4 @@
-"""The native search beside its twin: every decision and every prediction, and what both rested on.
+"""The native search equals its reference implementation: decisions, predictions and their evidence.
 
 All numbers are compared exactly. Decisions are lines of the journal, with the bounds that are in them; every
 hundred events the evidence of each challenger and the gains of all screened interactions are compared too.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,12 +19,8 @@ import pytest
 from onlineauto import Workspace, read
 from onlineauto.formats.lines.diagnostics import ProblemCode
 from tests.naive.native_search import NativeSearch, Options, events_of
+from tests.naive.native_search.journal import Line
 from tests.naive.native_search.streams import choices, lines, slots, wide_choices, wide_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.naive.native_search.journal import Line
 
 pytestmark = pytest.mark.lane("sampled")
 
@@ -72,12 +69,7 @@ SMALL = [
         lambda: choices(1200, pays=("?",), late=800),
         *("late namespaces", "swap by loss"),
     ),
-    bandit(
-        "a namespace comes soon",
-        lambda: choices(300, late=12),
-        *("begins again", "remove"),
-        automl=3,
-    ),
+    bandit("a namespace comes soon", lambda: choices(300, late=12), *("begins again", "remove"), automl=3),
     bandit(
         "rewards grow and probabilities shrink",
         lambda: choices(900, rough=True),
@@ -303,17 +295,17 @@ def check(case: Case) -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("case", SMALL, ids=str)
-def test_the_search_does_what_its_twin_does(case: Case) -> None:
+def test_search_equals_its_reference(case: Case) -> None:
     check(case)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", LARGE, ids=str)
-def test_a_longer_search_does_what_its_twin_does(case: Case) -> None:
+def test_longer_search_equals_its_reference(case: Case) -> None:
     check(case)
 
 
-def test_the_twin_needs_nothing_of_the_package() -> None:
+def test_reference_imports_nothing_of_the_package() -> None:
     program = (
         "import sys, tests.naive.native_search\n"
         "print([name for name in sys.modules if name.startswith('onlineauto')])"

@@ -1,9 +1,10 @@
-"""New actions: where they begin, and the bounds of their shares until their first rewards are learnt."""
+"""New actions: their first scores, and the bounds of their probabilities until a reward is learnt."""
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import AutoML, Workspace
+from onlineauto.api.decisions.events import Features
 from onlineauto.engine.event.new_action_kernels import bound_new, place_new_actions
 from onlineauto.explorers.ranking_kernels import PART, ROWS
 from tests.naive import new_actions as naive
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from onlineauto.api.decisions.events import Features
 
 K = 12
 F = np.float32

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
 
 from datasets import generate
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from onlineauto.engine.search.journal import Entry
+from onlineauto.engine.search.journal import Entry
 
 TEXT = generate.text("planted", events=600)
 
@@ -18,7 +15,7 @@ def searching() -> Workspace:
     return Workspace(cb_explore_adf=True, automl=3, lease=50, bit_precision=10)
 
 
-def test_several_observers_hear_the_same_decisions_in_their_order() -> None:
+def test_observers_receive_the_same_decisions_in_order() -> None:
     workspace = searching()
     heard: list[tuple[int, Entry]] = []
     workspace.observe(lambda entry: heard.append((1, entry)))
@@ -29,7 +26,7 @@ def test_several_observers_hear_the_same_decisions_in_their_order() -> None:
     assert [entry for _, entry in heard[::2]] == [entry for _, entry in heard[1::2]]
 
 
-def test_an_observer_that_is_removed_hears_no_more_and_others_do() -> None:
+def test_removed_observer_receives_no_more_decisions() -> None:
     workspace = searching()
     first: list[Entry] = []
     second: list[Entry] = []
@@ -65,7 +62,7 @@ def test_an_observation_ends_with_its_block() -> None:
     assert heard == []
 
 
-def test_a_copy_of_a_workspace_is_observed_by_nobody() -> None:
+def test_copy_of_a_workspace_has_no_observers() -> None:
     workspace = searching()
     heard: list[Entry] = []
     workspace.observe(heard.append)

@@ -1,17 +1,15 @@
-"""One event at a time: the loop that is kept bound, beside blocks that are made anew."""
+"""Single events are learnt by a loop that is kept, with the same results as blocks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from onlineauto import Workspace
+from onlineauto.features.block import Block
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.interop import from_dicts
-
-if TYPE_CHECKING:
-    from onlineauto.features.block import Block
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -29,8 +27,8 @@ def _block(event: Event) -> Block:
 
 
 @pytest.mark.parametrize("n", [120, 250, 600])
-def test_an_event_wider_than_those_before(n: int) -> None:
-    """The features of context and action are crossed with one another: together they are many."""
+def test_event_wider_than_all_before_is_learnt_like_a_block(n: int) -> None:
+    """The features of context and action are crossed with one another."""
     one, twin = (Workspace(cb_explore_adf=True, interactions=["aa"]) for _ in range(2))
     for size in (1, 1, 1, n, n, 1, 2 * n):
         event, block = _wide(size), _block(_wide(size))
@@ -41,7 +39,7 @@ def test_an_event_wider_than_those_before(n: int) -> None:
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_many_products_fit_into_what_is_kept(order: int) -> None:
+def test_buffers_are_kept_for_many_products(order: int) -> None:
     """Different products of many namespaces have no more features than one product of all of them."""
     model = Workspace(interactions=[":" * order])
     event = {"context": {f"n{i}": 1.0 for i in range(80 // order)}, "label": 1.0}
@@ -57,7 +55,7 @@ def test_many_products_fit_into_what_is_kept(order: int) -> None:
     assert len(buffers.cell) == 1 << 16
 
 
-def test_a_new_namespace_is_learnt_as_in_a_block() -> None:
+def test_new_namespace_is_learnt_like_a_block() -> None:
     one, twin = (Workspace(cb_explore_adf=True, automl=3) for _ in range(2))
     for step in range(60):
         event = _wide(2) | {"cost": float(step % 2)}
@@ -78,7 +76,7 @@ def _text(step: int) -> bytes:
     return b'{%b"a":[1,2],"p":[0.5,0.5],"c":{%b"u":{"n":%d},"_multi":%b}}\n' % (label, outside, step, actions)
 
 
-def test_json_is_learnt_and_predicted_as_in_a_block() -> None:
+def test_json_is_learnt_and_predicted_like_a_block() -> None:
     one, twin = (Workspace(cb_explore_adf=True, automl=3, dsjson=True) for _ in range(2))
     for step in range(60):
         text = _text(step)
@@ -88,8 +86,7 @@ def test_json_is_learnt_and_predicted_as_in_a_block() -> None:
     assert one.weights.tobytes() == twin.weights.tobytes()
 
 
-def test_json_without_features_outside_of_namespaces_takes_the_short_cut() -> None:
-    """Its nameless namespace has a number and no feature."""
+def test_json_without_nameless_features_is_learnt_without_a_block() -> None:
     model = Workspace(cb_explore_adf=True, dsjson=True)
     for step in range(4):
         model.learn(_text(step))
@@ -99,7 +96,7 @@ def test_json_without_features_outside_of_namespaces_takes_the_short_cut() -> No
 
 
 def test_an_encoded_event_is_read_and_run_in_one_call() -> None:
-    """Events with a new namespace, or with more features than the arrays hold, are left to the reader."""
+    """The reader takes events with a new namespace, or with more features than the arrays hold."""
     model = Workspace(cb_explore_adf=True, automl=3)
     for _ in range(3):
         model.learn(_wide(2))
@@ -115,7 +112,7 @@ def test_an_encoded_event_is_read_and_run_in_one_call() -> None:
 
 
 def test_an_outcome_is_learnt_like_an_event_with_its_label() -> None:
-    """Also where the search decides, a namespace is new, an action is left out or a cost is an outlier."""
+    """Also if the search decides, a namespace is new, an action is missing or a cost is an outlier."""
     one, twin = (Workspace(cb_explore_adf=True, automl=3, keep_unrewarded=0.5) for _ in range(2))
     left_out = outliers = 0
     for step in range(400):
@@ -134,7 +131,7 @@ def test_an_outcome_is_learnt_like_an_event_with_its_label() -> None:
 
 
 @pytest.mark.parametrize("action", [-1, 2, 3])
-def test_an_outcome_of_an_action_that_is_not_there(action: int) -> None:
+def test_outcome_of_a_missing_action_is_rejected(action: int) -> None:
     workspace = Workspace(cb_explore_adf=True)
     for n in (4, 2):
         event = EncodedEvent({"u": "a"}, [{"x": str(each)} for each in range(n)])

@@ -1,20 +1,16 @@
-"""Streams whose numbers vary a lot, or change their scale, are learnt as a whole, or but for a few events."""
+"""Streams with widely varying numbers, or a new scale, are learnt but for a few events."""
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from bench.poison import bandit_event
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
+from tests.engine.poisoned_streams import bandit_event
 
 N = 6000
 
@@ -58,7 +54,7 @@ def test_rare_rewards_are_learnt() -> None:
 
 
 @pytest.mark.parametrize("size", [1.0, 100.0, -5000.0])
-def test_labels_after_a_silence_are_learnt(size: float) -> None:
+def test_labels_after_many_zeros_are_learnt(size: float) -> None:
     workspace, predicted = learnt(lines(lambda _, i: size * (i >= 5000)), automl=4)
     assert ignored(workspace) == 0
     assert predicted[5200:].mean() == pytest.approx(size, rel=0.2)
@@ -66,7 +62,7 @@ def test_labels_after_a_silence_are_learnt(size: float) -> None:
 
 @pytest.mark.parametrize("factor", [1e3, 1e6, 1e-3])
 @pytest.mark.parametrize("options", [{}, {"automl": 4}], ids=str)
-def test_a_change_of_scale_is_followed(factor: float, options: dict[str, object]) -> None:
+def test_new_scale_of_labels_is_learnt(factor: float, options: dict[str, object]) -> None:
     def scaled(draw: random.Random, i: int) -> float:
         return (1.0 + draw.random()) * (factor if i >= 3000 else 1.0)
 

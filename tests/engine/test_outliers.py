@@ -1,25 +1,23 @@
-"""Events with a number far beyond all others, and labels of actions that a model does not have."""
+"""Events with outlying numbers, and labels of actions that an event does not have."""
 
 from __future__ import annotations
 
-import io
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bench.poison import MODELS, PLACES, SEVERAL, Poison, bandit_event, compare, make_stream
 from onlineauto import AutoML, AutoMLRegressor, Workspace
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.interop import from_dicts
 from onlineauto.workspace.merge import merge_workspaces
 from onlineauto.workspace.run import Run
 from tests.api.events import ACTIONS, context, serve
+from tests.engine.poisoned_streams import MODELS, PLACES, SEVERAL, Poison, bandit_event, compare, make_stream
 from tests.naive.outliers import Outliers
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.property.snapshot import saved_of
 
 
 def labels(odd: str, *, at: int = 50, n: int = 100) -> list[str]:
@@ -27,7 +25,7 @@ def labels(odd: str, *, at: int = 50, n: int = 100) -> list[str]:
 
 
 @pytest.mark.parametrize("odd", ["1e30", "-3e6"])
-def test_a_label_that_is_far_out_is_located(tmp_path: Path, odd: str) -> None:
+def test_outlying_label_is_located(tmp_path: Path, odd: str) -> None:
     path = tmp_path / "far.txt"
     path.write_text("\n".join(labels(odd)))
     with pytest.warns(
@@ -41,13 +39,13 @@ def test_a_label_that_is_far_out_is_located(tmp_path: Path, odd: str) -> None:
 @pytest.mark.parametrize(
     "texts", [labels("1000"), labels("1e30", at=99, n=99), ["0 |a", "1 |a"], ["1e9 |a", "1 |a"]]
 )
-def test_other_labels_are_not(texts: list[str]) -> None:
+def test_ordinary_labels_are_not_reported(texts: list[str]) -> None:
     found = Diagnostics()
     list(Workspace().stream(texts, diagnostics=found))
     assert found.total == 0
 
 
-def test_parts_of_records_are_looked_at_once() -> None:
+def test_each_part_of_a_record_is_checked_once() -> None:
     [whole] = from_dicts({"context": {"a": 1}, "label": 1e30 if i == 50 else i % 3} for i in range(100))
     parts = [whole.head(40), whole.tail(40).head(20), whole.tail(60)]
     found = Diagnostics()
@@ -60,13 +58,13 @@ def test_parts_of_records_are_looked_at_once() -> None:
     assert found.total == 0
 
 
-def test_exact_mode_says_what_vw_says() -> None:
+def test_exact_mode_reports_the_messages_of_vw() -> None:
     found = Diagnostics()
     list(Workspace(vw_exact=True).stream(labels("1e30"), diagnostics=found))
     assert found.total == 0
 
 
-def test_costs_in_every_form() -> None:
+def test_outlying_costs_of_every_format_are_located() -> None:
     costs = [-1e30 if i == 50 else -1.0 for i in range(100)]
     texts = [f"shared |u a\n|a x\n0:{cost}:0.5 |a y\n" for cost in costs]
     with pytest.warns(
@@ -78,14 +76,14 @@ def test_costs_in_every_form() -> None:
         AutoML().fit(logged | {"reward": -cost} for cost in costs)
 
 
-def test_a_reward_that_is_far_out_is_warned_of() -> None:
+def test_outlying_reward_causes_a_warning() -> None:
     bandit = AutoML(seed=1)
     serve(bandit, 50)
     with pytest.warns(UserWarning, match=r"event 'late': a reward of -1e\+30 is far beyond those before"):
         bandit.learn(bandit.rank(context(0), ACTIONS, event_id="late"), reward=-1e30)
 
 
-def test_a_number_that_is_far_out_is_warned_of() -> None:
+def test_outlying_number_causes_a_warning() -> None:
     model = AutoMLRegressor().fit([({"a": i % 3}, float(i % 3)) for i in range(50)])
     with pytest.warns(UserWarning, match=r"event 1: label or cost '1e\+30'"):
         model.fit([({"a": 1}, 1.0), ({"a": 1}, 1e30)])
@@ -93,7 +91,7 @@ def test_a_number_that_is_far_out_is_warned_of() -> None:
         model.learn({"a": 1}, -1e38)
 
 
-def test_actions_that_there_are_not_are_located(tmp_path: Path) -> None:
+def test_labels_of_missing_actions_are_located(tmp_path: Path) -> None:
     path = tmp_path / "cb.txt"
     path.write_text("1:1:0.5 |a x\n7:1:0.5 |a x\n0:2:0.5 |a y\n4:1:0.5 |a z\n|a x\n")
     found = Diagnostics()
@@ -123,9 +121,7 @@ def wild_events(seed: int, n: int = 1500) -> list[tuple[float, float, list[tuple
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"sgd": True}, {"invariant": True}, {"sgd": True, "automl": 3, "default_lease": 50}],
-    ids=str,
+    "options", [{"sgd": True}, {"invariant": True}, {"sgd": True, "automl": 3, "default_lease": 50}], ids=str
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_outliers_are_those_of_the_reference(seed: int, options: dict[str, Any]) -> None:
@@ -154,18 +150,13 @@ def digest(workspace: Workspace, events: list[str]) -> list[list[float]]:
 
 @pytest.mark.parametrize("at", [5, 17, 30, 400])
 @pytest.mark.parametrize("model", ["fixed", "stack"])
-def test_a_saved_model_goes_on_as_if_it_had_not_been_saved(model: str, at: int) -> None:
+def test_saved_model_continues_to_detect_outliers(model: str, at: int) -> None:
     poisons = {0: Poison("cost", 1e25), 300: Poison("cost", -1e25), 410: Poison("value", 1e30)}
     events = [event.text for event in make_stream("bandit", 700, poisons)]
-    whole, first, file = (
-        Workspace(**MODELS["bandit"][model]),
-        Workspace(**MODELS["bandit"][model]),
-        io.BytesIO(),
-    )
+    whole, first = (Workspace(**MODELS["bandit"][model]) for _ in range(2))
     expected = digest(whole, events)
     assert digest(first, events[:at]) == expected[:at]
-    first.save(file)
-    again = Workspace.load(file.getvalue())
+    again = Workspace.load(saved_of(first))
     assert digest(again, events[at:]) == expected[at:]
     assert again.outliers == whole.outliers == {"cost": 1, "weight": 0, "probability": 0, "value": 1}
 
@@ -184,9 +175,7 @@ def test_blocks_of_any_size_give_the_same() -> None:
 
 @pytest.mark.parametrize("place", [*PLACES, *SEVERAL])
 @pytest.mark.parametrize(("task", "model"), [(task, model) for task in MODELS for model in MODELS[task]])
-def test_a_model_predicts_soon_again_as_if_it_had_not_seen_an_absurd_number(
-    task: str, model: str, place: str
-) -> None:
+def test_models_recover_from_an_absurd_number(task: str, model: str, place: str) -> None:
     kinds = ("cost", "value", "probability" if task == "bandit" else "weight")
     poisons = [Poison(kind, size) for kind, size in zip(kinds, (-3e38, 1e12, 1e6), strict=True)]
     rows = compare(task, model, MODELS[task][model], (PLACES | SEVERAL)[place], poisons)
@@ -195,15 +184,13 @@ def test_a_model_predicts_soon_again_as_if_it_had_not_seen_an_absurd_number(
 
 @pytest.mark.parametrize("size", [1e3, -1e6, 1e12])
 @pytest.mark.parametrize("options", [{"sgd": True}, {"sgd": True, "quadratic": ["::"]}, {"adaptive": True}])
-def test_a_rule_whose_steps_grow_with_the_square_of_values_predicts_soon_again(
-    options: dict[str, Any], size: float
-) -> None:
+def test_rules_without_normalisation_recover_from_absurd_values(options: dict[str, Any], size: float) -> None:
     for at in (2000, 40) if abs(size) >= 1e6 else (2000,):
         [row] = compare("line", "plain", options, [at], [Poison("value", size)])
         assert row.recovers, row
 
 
-def test_values_far_out_are_counted_and_located_where_steps_grow_with_their_square() -> None:
+def test_outlying_values_are_located_for_rules_without_normalisation() -> None:
     events = [event.text for event in make_stream("line", 400, {200: Poison("value", 1e3)})]
     for workspace, count in (
         (Workspace(sgd=True), 1),
@@ -222,7 +209,7 @@ def test_values_far_out_are_counted_and_located_where_steps_grow_with_their_squa
     assert workspace.outliers["value"] == 16, "a new scale is followed"
 
 
-def test_an_ignored_event_is_none_of_the_labelled_ones() -> None:
+def test_ignored_event_does_not_count_as_labelled() -> None:
     events = [event.text for event in make_stream("bandit", 200, {150: Poison("cost", 1e30)})]
     workspace, loss, labelled = Workspace(cb_explore_adf=True), 0.0, 0
     for _, outcomes in workspace.stream("".join(events).encode()):
@@ -247,7 +234,7 @@ def test_a_slot_with_an_absurd_cost_is_not_learnt() -> None:
     assert sum(int(each.labelled.sum()) for each in rows) == 399
 
 
-def test_a_merged_model_does_not_begin_again() -> None:
+def test_merged_model_keeps_its_typical_sizes() -> None:
     draw = random.Random(4)
     parts = [Workspace(cb_explore_adf=True, quadratic=["::"]) for _ in range(2)]
     for part in parts:
@@ -262,7 +249,7 @@ def test_a_merged_model_does_not_begin_again() -> None:
 
 @pytest.mark.parametrize("task", ["bandit", "line"])
 @pytest.mark.parametrize("every", [1, 7, 400])
-def test_the_average_loss_is_that_since_learning_began_again(task: str, every: int) -> None:
+def test_average_loss_is_reset_when_learning_begins_again(task: str, every: int) -> None:
     events = [event.text for event in make_stream(task, 400, {0: Poison("cost", 1e30)})]
     run = Run(Workspace(**MODELS[task]["fixed"]), events, every=every)
     run.step()
@@ -297,9 +284,8 @@ def test_an_absurd_cost_is_in_no_average(options: dict[str, Any], at: int) -> No
 
 
 def test_an_absurd_cost_of_a_model_that_only_predicts_is_in_no_average() -> None:
-    model, file = Workspace(cb_explore_adf=True).fit(bandit_lines({}).encode()), io.BytesIO()
-    model.save(file)
-    asked = Workspace.load(file.getvalue(), testonly=True)
+    model = Workspace(cb_explore_adf=True).fit(bandit_lines({}).encode())
+    asked = Workspace.load(saved_of(model), testonly=True)
     before = asked.weights.tobytes()
     run = Run(asked, bandit_lines({7: -1e12}).encode())
     run.step()
@@ -318,7 +304,7 @@ def test_an_absurd_cost_that_is_held_out_is_in_no_average(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("options", [{}, {"automl": 2}], ids=str)
-def test_a_first_cost_that_is_absurd_is_found_where_costs_are_rare(options: dict[str, Any]) -> None:
+def test_absurd_first_cost_is_found_if_costs_are_rare(options: dict[str, Any]) -> None:
     """Costs of 0 have no size, so only those in 1 event of 100 tell that the first one was absurd."""
     run = Run(Workspace(cb_explore_adf=True, **options), bandit_lines({0: 1e12}, rare=0.01).encode())
     run.step()
@@ -326,7 +312,7 @@ def test_a_first_cost_that_is_absurd_is_found_where_costs_are_rare(options: dict
     assert -1 < run.progress.sum_loss / run.progress.weighted_labelled < 0
 
 
-def test_an_outlier_of_an_event_with_many_slots_is_one() -> None:
+def test_outlier_of_an_event_with_many_slots_counts_once() -> None:
     draw, found = random.Random(2), Diagnostics()
     actions = "".join(f"ccb action |a x{i}\n" for i in range(20))
     events = []

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onlineauto.engine.report import predictions as predictions_module
 from onlineauto.engine.report.predictions import Predictions, open_sink
+from onlineauto.features.block import Block
 from tests.engine import bandit, simple
 from tests.formats.reading import text_reader
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.features.block import Block
 
 LINES = b"1 |a b\n1 'tagged |a b\n1 1 0.25 t2|a b\n|a b\n|a b\n1 \xc3\xa9\xff|a b\n"
 EVENTS = b"shared tag1|s a\n0:-1:0.1 |x\n|x\n|x\n\nshared |s\n|x\n1:1:1 'no|x\n\nt3|x\n\n"
@@ -45,7 +41,7 @@ def test_raw_scores() -> None:
     assert writer.spell(block_of(LINES), outcomes).startswith(b"1\n1 tagged\n")
 
 
-def test_numbers_without_end() -> None:
+def test_numbers_are_printed_like_vw() -> None:
     outcomes = simple(loss=[0] * 3, label=[1] * 3, prediction=[np.inf, -np.inf, np.nan])
     writer = Predictions(io.BytesIO(), kind="simple")
     assert writer.spell(block_of(b"|a\n|a\n|a\n"), outcomes) == b"inf\n-inf\nnan\n"
@@ -54,11 +50,7 @@ def test_numbers_without_end() -> None:
 @pytest.mark.parametrize(
     ("kind", "rank_all", "expected"),
     [
-        (
-            "cb_explore_adf",
-            False,
-            b"0:0.333333,1:0.333333,2:0.333333 tag1\n\n1:0.975,0:0.025\n\n0:1 t3\n\n",
-        ),
+        ("cb_explore_adf", False, b"0:0.333333,1:0.333333,2:0.333333 tag1\n\n1:0.975,0:0.025\n\n0:1 t3\n\n"),
         ("cb_adf", True, b"0:0.333333,1:0.333333,2:0.333333 tag1\n\n1:0.975,0:0.025\n\n0:1 t3\n\n"),
         ("cb_adf", False, b"0 tag1\n\n1\n\n0 t3\n\n"),
     ],
@@ -99,7 +91,7 @@ def test_an_event_without_actions_keeps_its_tag(kind: str) -> None:
     assert Predictions(io.BytesIO(), kind=kind).spell(block, outcomes) == b" tg\n\n" + last + b"\n\n"
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_of_printed_numbers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predictions_module, "_REMEMBERED", 8)
     values = np.arange(100, dtype=np.float32) / 3
     values = np.concatenate([values, values])
@@ -110,7 +102,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(writer._numbers) <= 8
 
 
-def test_one_write_a_block_and_nothing_for_no_events() -> None:
+def test_each_block_is_one_write() -> None:
     class Calls(io.BytesIO):
         calls = 0
 

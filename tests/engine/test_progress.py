@@ -1,27 +1,27 @@
-"""Progress against tables that VW 9.11.9 printed, and against its counters written out event by event."""
+"""Progress tables and footers equal those of VW 9.11.9, and counters that are updated event by event."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.report.progress import (
     FLOAT_MAX,
     ProgressTable,
+    best_constant,
     format_fixed,
     format_row,
     format_trimmed,
+    summary,
 )
+from onlineauto.learners.options import LossOptions
 from onlineauto.workspace.options import REGISTRY
 from tests.engine import bandit, part, simple
-
-if TYPE_CHECKING:
-    from onlineauto.engine.event.outcomes import Outcomes
 
 # The predictions and losses of VW 9.11.9 for:
 # 1 |a x:0.5 y / -1 2 'tagged |a x z / 0.5 1 0.25 t2|b y:3 / |a x / 2 |a q / -0.25 |a q / 1 |b x
@@ -87,7 +87,7 @@ def test_rows_every_so_much_weight() -> None:
 
 
 @pytest.mark.parametrize("cut", range(8))
-def test_blocks_do_not_show(cut: int) -> None:
+def test_rows_do_not_depend_on_blocks(cut: int) -> None:
     for flags in ("", "-P 1", "-P 1.3"):
         assert rows_of(flags, part(SEVEN, 0, cut), part(SEVEN, cut, 7)) == rows_of(flags, SEVEN)
 
@@ -98,7 +98,7 @@ def test_a_row_may_be_due_after_every_event_of_many_blocks() -> None:
     assert [int(row[18:30]) for row in rows] == list(range(1, 601))
 
 
-def test_marks_far_apart_are_found() -> None:
+def test_rows_with_large_intervals_are_printed() -> None:
     rows = rows_of("-P 5000", simple(loss=[0.25] * 12_345, label=[1] * 12_345))
     assert [int(row[18:30]) for row in rows] == [5000, 10000]
 
@@ -145,7 +145,7 @@ def test_a_pass_without_holdout_is_the_best_until_one_has_some() -> None:
 
 
 @pytest.mark.parametrize("flags", ["", "--passes 3 --holdout_off", "--holdout_after 5 --holdout_off"])
-def test_nothing_held_out_shows_no_h(flags: str) -> None:
+def test_rows_have_no_h_without_holdout(flags: str) -> None:
     progress = ProgressTable(REGISTRY.parse(f"{flags} -P 1"), kind="simple")
     progress.end_pass()
     rows: list[str] = []
@@ -187,7 +187,7 @@ def test_unlabelled_events_have_no_loss_to_average() -> None:
     ]
 
 
-def test_without_rows_the_counters_are_the_same() -> None:
+def test_counters_do_not_depend_on_printing_rows() -> None:
     silent, shown = (ProgressTable(REGISTRY.parse(""), kind="simple") for _ in range(2))
     silent.update(SEVEN)
     shown.update(SEVEN, emit=lambda _: None)
@@ -239,7 +239,7 @@ def test_range_of_predictions(flags: str, bounds: tuple[float, float]) -> None:
 @pytest.mark.parametrize(
     ("text", "warned"), [("10", False), ("2.0", False), ("9.0", False), ("9.5", True), ("100.", True)]
 )
-def test_a_large_factor_is_suspect(text: str, warned: bool) -> None:
+def test_large_factor_causes_a_warning(text: str, warned: bool) -> None:
     warning = ProgressTable(REGISTRY.parse(f"-P {text}"), kind="simple").warning
     assert bool(warning) == warned
     assert not warned or f"--progress {text} is a factor" in warning
@@ -252,7 +252,7 @@ def test_nan_keeps_its_sign() -> None:
     assert format_trimmed(-0.0, digits=6) == "-0"
 
 
-def test_cells_too_long_are_cut() -> None:
+def test_long_cells_are_truncated() -> None:
     row = format_row(
         "12345678.9", "123456789", "1234567890123", "123456789012345", "x" * 15, "y" * 14, "9" * 9
     )
@@ -330,7 +330,7 @@ events = st.tuples(
     holdout=st.booleans(),
     cut=st.integers(0, 40),
 )
-def test_as_event_by_event(
+def test_table_equals_counters_of_single_events(
     passes: list[list[tuple[float, float, float | None, bool]]], flags: str, holdout: bool, cut: int
 ) -> None:
     arguments = f"{flags} {'--holdout_after 1' if holdout else ''}"
@@ -353,3 +353,136 @@ def test_as_event_by_event(
     assert seen == plain.rows
     assert (progress.sum_loss, progress.holdout_loss) == (plain.loss, plain.held_loss)
     assert progress.weighted_examples == plain.labelled + plain.unlabelled
+
+
+TWO = simple(loss=[1, 2.25, 0.25], label=[1, -1, 1])
+"""Three events, two labels."""
+
+
+def lines_of(flags: str, *events: Outcomes) -> list[str]:
+    configuration = REGISTRY.parse(flags)
+    progress = ProgressTable(configuration, kind="simple")
+    for block in events:
+        progress.update(block)
+    return list(summary(progress, configuration))
+
+
+def test_more_than_two_labels() -> None:
+    assert lines_of("", SEVEN) == [
+        "",
+        "finished run",
+        "number of examples = 7",
+        "weighted example sum = 8.000000",
+        "weighted label sum = 2.250000",
+        "average loss = 1.651548",
+        "best constant = 0.321429",
+        "total feature number = 16",
+    ]
+
+
+def test_two_labels_have_a_best_loss() -> None:
+    assert lines_of("", TWO) == [
+        "",
+        "finished run",
+        "number of examples = 3",
+        "weighted example sum = 3.000000",
+        "weighted label sum = 1.000000",
+        "average loss = 1.166667",
+        "best constant = 0.333333",
+        "best constant's loss = 0.888889",
+        "total feature number = 3",
+    ]
+
+
+def test_passes_and_holdout() -> None:
+    configuration = REGISTRY.parse("--passes 2 --holdout_period 2")
+    progress = ProgressTable(configuration, kind="simple")
+    for block in PASSES:
+        progress.update(block)
+        progress.end_pass()
+    assert list(summary(progress, configuration)) == [
+        "",
+        "finished run",
+        "number of examples per pass = 5",
+        "passes used = 2",
+        "weighted example sum = 10.000000",
+        "weighted label sum = 9.000000",
+        "average loss = 1.974161 h",
+        "best constant = 1.125000",
+        "total feature number = 22",
+    ]
+
+
+@pytest.mark.parametrize("passes", [0, 1])
+def test_one_pass_is_not_counted(passes: int) -> None:
+    configuration = REGISTRY.parse("--holdout_after 7")
+    progress = ProgressTable(configuration, kind="simple")
+    progress.update(SEVEN)
+    for _ in range(passes):
+        progress.end_pass()
+    lines = list(summary(progress, configuration))
+    assert "number of examples = 7" in lines
+    assert "average loss = undefined (no holdout)" in lines
+
+
+@pytest.mark.parametrize(
+    ("flags", "value", "loss"),
+    [
+        ("", 0.333333, 0.888889),
+        ("--loss_function classic", 0.333333, 0.888889),
+        ("--loss_function logistic", 0.693147, 0.636514),
+        ("--loss_function logistic --logistic_min -3 --logistic_max 3", 0.693147, 0.713531),
+        ("--loss_function hinge", 1, 0.666667),
+        ("--loss_function quantile", 1, 0.333333),
+        ("--loss_function quantile --quantile_tau 0.7", -1, 0.933333),
+        ("-t", 0.333333, 0.777778),
+        ("--max_prediction 0.1", 0.333333, 0.834444),
+        ("--min_prediction 0.5 --max_prediction 2", 0.333333, 0.861111),
+    ],
+)
+def test_best_constants(flags: str, value: float, loss: float) -> None:
+    configuration = REGISTRY.parse(flags)
+    progress = ProgressTable(configuration, kind="simple")
+    progress.update(TWO)
+    best = best_constant(progress, configuration[LossOptions])
+    assert best is not None
+    assert best == pytest.approx((value, loss), abs=1e-6)
+
+
+@pytest.mark.parametrize("flags", ["--loss_function expectile --expectile_q 0.3", "--loss_function poisson"])
+def test_losses_without_a_best_constant(flags: str) -> None:
+    assert not [line for line in lines_of(flags, TWO) if line.startswith("best")]
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "quantile"])
+def test_three_labels_have_one_for_squared_loss_only(loss: str) -> None:
+    assert not [line for line in lines_of(f"--loss_function {loss}", SEVEN) if line.startswith("best")]
+
+
+def test_one_label_alone_counts_as_two() -> None:
+    lines = lines_of("", simple(loss=[9, 7], label=[3, 3]))
+    assert "best constant = 3.000000" in lines
+    assert "best constant's loss = 0.000000" in lines
+
+
+@pytest.mark.parametrize("label", [0.0, None])
+def test_nothing_but_zeros_has_none(label: float | None) -> None:
+    lines = lines_of("", simple(loss=[0, 0], label=[label, label]))
+    assert not [line for line in lines if line.startswith("best")]
+
+
+@pytest.mark.parametrize(
+    ("flags", "label", "value", "loss"),
+    [
+        ("--loss_function logistic", 1, 1, 0.313262),
+        ("--loss_function logistic", -1, -1, 0.313262),
+        ("--loss_function hinge", 1, 1, 0),
+        ("--loss_function quantile", -1, -1, 0),
+    ],
+)
+def test_one_label_and_other_losses(flags: str, label: float, value: float, loss: float) -> None:
+    configuration = REGISTRY.parse(flags)
+    progress = ProgressTable(configuration, kind="simple")
+    progress.update(simple(loss=[0, 0], label=[label, label]))
+    best = best_constant(progress, configuration[LossOptions])
+    assert best == pytest.approx((value, loss), abs=1e-6)

@@ -1,4 +1,4 @@
-"""Models as text: their layout, every weight, and names; the wheel's own bytes are in ``tests/parity``."""
+"""Models as text: layout, weights and names; ``tests/parity`` compares the bytes with VW."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_champion_alone_predicts_the_same(exact: bool) -> None:
     assert ("automl" in alone.configuration.supplied) is not exact
 
 
-def test_what_vw_keeps() -> None:
+def test_vw_command_contains_the_options_that_vw_keeps() -> None:
     flags = "--cb_explore 3 -l 0.1 --sgd --loss_function logistic --l2 1 --ignore ba --ignore c --noconstant"
     configuration = REGISTRY.parse(flags)
     bandit = " --cb_adf --cb_explore 3 --cb_explore_adf --cb_type mtr --csoaa_ldf multiline --csoaa_rank"

@@ -1,21 +1,18 @@
-"""The bound on the features of the largest action of a block: no action has more, and it is cheap to find."""
+"""The bound on the features of the largest action of a block."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto import Workspace, read
+from onlineauto import Block, Workspace, read
 from onlineauto.engine.loop.size_kernels import EventSize
 from onlineauto.engine.loop.wide_events import _NO_SIZES, _count, _most_features
 from onlineauto.features.records import make_stream
-
-if TYPE_CHECKING:
-    from onlineauto import Block
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -61,7 +58,7 @@ def test_no_action_has_more_features_than_the_bound(
     assert exact <= most
 
 
-def test_the_bound_counts_each_namespace_by_itself() -> None:
+def test_bound_counts_each_namespace_separately() -> None:
     """Two namespaces of 10 and 20 features, and the constant, have 200 pairs."""
     text = f"1 {line({'a': 10, 'b': 20})}\n"
     most, exact = sizes_of(text, {"interactions": ["ab"]})

@@ -1,9 +1,10 @@
-"""A search at work on streams: replay, chunks, and what leaves the model alone."""
+"""The search on streams: replay of journals, blocks of any size, and evidence of its tests."""
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +15,11 @@ from onlineauto import Workspace
 from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.decisions import PredictWith, Remove, Rotate, Swap, Widen
 from onlineauto.engine.ensemble.ensemble import make_ensemble, new_variance, promote
-from onlineauto.engine.search.journal import End, Journal, decision_of, entry_of, read_journal
+from onlineauto.engine.search.journal import Bounds, End, Entry, Journal, decision_of, entry_of, read_journal
 from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.paired import ChampionTest
 from onlineauto.estimators.paired_kernels import BETTER, WORSE, T
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.engine.search.journal import Bounds, Entry
 
 QUICK: dict[str, Any] = {
     "automl": 4,
@@ -70,8 +66,11 @@ def recorded(path: Path, text: bytes, **options: Any) -> Workspace:
     """A workspace that has learnt a stream, and has left its journal in a file."""
     workspace = Workspace(**options)
     with path.open("wb") as file:
-        workspace.observe(Journal(file, command=workspace.configuration.command(kept=True)).append)
-        return workspace.fit(text)
+        journal = Journal(file, command=workspace.configuration.command(kept=True))
+        workspace.observe(journal.append)
+        workspace.fit(text)
+        journal.end(events=workspace.searching.n_events)
+    return workspace
 
 
 def journal_of(workspace: Workspace) -> list[Entry]:
@@ -103,7 +102,7 @@ def test_a_replayed_journal_makes_the_same_model(
     assert any(isinstance(each, Rotate) for each in decisions)
 
 
-def test_a_search_of_namespaces_can_be_replayed(tmp_path: Path) -> None:
+def test_search_of_namespaces_is_replayed(tmp_path: Path) -> None:
     options: dict[str, Any] = {**QUICK, "cb_explore_adf": True, "search": "interactions,namespaces"}
     text, path = "".join(stream(100, late=40)).encode(), tmp_path / "journal.jsonl"
     first = recorded(path, text, **options)
@@ -111,7 +110,7 @@ def test_a_search_of_namespaces_can_be_replayed(tmp_path: Path) -> None:
     assert state(Workspace(**options, replay=str(path)).fit(text)) == state(first)
 
 
-def test_there_are_changes_of_champion_to_replay() -> None:
+def test_replayed_streams_contain_changes_of_champion() -> None:
     options = {**QUICK, "oracle_type": "one_diff_inclusion", "estimator": "robust"}
     workspace = Workspace(cb_explore_adf=True, **options)
     entries = journal_of(workspace)
@@ -123,7 +122,7 @@ def test_there_are_changes_of_champion_to_replay() -> None:
     assert (b"Action", b"User") in workspace.searching.interactions(0)
 
 
-def test_each_change_of_champion_starts_the_test_of_the_ensemble_again() -> None:
+def test_change_of_champion_resets_the_test_of_the_ensemble() -> None:
     workspace = Workspace(cb_explore_adf=True, **QUICK, oracle_type="one_diff_inclusion")
     entries = journal_of(workspace)
     workspace.fit("".join(stream(1500)).encode())
@@ -154,9 +153,7 @@ def test_weights_of_the_ensemble_follow_the_two_live_configs_that_remain() -> No
     oracle=st.sampled_from(["one_diff_inclusion", "rand", "stepwise"]),
     noconstant=st.booleans(),
 )
-def test_any_way_of_cutting_a_stream_gives_the_same_model(
-    exact: bool, oracle: str, noconstant: bool, cuts: list[int]
-) -> None:
+def test_model_does_not_depend_on_blocks(exact: bool, oracle: str, noconstant: bool, cuts: list[int]) -> None:
     assume(not (exact and oracle == "stepwise"))
     options = {**QUICK, "cb_explore_adf": True, "oracle_type": oracle, "vw_exact": exact}
     options["noconstant"] = noconstant
@@ -170,7 +167,7 @@ def test_any_way_of_cutting_a_stream_gives_the_same_model(
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
-def test_predictions_aside_change_nothing(exact: bool) -> None:
+def test_predictions_between_events_change_nothing(exact: bool) -> None:
     events = stream(120)
     plain = Workspace(cb_explore_adf=True, vw_exact=exact, **QUICK)
     asked = Workspace(cb_explore_adf=True, vw_exact=exact, **QUICK)
@@ -191,7 +188,7 @@ def test_one_live_config_is_all_quadratics(exact: bool) -> None:
 
 
 @pytest.mark.parametrize("cb_type", ["mtr", "ips", "dr", "dm"])
-def test_the_order_of_learning_makes_no_difference(cb_type: str) -> None:
+def test_model_does_not_depend_on_the_order_of_live_configs(cb_type: str) -> None:
     text = "".join(stream(200)).encode()
     options = {**QUICK, "cb_explore_adf": True, "cb_type": cb_type, "min_prediction": -1, "max_prediction": 0}
     forward = Workspace(**options).fit(text)
@@ -215,7 +212,9 @@ penalties."""
 
 @pytest.mark.parametrize("oracle", ["one_diff", "one_diff_inclusion", "qbase_cubic"])
 @pytest.mark.parametrize(("exact", "cb_type", "rule"), ALONE)
-def test_a_live_slot_learns_as_if_alone(exact: bool, cb_type: str, rule: dict[str, Any], oracle: str) -> None:
+def test_live_config_learns_like_a_model_without_search(
+    exact: bool, cb_type: str, rule: dict[str, Any], oracle: str
+) -> None:
     text = "".join(stream(150)).encode()
     common = {
         "cb_explore_adf": True,
@@ -237,7 +236,7 @@ def test_a_live_slot_learns_as_if_alone(exact: bool, cb_type: str, rule: dict[st
         assert together.weights[..., slot::4].tobytes() == alone.weights.tobytes()
 
 
-def test_challengers_of_a_late_namespace_come_at_once_unless_exact() -> None:
+def test_native_mode_proposes_late_namespaces_at_once() -> None:
     text = "".join(stream(100, late=50)).encode()
     found = {}
     for exact in (True, False):
@@ -251,7 +250,7 @@ def test_challengers_of_a_late_namespace_come_at_once_unless_exact() -> None:
     assert found == {True: False, False: True}
 
 
-def test_counts_of_absent_namespaces_are_nobody_elses() -> None:
+def test_counts_of_absent_namespaces_are_not_counted_for_others() -> None:
     first = "shared |User a\n0:-1:0.5 |Act p\n|Act q\n\n"
     second = "shared |Other b\n0:-1:0.5 |Act p\n|Act q |Zed x:0\n\n"
     third = "shared |New b\n0:-1:0.5 |Act p\n|Act q\n\nshared |New b\n0:-1:0.5 |Act p\n|Act q |Zed x\n\n"
@@ -273,7 +272,7 @@ def test_triples_are_counted_where_the_oracle_chooses_among_them(caplog: pytest.
     assert len(workspace.search.candidates) < 200_001
 
 
-def test_unlabelled_events_meet_namespaces_and_spend_no_lease() -> None:
+def test_unlabelled_events_register_namespaces_and_spend_no_lease() -> None:
     workspace = Workspace(cb_explore_adf=True, **QUICK)
     workspace.fit(b"shared |User tom\n|Action a\n|Action b\n\n" * 5)
     assert workspace.search.namespaces == (b"Action", b"User")
@@ -300,7 +299,7 @@ def test_bounds_of_costs_outside_the_range_are_cut_off_and_counted() -> None:
         ({"automl": 2, "cb_adf": True, "oracle_type": "delphi"}, "one of one_diff"),
     ],
 )
-def test_searches_that_cannot_be(options: dict[str, Any], words: str) -> None:
+def test_invalid_search_options_are_rejected(options: dict[str, Any], words: str) -> None:
     with pytest.raises(OptionError, match=words):
         Workspace(**options)
 
@@ -311,7 +310,7 @@ def test_aliases_are_the_options_they_stand_for() -> None:
     assert one.configuration == other.configuration
 
 
-def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_no_journal_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the journal"):
         Workspace(cb_adf=True, automl=2, replay=str(tmp_path / "missing"))
     (tmp_path / "odd").write_text('{"decision": "rotate"}\n')
@@ -319,17 +318,12 @@ def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
         Workspace(cb_adf=True, automl=2, replay=str(tmp_path / "odd"))
 
 
-def test_a_journal_of_other_options_or_another_stream_is_refused(tmp_path: Path) -> None:
+def test_journal_of_other_options_or_another_stream_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    first = Workspace(cb_explore_adf=True, **QUICK)
-    with path.open("wb") as file:
-        first.observe(Journal(file, command=first.configuration.command(kept=True)).append)
-        first.fit("".join(stream(100)).encode())
+    recorded(path, "".join(stream(100)).encode(), cb_explore_adf=True, **QUICK)
     with pytest.raises(InputError, match="with other options"):
         Workspace(cb_explore_adf=True, **{**QUICK, "automl": 3}, replay=path)
-    with pytest.raises(
-        InputError, match="after 40 events: the journal to be replayed belongs to another stream"
-    ):
+    with pytest.raises(InputError, match="after 40 events"):
         Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(100, late=40)).encode())
     with pytest.raises(InputError, match="belongs to another stream"):
         Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(100, seed=1)).encode())
@@ -340,19 +334,13 @@ def replayed(path: Path, *, events: int) -> Workspace:
     return Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(events)).encode())
 
 
-def test_a_journal_that_ends_elsewhere_than_the_stream_is_told(tmp_path: Path) -> None:
+def test_journal_of_another_length_than_the_stream_causes_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    first = Workspace(cb_explore_adf=True, **QUICK)
-    with path.open("wb") as file:
-        journal = Journal(file, command=first.configuration.command(kept=True))
-        first.observe(journal.append)
-        first.fit("".join(stream(100)).encode())
-        broken = path.read_bytes()
-        journal.end(events=100)
+    recorded(path, "".join(stream(100)).encode(), cb_explore_adf=True, **QUICK)
     assert replayed(path, events=100).searching.replay_warning is None
     for events, words in ((10, "stream ended before"), (150, "ended after 100 events")):
         assert words in (replayed(path, events=events).searching.replay_warning or "")
-    path.write_bytes(broken)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     assert "is incomplete" in (replayed(path, events=100).searching.replay_warning or "")
     with pytest.raises(OptionError, match="a replay has no search"):
         _ = replayed(path, events=100).search
@@ -368,7 +356,7 @@ def test_a_journal_that_ends_elsewhere_than_the_stream_is_told(tmp_path: Path) -
         "nothing",
     ],
 )
-def test_a_damaged_journal_is_refused_by_its_line(line: str) -> None:
+def test_damaged_journal_is_rejected_with_its_line(line: str) -> None:
     text = '{"decision":"search","command":""}\n' + line + "\n"
     with pytest.raises(InputError, match="odd:2: "):
         list(read_journal(io.BytesIO(text.encode()), name="odd"))
@@ -380,7 +368,7 @@ def test_a_journal_without_its_first_line_is_refused() -> None:
             list(read_journal(io.BytesIO(text)))
 
 
-def test_a_config_that_makes_room_leaves_its_bounds_in_the_journal() -> None:
+def test_journal_contains_the_bounds_of_removed_configs() -> None:
     workspace = Workspace(cb_explore_adf=True, oracle_type="one_diff", **QUICK)
     entries = journal_of(workspace)
     workspace.fit("".join(stream(200)).encode())
@@ -390,7 +378,7 @@ def test_a_config_that_makes_room_leaves_its_bounds_in_the_journal() -> None:
     assert {bounds.updates for bounds in left} >= {20}
 
 
-def test_a_journal_cut_off_in_its_last_line_is_read_up_to_there() -> None:
+def test_truncated_journal_is_read_up_to_its_last_whole_line() -> None:
     sink = io.BytesIO()
     workspace = Workspace(cb_explore_adf=True, **QUICK)
     workspace.observe(Journal(sink, command="").append)
@@ -401,7 +389,7 @@ def test_a_journal_cut_off_in_its_last_line_is_read_up_to_there() -> None:
 
 
 @pytest.mark.parametrize("name", [b"hex:41", b"\xc3\xa9", b"\xff\xfe", b" ", b'"\n\x01'])
-def test_any_name_survives_a_journal(name: bytes) -> None:
+def test_journal_preserves_any_name(name: bytes) -> None:
     sink = io.BytesIO()
     workspace = Workspace(cb_explore_adf=True, automl=2)
     decision = Rotate(1, 3, Config.of([(name, name)], ConfigKind.INCLUSION))
@@ -419,8 +407,8 @@ def predicted_costs(events: list[str], options: dict[str, Any]) -> list[np.ndarr
     return [workspace.learn(event) for event in events]
 
 
-def test_the_paired_test_takes_in_what_both_would_have_done() -> None:
-    """The loop's evidence is that of the public test, fed with the actions of two models apart."""
+def test_evidence_of_the_search_equals_that_of_the_public_test() -> None:
+    """The public test gets the actions of two models that learn separately."""
     events = stream(300)
     quiet: dict[str, Any] = {
         "automl_significance_level": 1e-99,
@@ -452,7 +440,7 @@ def test_the_paired_test_takes_in_what_both_would_have_done() -> None:
 
 
 @pytest.mark.ci
-def test_a_better_challenger_is_found_sooner_than_by_bounds() -> None:
+def test_paired_test_promotes_earlier_than_bounds() -> None:
     events = stream(3000)
     options: dict[str, Any] = {"cb_explore_adf": True, "automl": 8, "oracle_type": "one_diff_inclusion"}
     first = {}
@@ -470,7 +458,7 @@ def removed_on(entry: Any) -> Bounds | None:
     return entry.bounds if isinstance(decision_of(entry), Remove) else None
 
 
-def test_a_challenger_that_is_worse_makes_room_at_once() -> None:
+def test_worse_challenger_is_removed_before_its_lease_ends() -> None:
     events = stream(3000)
     workspace = Workspace(cb_explore_adf=True, automl=3, lease=500, oracle_type="one_diff_inclusion")
     entries = journal_of(workspace)
@@ -480,8 +468,8 @@ def test_a_challenger_that_is_worse_makes_room_at_once() -> None:
     assert all(number % 500 for number in updates), "not where leases end"
 
 
-def test_every_test_ever_begun_has_a_part_of_the_level() -> None:
-    """Half of it, and so on, where the test of losses began anew."""
+def test_every_test_has_a_part_of_the_level() -> None:
+    """Each time the test of losses begins again, its part is halved."""
     workspace = Workspace(cb_explore_adf=True, automl=3, lease=50)
     workspace.fit(stream(1000))
     live_configs = workspace.searching.live_configs
@@ -493,6 +481,6 @@ def test_every_test_ever_begun_has_a_part_of_the_level() -> None:
         assert np.isclose(halvings, np.round(halvings), atol=1e-6)[halvings > -0.5].any()
 
 
-def test_exact_mode_keeps_to_bounds() -> None:
+def test_exact_mode_rejects_the_paired_test() -> None:
     with pytest.raises(OptionError, match="estimator"):
         Workspace(cb_explore_adf=True, automl=2, vw_exact=True, estimator="paired")

@@ -1,10 +1,11 @@
-"""Several sources, one after the other: as if they were one; each has its own line numbers."""
+"""Several sources are learnt like one; each has separate line numbers."""
 
 from __future__ import annotations
 
 import io
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ from hypothesis import strategies as st
 
 from onlineauto import InputError, OptionError, Workspace
 from onlineauto.engine.stream.source import Sources, can_be_read_again
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -30,7 +28,7 @@ def scores(source: Sources, **options: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("options", [{}, {"vw_exact": True}, {"passes": 3}, {"examples": 3}])
-def test_two_files_are_as_one(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_two_files_are_learnt_like_one(tmp_path: Path, options: dict[str, Any]) -> None:
     paths = [tmp_path / "a", tmp_path / "b"]
     paths[0].write_bytes(FIRST)
     paths[1].write_bytes(SECOND)
@@ -54,7 +52,7 @@ def test_files_events_and_blocks_go_together(tmp_path: Path) -> None:
     assert scores(mixed) == scores(one)
 
 
-def test_line_numbers_are_each_files_own(tmp_path: Path) -> None:
+def test_line_numbers_are_counted_for_each_file(tmp_path: Path) -> None:
     paths = [tmp_path / "a", tmp_path / "b"]
     paths[0].write_text("1 |a x\none |a y\n")
     paths[1].write_text("two |a x\n1 |a y\n")
@@ -83,11 +81,11 @@ def test_an_invalid_event_is_located_in_its_file(tmp_path: Path) -> None:
 
 def test_lines_are_counted_in_one_file_only(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(FIRST)
-    with pytest.raises(OptionError, match="--examples counts the lines of one file with --vw_exact"):
+    with pytest.raises(OptionError, match="--examples"):
         Workspace(**OPTIONS, vw_exact=True, examples=3).fit([tmp_path / "a", tmp_path / "a"])
 
 
-def test_what_can_be_read_again(tmp_path: Path) -> None:
+def test_files_and_texts_can_be_read_again_and_pipes_cannot(tmp_path: Path) -> None:
     again: list[Sources] = ["file", b"text", tmp_path, [tmp_path, tmp_path], ("1 |a x", "0 |a y")]
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -99,7 +97,7 @@ def test_what_can_be_read_again(tmp_path: Path) -> None:
         Workspace(passes=2).fit(io.BytesIO(b"1 |a x\n"))
 
 
-def test_tables_are_no_sources() -> None:
+def test_frames_and_mappings_are_rejected_as_sources() -> None:
     pandas = pytest.importorskip("pandas")
     with pytest.raises(TypeError, match=r"cannot be a frame; .*from_frame"):
         Workspace().fit(pandas.DataFrame({"x": [1], "y": [2]}))
@@ -111,7 +109,7 @@ def test_tables_are_no_sources() -> None:
     parts=st.lists(st.lists(st.sampled_from(["1 |a x", "0 |b x:2", "1 |b y |a x"]), max_size=5), max_size=4),
     quadratic=st.sampled_from([None, "ab"]),
 )
-def test_any_parts(parts: list[list[str]], quadratic: str | None) -> None:
+def test_text_in_any_parts_is_learnt_like_one_text(parts: list[list[str]], quadratic: str | None) -> None:
     texts = ["".join(line + "\n" for line in part).encode() for part in parts]
     one, several = (Workspace(quadratic=quadratic, bit_precision=8) for _ in range(2))
     one.fit(b"".join(texts))

@@ -1,4 +1,4 @@
-"""What the search leaves out it may leave out: comparisons that are settled, cells that nobody touched."""
+"""Work that the search skips changes nothing: settled comparisons, and cells that no config has learnt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
+from onlineauto.engine.search.waiting_configs import learnt_cells
+from onlineauto.learners.model import write_cells
 from tests.engine.test_searching import QUICK, journal_of, state, stream
+from tests.naive.native_search.streams import choices
+from tests.property.snapshot import named
 
 Options = dict[str, Any]
 
@@ -27,8 +31,19 @@ RULES: list[Options] = [
 ORACLES = st.sampled_from(["one_diff", "one_diff_inclusion", "rand", "champdupe", "qbase_cubic"])
 
 
-def named(options: Options) -> str:
-    return " ".join(f"{name}={value}" for name, value in options.items()) or "default"
+def test_cells_learnt_only_by_other_configs_are_left_out() -> None:
+    workspace = Workspace(cb_explore_adf=True, automl=2, bit_precision=10, default_lease=60).fit(choices(300))
+    model = workspace.learner.model
+    unlearnt = workspace.learner.unlearnt
+    touched = np.flatnonzero(model.touched)
+    write_cells(model, touched[3:], unlearnt[None, :, None], lanes=[1])
+    write_cells(model, touched[:3], np.full((3, 4, 1), 2.0, np.float32), lanes=[1])
+    cells, weights = learnt_cells(model, [1], unlearnt)
+    assert cells.tolist() == touched[:3].tolist()
+    assert weights.shape == (3, 4, 1)
+    assert (weights == 2.0).all()
+    both, _ = learnt_cells(model, [0, 1], unlearnt)
+    assert set(cells) < set(both)
 
 
 def searching(exact: bool, **options: Any) -> Workspace:
@@ -38,7 +53,7 @@ def searching(exact: bool, **options: Any) -> Workspace:
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
 @pytest.mark.parametrize("level", [0.05, 0.9])
 @pytest.mark.parametrize("oracle", ["one_diff", "one_diff_inclusion"])
-def test_to_compare_again_what_is_settled_changes_no_decision(oracle: str, level: float, exact: bool) -> None:
+def test_repeating_settled_comparisons_changes_no_decision(oracle: str, level: float, exact: bool) -> None:
     options = {"oracle_type": oracle, "automl_significance_level": level, "default_lease": 60}
     options |= {"estimator": "robust"}
     asked, plain = (searching(exact, **options) for _ in range(2))
@@ -58,10 +73,10 @@ def test_to_compare_again_what_is_settled_changes_no_decision(oracle: str, level
 @pytest.mark.parametrize("rule", RULES, ids=named)
 @settings(max_examples=5)
 @given(oracle=ORACLES, seed=st.integers(0, 99), late=st.integers(0, 100))
-def test_lanes_agree_where_nothing_was_touched(
+def test_untouched_cells_are_equal_in_all_lanes(
     rule: Options, exact: bool, oracle: str, seed: int, late: int
 ) -> None:
-    """And to take every cell for touched, and so move all of them, makes the same model."""
+    """Moving all cells, as if all were touched, gives the same model."""
     text = "".join(stream(120, seed=seed, late=late)).encode()
     plain, careful = (searching(exact, oracle_type=oracle, **rule) for _ in range(2))
     careful.learner.model.touched[:] = True
@@ -76,7 +91,7 @@ def test_lanes_agree_where_nothing_was_touched(
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
-def test_so_it_is_when_the_champion_changes(exact: bool) -> None:
+def test_untouched_cells_are_equal_after_a_change_of_champion(exact: bool) -> None:
     text = "".join(stream(600)).encode()
     plain, careful = (searching(exact, oracle_type="one_diff_inclusion") for _ in range(2))
     careful.learner.model.touched[:] = True
@@ -86,8 +101,8 @@ def test_so_it_is_when_the_champion_changes(exact: bool) -> None:
     assert (untouched == untouched[..., :1]).all()
 
 
-def test_zeros_of_either_sign_are_left_alone() -> None:
-    """As in VW, which moves what differs."""
+def test_negative_zeros_are_not_replaced() -> None:
+    """VW, too, moves only cells that differ."""
     text = "".join(stream(40)).encode()
     one, other = (searching(False) for _ in range(2))
     model = one.learner.model

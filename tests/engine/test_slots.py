@@ -1,9 +1,10 @@
-"""``--ccb_explore_adf`` beside slots that are written out as events of their own, and what it promises."""
+"""``--ccb_explore_adf`` learns slots like separate events, and never offers an action twice."""
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ from onlineauto import Workspace, convert, read
 from onlineauto.errors import InputError, OptionError
 from tests.naive.slots import Slot, SlotEvent, written_out
 from tests.parity.slot_streams import SLOT_STREAMS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CROSSED = ("U|_id", "A|_id", "S|_id", "U|A|_id")
 EVENT = "ccb shared |U u\nccb action |A a\nccb action |A b\nccb action |A c\nccb slot |\nccb slot |S s\n"
@@ -54,7 +52,7 @@ def test_slots_are_learnt_as_events_of_their_own(options: dict[str, Any]) -> Non
     assert workspace.label_range == pytest.approx(twin.label_range)
 
 
-def test_a_choice_is_taken_from_the_slots_after_it() -> None:
+def test_chosen_action_is_not_offered_to_later_slots() -> None:
     workspace = Workspace(ccb_explore_adf=True).fit(SLOT_STREAMS["slots_rewards"](50, 1))
     for block, outcomes in workspace.stream(SLOT_STREAMS["slots_seeded"](50, 1)):
         slots = outcomes.slots
@@ -77,10 +75,10 @@ def test_a_prediction_is_a_row_for_each_slot_and_changes_nothing() -> None:
     assert (workspace.weights == before).all()
 
 
-def test_a_table_of_scores_is_that_of_one_event() -> None:
+def test_by_action_needs_a_single_event() -> None:
     workspace = Workspace(ccb_explore_adf=True)
     [(_, outcomes)] = workspace.stream(2 * f"{EVENT}\n".encode())
-    with pytest.raises(InputError, match="needs a single event, but there are 2"):
+    with pytest.raises(InputError, match="there are 2"):
         outcomes.by_action()
 
 
@@ -102,8 +100,8 @@ def wide(name: str, n: int) -> str:
 
 
 @pytest.mark.parametrize("slots", [[2], [0, 0]], ids=str)
-def test_room_for_the_widest_slot_of_a_block(slots: list[int]) -> None:
-    """Products of the last event need it, however many slots the events before it have."""
+def test_buffers_hold_the_widest_slot_of_a_block(slots: list[int]) -> None:
+    """The products of the last event need more room than the slots of the events before it."""
     small = "ccb shared |U u\nccb action |A a\nccb action |A b\n"
     events = [small + n * "ccb slot |\n" + "\n" for n in slots]
     last = f"ccb shared {wide('U', 700)}\nccb action {wide('A', 700)}\nccb action |A b\n"
@@ -115,25 +113,25 @@ def test_room_for_the_widest_slot_of_a_block(slots: list[int]) -> None:
     assert together.weights.tobytes() == apart.weights.tobytes()
 
 
-def test_room_for_the_constant_and_for_what_tells_a_slot() -> None:
-    """Where there are no products, as VW's wildcards leave such a namespace out."""
+def test_buffers_hold_the_constant_and_the_slot_index() -> None:
+    """VW's wildcards leave such a namespace out, so there are no products."""
     options: dict[str, Any] = {"ccb_explore_adf": True, "vw_exact": True, "automl": 2}
     event = f"ccb shared {wide('é', 65_533)}\nccb action |é a\nccb slot 0:-1:0.5 |é s\n\n"
     assert np.isfinite(Workspace(**options).fit(event.encode()).weights).all()
 
 
-def test_draws_of_slots_are_not_the_same_draw() -> None:
+def test_slots_are_drawn_independently() -> None:
     workspace = Workspace(ccb_explore_adf=True, epsilon=1.0)
     text = "ccb shared |U u\n" + "ccb action |A a\n" * 6 + "ccb slot |\n" * 6
     chosen = [int(np.flatnonzero(row == 0).size) for row in workspace.predict(text)]
     assert chosen == [0, 1, 2, 3, 4, 5]
-    block = workspace._readers.text.parse_one(text)
+    [block] = read(text.encode(), ccb_explore_adf=True)
     outcomes = workspace.predict_block(block)
     places = outcomes.action[outcomes.action_start[:-1]].tolist()
     assert places != sorted(places)
 
 
-def test_before_slots_differ_the_model_is_that_of_a_bandit() -> None:
+def test_model_equals_that_of_a_bandit_before_slots_differ() -> None:
     events = "".join(
         f"ccb shared |U u{i % 3}\nccb action |A a\nccb action |A b\nccb slot {i % 2}:{i % 5}:0.5 |\n\n"
         for i in range(30)
@@ -152,7 +150,7 @@ def test_before_slots_differ_the_model_is_that_of_a_bandit() -> None:
 
 
 @pytest.mark.parametrize("search", [{}, {"oracle_type": "one_diff"}, {"estimator": "robust"}])
-def test_the_search_crosses_everything_with_what_tells_slots(search: dict[str, Any]) -> None:
+def test_search_crosses_all_namespaces_with_the_slot_index(search: dict[str, Any]) -> None:
     workspace = Workspace(ccb_explore_adf=True, automl=3, default_lease=50, **search)
     workspace.fit(SLOT_STREAMS["slots_rewards"](400, 2))
     used = set(workspace.searching.interactions(0))
@@ -160,7 +158,7 @@ def test_the_search_crosses_everything_with_what_tells_slots(search: dict[str, A
     assert workspace.searching.n_learnt == 1200
 
 
-def test_no_action_is_offered_again_though_the_search_stops_between_two_slots() -> None:
+def test_no_action_is_offered_twice_if_a_decision_falls_between_two_slots() -> None:
     workspace = Workspace(ccb_explore_adf=True, automl=4, default_lease=15)
     for _, outcomes in workspace.stream(SLOT_STREAMS["slots_rewards"](200, 2)):
         assert outcomes.slots is not None
@@ -179,7 +177,7 @@ def test_no_action_is_offered_again_though_the_search_stops_between_two_slots() 
         {"regcb": True, "quadratic": ["UA", "::"]},
     ],
 )
-def test_exact_mode_refuses_what_it_does_not_have(options: dict[str, Any]) -> None:
+def test_exact_mode_rejects_unsupported_options(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match="not reproduced by --vw_exact"):
         Workspace(ccb_explore_adf=True, vw_exact=True, **options)
 

@@ -1,10 +1,11 @@
-"""Single events between files: one kept reader for them, whose namespaces are its own."""
+"""Single events as text, read by a reader that is kept between events and files."""
 
 from __future__ import annotations
 
 import copy
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,18 +14,13 @@ from hypothesis import strategies as st
 
 from onlineauto import Workspace
 from onlineauto.errors import InputError, ParseError
+from onlineauto.features.block import Block
+from onlineauto.formats.text_reader import TextReader
 from tests.formats.reading import text_reader
 from tests.naive.blocks import Event, as_text
-from tests.naive.lines import unpack
-from tests.property.snapshot import model_of
+from tests.naive.lines import Line, unpack
+from tests.property.snapshot import model_of, named
 from tests.property.strategies import bandit_events, simple_events
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from onlineauto.features.block import Block
-    from onlineauto.formats.text_reader import TextReader
-    from tests.naive.lines import Line
 
 Options = dict[str, Any]
 
@@ -38,10 +34,6 @@ FIT, LEARN, BLOCK, ASK = range(4)
 WAYS = st.lists(st.tuples(st.sampled_from([FIT, LEARN, BLOCK, ASK]), st.integers(1, 3)), max_size=8)
 
 
-def named(options: Options) -> str:
-    return " ".join(f"{name}={value}" for name, value in options.items())
-
-
 def texts_of(events: Sequence[Event], options: Options) -> list[bytes]:
     bandit = "cb_explore_adf" in options
     return [as_text([event], bandit=bandit, multiline=bandit).encode() for event in events]
@@ -52,10 +44,10 @@ def texts_of(events: Sequence[Event], options: Options) -> list[bytes]:
 @pytest.mark.parametrize("options", KINDS, ids=named)
 @settings(max_examples=25)
 @given(data=st.data(), ways=WAYS)
-def test_whoever_read_an_event_it_is_learnt_alike(
+def test_events_of_files_texts_and_blocks_are_learnt_the_same(
     options: Options, exact: bool, data: st.DataObject, ways: list[tuple[int, int]]
 ) -> None:
-    """Files, texts and blocks in turn, predictions in between, beside all of it from one reader."""
+    """Files, texts and blocks in turn, with predictions between them, equal one text."""
     strategy = bandit_events(max_size=8) if "cb_explore_adf" in options else simple_events(max_size=8)
     texts = texts_of(data.draw(strategy), options)
     if exact and "automl" in options:  # VW meets the namespaces of what it predicts
@@ -83,7 +75,7 @@ def test_whoever_read_an_event_it_is_learnt_alike(
         assert mixed.predict(text).tobytes() == whole.predict(text).tobytes()
 
 
-def test_the_same_names_have_other_numbers_in_another_reader() -> None:
+def test_readers_number_names_independently() -> None:
     model = Workspace(quadratic="ab", bit_precision=8)
     model.learn("1 |a x |b y")
     asked = model.predict("|a x |b y")
@@ -92,7 +84,7 @@ def test_the_same_names_have_other_numbers_in_another_reader() -> None:
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_text_that_is_refused_leaves_no_trace(strict: bool) -> None:
+def test_rejected_text_changes_nothing(strict: bool) -> None:
     model, other = (Workspace(strict_parse=strict, bit_precision=8) for _ in range(2))
     for bad in ("one |a x", "1 |a x:1e99", "1 |a x\n0 |b y", ""):
         for way in (model.learn, model.predict):
@@ -104,7 +96,7 @@ def test_a_text_that_is_refused_leaves_no_trace(strict: bool) -> None:
     assert model.diagnostics.total == 0
 
 
-def test_a_text_larger_than_any_before() -> None:
+def test_text_larger_than_all_before_is_learnt() -> None:
     text = "1 |a " + " ".join(f"x{i}" for i in range(150_000))
     assert len(text) > 1 << 19
     model = Workspace()
@@ -140,10 +132,10 @@ EVENTS = [
     strict=st.booleans(),
     block_bytes=st.sampled_from([4, 16, 1 << 19]),
 )
-def test_each_text_is_read_as_if_alone(
+def test_each_text_is_read_independently(
     exact: bool, data: st.DataObject, multiline: bool, strict: bool, block_bytes: int
 ) -> None:
-    """Its lines are numbered from 1, its problems are its own, and an error is no error of the next one."""
+    """Lines are numbered from 1 in each text, and problems and errors do not affect the next text."""
     label: Any = "cb" if multiline else "simple"
     options: Options = {
         "label": label,
@@ -188,8 +180,7 @@ def test_namespaces_keep_their_numbers() -> None:
     assert [block.line_number.tolist() for block in blocks] == [[1], [1], [1, 2]]
 
 
-def test_many_names_over_many_texts() -> None:
-    """More than the first table of names has room for."""
+def test_table_of_names_grows_over_many_texts() -> None:
     reader = text_reader(b"")
     for i in range(1500):
         (block,) = reader.parse(b"1 |n%d x |n%d y" % (i, i // 2))
@@ -197,7 +188,7 @@ def test_many_names_over_many_texts() -> None:
     assert reader.namespaces.names == [b"n%d" % i for i in range(1500)]
 
 
-def test_blocks_stay_as_they_were_read() -> None:
+def test_later_texts_do_not_change_earlier_blocks() -> None:
     reader = text_reader(b"")
     (block,) = reader.parse(b"1 first|a x:2")
     before = unpack([block])
@@ -207,7 +198,7 @@ def test_blocks_stay_as_they_were_read() -> None:
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])  # noqa: S301
-def test_a_copy_learns_on_its_own(clone: Callable[[Workspace], Workspace]) -> None:
+def test_copy_learns_independently(clone: Callable[[Workspace], Workspace]) -> None:
     event = "shared |a x\n0:-1:0.5 |b y\n|b z\n"
     one = Workspace(cb_explore_adf=True, automl=3)
     one.learn(event)

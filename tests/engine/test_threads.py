@@ -1,18 +1,18 @@
-"""Threads that share a workspace, or have one each; and what must not keep them waiting."""
+"""Threads that share a workspace or have one each, and calls that must not block them."""
 
 from __future__ import annotations
 
 import copy
-import io
 import os
 import pickle
 import random
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -23,10 +23,7 @@ from onlineauto import InputError, Workspace
 from onlineauto.explorers.policy import Policy
 from tests.engine.event_texts import FORMATS, bandit
 from tests.learners.model_view import shared_of
-from tests.property.snapshot import model_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from tests.property.snapshot import model_of, saved_of
 
 ROOT = Path(__file__).resolve().parents[2]
 THREADS = 8
@@ -44,7 +41,7 @@ def _in_quick_turns() -> Iterator[None]:
 
 
 def at_once(*jobs: Callable[[], R]) -> list[R]:
-    """Run each job in a thread of its own, all at the same time; return what they returned."""
+    """Run each job in a separate thread, all at the same time, and return their results."""
     start, results, errors = threading.Barrier(len(jobs)), dict[int, R](), list[Exception]()
 
     def run(place: int) -> None:
@@ -69,14 +66,8 @@ def shuffled(seed: int, items: list[R]) -> list[R]:
     return random.Random(seed).sample(items, len(items))
 
 
-def saved_of(workspace: Workspace) -> bytes:
-    file = io.BytesIO()
-    workspace.save(file)
-    return file.getvalue()
-
-
 @pytest.mark.parametrize(("options", "event"), FORMATS)
-def test_threads_that_predict_get_the_answers_of_one(
+def test_concurrent_predictions_equal_those_of_one_thread(
     options: dict[str, Any], event: Callable[[int], str]
 ) -> None:
     workspace = Workspace(**options, bit_precision=12)
@@ -119,7 +110,7 @@ def learner(workspace: Workspace, ended: threading.Event) -> Callable[[], int]:
     return learn
 
 
-def test_what_is_predicted_meanwhile_is_of_some_moment_between_events() -> None:
+def test_concurrent_predictions_are_of_a_state_between_events() -> None:
     asked = [bandit(n) for n in (0, 3, 40, 500)]
     serial, known = Workspace(**OPTIONS), {text: set[bytes]() for text in asked}
     for event in ["", *EVENTS]:
@@ -144,7 +135,7 @@ def test_what_is_predicted_meanwhile_is_of_some_moment_between_events() -> None:
 
 
 @pytest.mark.ci
-def test_what_is_saved_or_copied_meanwhile_is_of_some_moment_between_events() -> None:
+def test_concurrent_saves_and_copies_are_of_a_state_between_events() -> None:
     serial, known = Workspace(**OPTIONS), dict[bytes, int]()
     for n, event in enumerate(["", *EVENTS]):
         if event:
@@ -183,7 +174,7 @@ def test_several_threads_learn_each_event_once() -> None:
 
 
 @pytest.mark.parametrize("exact", [False, True], ids=["native", "exact"])
-def test_workspaces_of_their_own_learn_what_they_learn_alone(exact: bool) -> None:
+def test_workspaces_in_threads_learn_independently(exact: bool) -> None:
     text = generate.text("planted", events=3000)
 
     def learnt() -> bytes:
@@ -232,7 +223,7 @@ print(codes)
 
 @pytest.mark.ci
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_process_that_is_forked_while_a_thread_learns_goes_on_from_a_whole_event() -> None:
+def test_forked_process_has_a_state_between_events() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, check=False, cwd=ROOT
     )
@@ -263,7 +254,7 @@ print(codes)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_fork_does_not_wait_forever_for_a_thread_whose_first_event_loads_kernels() -> None:
+def test_fork_does_not_deadlock_while_a_thread_loads_kernels() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", LOADS],
         capture_output=True,
@@ -278,7 +269,7 @@ def test_a_fork_does_not_wait_forever_for_a_thread_whose_first_event_loads_kerne
 # -- what must not keep threads waiting ----------------------------------------------------------------
 
 
-def test_a_stream_lets_others_in_between_blocks_and_while_it_waits_for_input() -> None:
+def test_stream_releases_the_lock_between_blocks_and_while_it_waits() -> None:
     workspace = Workspace(**OPTIONS)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb", buffering=0) as pipe, os.fdopen(writing, "wb", buffering=0) as events:
@@ -299,7 +290,7 @@ def test_a_stream_lets_others_in_between_blocks_and_while_it_waits_for_input() -
 
 
 @pytest.mark.parametrize("blocks", [False, True], ids=["text", "blocks"])
-def test_a_reader_is_gone_through_by_one_thread_at_a_time(tmp_path: Path, blocks: bool) -> None:
+def test_reader_rejects_a_second_thread(tmp_path: Path, blocks: bool) -> None:
     path, text = tmp_path / "events", generate.text("narrow", events=3000)
     path.write_bytes(text)
     if blocks:
@@ -317,7 +308,7 @@ def test_a_reader_is_gone_through_by_one_thread_at_a_time(tmp_path: Path, blocks
     assert sorted(at_once(count, count, count)) == [0, 0, 3000]
 
 
-def test_threads_that_ask_a_policy_get_the_answers_of_one() -> None:
+def test_concurrent_policies_equal_those_of_one_thread() -> None:
     policy, scores = Policy(squarecb=True, gamma_scale=20), np.arange(5, dtype=np.float32)
     asked = list(range(0, 2000, 10))
     expected = {learnt: policy.pmf(scores, learnt=learnt).tobytes() for learnt in asked}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bench.context_effect import earned
 from onlineauto import Workspace
@@ -13,11 +15,6 @@ from onlineauto.engine.ensemble.registry import DEFAULT
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.learners.tree_records import FIRST_OF_COSTS, ROUNDS_OF_COSTS, Grown
 from tests.engine.ensemble_streams import odd
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "automl": 2, "default_lease": 60, "bit_precision": 10}
 
@@ -55,7 +52,7 @@ def test_thresholds_of_several_numbers_are_learnt() -> None:
 @pytest.mark.parametrize(
     "saved", [FIRST_OF_COSTS - 10, FIRST_OF_COSTS + 10, FIRST_OF_COSTS + ROUNDS_OF_COSTS]
 )
-def test_a_model_that_is_saved_while_trees_grow_continues_alike(saved: int, tmp_path: Path) -> None:
+def test_model_saved_while_trees_grow_continues_the_same(saved: int, tmp_path: Path) -> None:
     events = odd(700, numbers=2).split(b"\n\n")[:-1]
     whole = Workspace(**OPTIONS)
     for event in events[:saved]:

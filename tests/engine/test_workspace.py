@@ -1,8 +1,9 @@
-"""The whole engine in exact mode against one that learns event by event from dictionaries, bit for bit."""
+"""The engine equals a reference that learns event by event from dictionaries, bit for bit."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,19 +11,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from onlineauto import read
+from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.workspace.workspace import Workspace
+from tests.forging import model_bytes, model_parts
 from tests.learners.model_view import lanes_of, shared_of
+from tests.naive import bandit, learner
 from tests.naive.bandit import Bandit, make_twin
 from tests.naive.blocks import Event, Line, cut, make_block
+from tests.property.snapshot import named, saved_of
 from tests.property.strategies import bandit_events, numbered_events, simple_events
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from onlineauto.engine.event.outcomes import Outcomes
-    from tests.naive import bandit, learner
 
 Options = dict[str, Any]
 F = np.float32
@@ -68,10 +67,6 @@ EXPLORE: list[Options] = [
     {"cb_type": "ips", "sgd": True, "learning_rate": 0.01},
     {"cb_type": "dm", "epsilon": 0.0, "noconstant": True},
 ]
-
-
-def named(options: Options) -> str:
-    return " ".join(f"{name}={value}" for name, value in options.items()) or "default"
 
 
 def bits(values: Sequence[np.float32] | np.ndarray[Any, np.dtype[np.float32]]) -> list[int]:
@@ -174,19 +169,19 @@ def test_logged_without_probability_in_exact_mode(options: Options) -> None:
 
 @settings(max_examples=20)
 @given(events=simple_events(), holdout=HOLDOUT)
-def test_native_mode_is_the_same_mathematics(events: list[Event], holdout: list[bool]) -> None:
+def test_native_regression_equals_the_reference(events: list[Event], holdout: list[bool]) -> None:
     assume(all(abs(x) > 1e-12 for event in events for line in event for _, f in line.spans for _, x in f))
     check({"quadratic": ["ab", "::"], "cubic": ["aab"]}, events, holdout)
 
 
 @settings(max_examples=20)
 @given(events=bandit_events(), holdout=HOLDOUT)
-def test_native_bandits_are_the_same_mathematics(events: list[Event], holdout: list[bool]) -> None:
+def test_native_bandit_equals_the_reference(events: list[Event], holdout: list[bool]) -> None:
     assume(all(abs(x) > 1e-12 for event in events for line in event for _, f in line.spans for _, x in f))
     check({"cb_explore_adf": True, "cb_type": "dr", "quadratic": ["::"]}, events, holdout)
 
 
-# -- what is not mathematics ---------------------------------------------------------------------------
+# -- shapes, limits and single calls ------------------------------------------------------------------
 
 ONE = (Line(spans=((b"a", ((1, 1.0),)),), label=1.0),)
 
@@ -219,19 +214,19 @@ def test_learning_rate_of_zero_moves_no_weight() -> None:
     assert not workspace.weights[:, 0].any()
 
 
-def test_several_costs_are_refused_and_nothing_is_learnt() -> None:
+def test_several_costs_are_rejected_and_nothing_is_learnt() -> None:
     good = (Line(spans=ONE[0].spans, costs=((0, 1.0, 0.5),)), Line(spans=ONE[0].spans))
     bad = (good[0], good[0])
     workspace = Workspace(cb_adf=True, bit_precision=9)
     with pytest.raises(InputError, match="only one line can have a cost"):
         workspace.learn_block(make_block([good, bad]))
     two = (Line(spans=ONE[0].spans, costs=((0, 1.0, 0.5), (1, 0.0, 0.5))),)
-    with pytest.raises(InputError, match="only one cost can be known but found 2"):
+    with pytest.raises(InputError, match="only one cost"):
         workspace.learn_block(make_block([good, two]))
     assert not workspace.weights.any()
 
 
-def test_event_of_nothing_but_a_shared_line() -> None:
+def test_event_with_only_a_shared_line_has_no_actions() -> None:
     outcomes = Workspace(cb_explore_adf=True).learn_block(
         make_block([(Line(spans=ONE[0].spans, shared=True),)])
     )
@@ -240,7 +235,7 @@ def test_event_of_nothing_but_a_shared_line() -> None:
     assert outcomes.labelled.tolist() == [False]
 
 
-def test_more_actions_than_ever_before() -> None:
+def test_event_with_more_actions_than_all_before_is_learnt() -> None:
     def event(n: int) -> Event:
         return tuple(Line(spans=((b"a", ((number, 1.0),)),)) for number in range(n))
 
@@ -251,7 +246,7 @@ def test_more_actions_than_ever_before() -> None:
     np.testing.assert_allclose(outcomes[1].score, 1 / 50, rtol=1e-6)
 
 
-def test_more_features_than_ever_before() -> None:
+def test_event_with_more_features_than_all_before_is_learnt() -> None:
     features = tuple((number, 1.0) for number in range(200))
     block = make_block([(Line(spans=((b"a", features),), label=1.0),)])
     workspace = Workspace(quadratic=["aa"], bit_precision=16)
@@ -263,7 +258,7 @@ def test_no_events() -> None:
     assert len(Workspace().learn_block(make_block([]))) == 0
 
 
-def test_options_come_once() -> None:
+def test_options_are_given_once() -> None:
     configuration = Workspace(quadratic="ab").configuration
     with pytest.raises(OptionError, match="not into both"):
         Workspace(configuration=configuration, quadratic="ab")
@@ -282,11 +277,11 @@ def test_predictions_by_action_and_by_line() -> None:
     assert dear > cheap
 
 
-def test_scores_by_action_are_those_of_exactly_one_event() -> None:
+def test_by_action_needs_exactly_one_event() -> None:
     workspace = Workspace(cb_explore_adf=True)
     two = "|a x\n|a y\n\n|a x\n|a y\n|a z\n\n"
     [(block, outcomes)] = workspace.stream(two.encode())
-    with pytest.raises(InputError, match=r"needs a single event, but there are 2: .*action_start\[i \+ 1\]"):
+    with pytest.raises(InputError, match="there are 2: "):
         outcomes.by_action()
     with pytest.raises(InputError, match="there are 0"):
         workspace.predict_block(make_block([])).by_action()
@@ -299,7 +294,7 @@ def test_learn_takes_exactly_one_event(text: str) -> None:
         Workspace().learn(text)
 
 
-# -- what a workspace takes ----------------------------------------------------------------------------
+# -- sources and options ----------------------------------------------------------------------------
 
 
 def test_fit_takes_events_one_by_one_and_blocks() -> None:
@@ -315,12 +310,12 @@ def test_fit_takes_events_of_several_lines() -> None:
     assert bits(Workspace(cb_adf=True).fit([event, event]).weights) == bits(whole.weights)
 
 
-def test_fit_refuses_what_is_no_event() -> None:
-    with pytest.raises(TypeError, match=r"text \(str or bytes\) or a Block, not int"):
+def test_fit_rejects_other_types() -> None:
+    with pytest.raises(TypeError, match="not int"):
         Workspace().fit([1])  # type: ignore[list-item]
 
 
-def test_what_was_wrong_with_the_input_is_warned_of_and_kept() -> None:
+def test_problems_of_the_input_cause_a_warning_and_are_kept() -> None:
     model = Workspace()
     for times in (1, 2):
         with pytest.warns(UserWarning, match=r"^1 problem in .*\n.*<bytes>:1:1: label 'one' is not a number"):
@@ -330,21 +325,29 @@ def test_what_was_wrong_with_the_input_is_warned_of_and_kept() -> None:
 
 
 @pytest.mark.parametrize("name", ["data", "predictions", "help"])
-def test_options_of_the_command_line_are_refused(name: str) -> None:
+def test_options_of_the_command_line_are_rejected(name: str) -> None:
     with pytest.raises(OptionError, match=f"^{name} is for the command line"):
         Workspace(configuration=None, **cast("Any", {name: name == "help" or "file"}))
 
 
 @pytest.mark.parametrize("holdout", [[True], [False] * 3, [[False, False]]])
-def test_a_holdout_of_another_shape_is_refused(holdout: list[object]) -> None:
+def test_holdout_of_another_shape_is_rejected(holdout: list[object]) -> None:
     workspace = Workspace()
     with pytest.raises(InputError, match="holdout"):
         workspace.learn_block(make_block([ONE, ONE]), holdout=np.array(holdout))
     assert not workspace.weights.any()
 
 
-def test_a_holdout_may_be_any_truth_values() -> None:
+def test_holdout_accepts_any_truth_values() -> None:
     held, plain = Workspace(), Workspace()
     held.learn_block(make_block([ONE, ONE]), holdout=np.array([1, 0, 0, 0])[::2])
     plain.learn_block(make_block([ONE, ONE]), holdout=np.array([True, False]))
     assert held.weights.tobytes() == plain.weights.tobytes()
+
+
+def test_model_with_statistics_that_are_not_finite_is_rejected() -> None:
+    tree, arrays = model_parts(saved_of(Workspace(bit_precision=9).fit(["1 |a x"])))
+    start = tree["model"]["learner"]["model"]["statistics"]["at"]
+    arrays[start : start + 4] = np.float32(np.nan).tobytes()
+    with pytest.raises(InputError, match="statistics"):
+        Workspace.load(model_bytes(tree, arrays))

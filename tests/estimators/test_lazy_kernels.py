@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from bench.champion.lazy_bounds import BETTER, LOGS, WRONG, compare, draw, measure
 from onlineauto.estimators.robust_kernels import (
     BY_MEANS,
     BY_WEALTH,
@@ -25,6 +24,7 @@ from onlineauto.estimators.robust_kernels import (
     upper_bound,
 )
 from onlineauto.jit import kernel
+from tests.estimators.lazy_streams import BETTER, LOGS, WRONG, compare, draw, measure
 from tests.estimators.test_robust_kernels import PAIRS, TESTS, Pair, Rule, deciding_sum, estimate, rule
 from tests.naive import confidence_sequence as naive
 
@@ -69,11 +69,18 @@ def check_around(
 
 @pytest.mark.parametrize("log", LOGS)
 def test_lazy_and_full_comparisons_agree_along_streams(log: str) -> None:
-    row = measure(log, tol_x=1e-6, checks=20_000, seed=20)
-    assert row.wrong == 0
-    assert row.by_means > 0.2
-    assert row.by_wealth > 0
-    assert row.in_full < 0.05
+    shares = measure(log, tol_x=1e-6, checks=20_000, seed=20)
+    assert shares.wrong == 0
+    assert shares.by_means > 0.2
+    assert shares.by_wealth > 0
+    assert shares.in_full < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tol_x", [1e-6, 1e-3, 0.1])
+@pytest.mark.parametrize("log", LOGS)
+def test_a_hundred_thousand_lazy_decisions_equal_full_ones(log: str, tol_x: float) -> None:
+    assert measure(log, tol_x=tol_x, checks=100_000, seed=1).wrong == 0
 
 
 ODD = [

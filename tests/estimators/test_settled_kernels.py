@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.champion.lazy_bounds import LOGS, draw
 from onlineauto.estimators.robust_kernels import (
     IN_FULL,
     LOW,
@@ -25,6 +24,7 @@ from onlineauto.estimators.robust_kernels import (
     upper_bound,
 )
 from onlineauto.jit import kernel, local_array
+from tests.estimators.lazy_streams import LOGS, draw
 from tests.estimators.test_robust_kernels import (
     PAIRS,
     REWARDS,

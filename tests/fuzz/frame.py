@@ -1,22 +1,18 @@
-"""What the fuzzers have in common: mutated texts, what holds for every block, runs that check every index."""
+"""Shared by the fuzzers: mutated texts, laws of every block, runs that check every index."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlineauto.errors import ParseError
+from onlineauto.features.block import Block
+from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.text_reader import TextReader
 from tests.bounds_checked import run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from onlineauto.features.block import Block
-    from onlineauto.formats.json_reader import JsonReader
-    from onlineauto.formats.text_reader import TextReader
 
 
 def mutated(

@@ -76,7 +76,7 @@ def became(kind: str, files: int, seed: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "ipc", "stream", "frame", "csv"])
-def test_no_flipped_bit_ends_the_process(kind: str) -> None:
+def test_flipped_bits_do_not_end_the_process(kind: str) -> None:
     assert sum(became(kind, 40, seed=0).values()) == 40
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.lane("ci")
 
 
 def fuzz(files: int, seed: int) -> str:
-    """Forge and use so many files; say how often one was refused, and how often of use."""
+    """Forge and use files; return how many were rejected and how many were used."""
     from numba.core import config
 
     assert vars(config)["BOUNDSCHECK"] == 1

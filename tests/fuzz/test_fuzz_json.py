@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.formats.odd_json import JSON_KINDS, odd_json
 from tests.fuzz.frame import mutated, read_all, run_checked
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 pytestmark = pytest.mark.lane("ci")
 

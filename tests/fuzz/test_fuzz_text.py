@@ -19,7 +19,7 @@ SPECIAL = np.frombuffer(b" |:\t\r\n'0123456789.eE-+naifxs\0\v\x7f\xff\xc3\xef\xb
 
 
 def fuzz(lines: int, seed: int) -> int:
-    """Read at least `lines` mutated lines in both modes; check a sample as tests of formats do."""
+    """Read at least `lines` mutated lines in both modes; compare a sample with the reference."""
     from numba.core import config
 
     from tests.formats.reading import SHAPES, text_reader

@@ -1,4 +1,4 @@
-"""Rules of the house without exceptions; `python -m tests.house` reports what only a reader can judge."""
+"""Rules of the house without exceptions; `python -m tests.house` reports what needs a reader's judgement."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def modules_without_type_checking(tree: ast.Module) -> set[str]:
     return names
 
 
-def test_there_is_a_house() -> None:
+def test_package_has_layers() -> None:
     assert len(FILES) > 40
 
 
@@ -89,7 +89,7 @@ def identifiers(tree: ast.Module) -> set[str]:
     return found
 
 
-def test_exact_is_a_word_of_one_package() -> None:
+def test_only_one_package_uses_the_word_exact() -> None:
     """Elsewhere an oddity of Vowpal Wabbit has a name; these files choose the mode, or make its options."""
     modes = {"workspace/modes.py", "workspace/options.py", "workspace/option_types.py"}
     choose = modes | {"cli/warmup.py"}
@@ -287,7 +287,7 @@ def modules_of(requirements: list[str]) -> set[str]:
     return {re.split(r"[^\w]", requirement, maxsplit=1)[0] for requirement in renamed}
 
 
-def test_what_is_required_is_used_and_what_is_used_is_required() -> None:
+def test_required_packages_are_the_imported_ones() -> None:
     written = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     extras = written["project"]["optional-dependencies"]
     required = written["tool"]["hatch"]["metadata"]["hooks"]["custom"]["dependencies"] + extras["compiler"]
@@ -299,7 +299,7 @@ def test_what_is_required_is_used_and_what_is_used_is_required() -> None:
 
 
 @pytest.mark.parametrize("folder", ["records", "ensemble"])
-def test_a_record_has_the_fields_of_one_owner(folder: str) -> None:
+def test_records_have_at_most_16_fields(folder: str) -> None:
     """A record of more than 16 fields is several records."""
     large = {
         f"{named(path)}: {node.name}"

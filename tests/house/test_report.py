@@ -15,7 +15,7 @@ def test_every_rule_reads_the_whole_package() -> None:
     assert any(each.startswith("AutoMLRegressor: api/regressor.py") for each in twice)
 
 
-def test_a_docstring_is_no_code() -> None:
+def test_docstrings_do_not_count_as_code() -> None:
     (function,) = ast.parse('def f():\n    """One.\n\n    Two.\n    """\n    x = 1\n    return x\n').body
     assert isinstance(function, ast.FunctionDef)
     assert lines_of_code(function) == 3

@@ -13,10 +13,8 @@ import threading
 from inspect import CO_OPTIMIZED
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from types import FrameType
+from types import FrameType
+from typing import Any, Final
 
 PACKAGE: Final = f"{Path(__file__).parents[2] / 'onlineauto'}{os.sep}"
 EVENTS: Final = "".join(f"shared |user u{i}\n0:{-(i % 2)}:0.5 |article a\n|article b\n\n" for i in range(4))

@@ -69,7 +69,7 @@ def test_every_case_leaves_the_same_bytes(
     assert sum(each["code"] == "0" for each in found.values()) > 100
 
 
-def test_without_the_library_and_without_numba_it_is_said_what_to_install(tmp_path: Path) -> None:
+def test_error_without_library_and_numba_names_the_extra(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules.update(numba=None, llvmlite=None)\n"
         "from onlineauto.cli.main import main; sys.exit(main(['-d', 'events.txt', '--quiet']))"

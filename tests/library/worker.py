@@ -1,7 +1,7 @@
-"""Run cases in this process and print what each leaves: ``python -m tests.library.worker [--no-compiler]``.
+"""Run cases in this process and print the digests of their outputs.
 
-A line has a case and the digests of all that the run printed and wrote. With ``--no-compiler`` Numba and LLVM
-cannot be imported.
+Run as ``python -m tests.library.worker [--no-compiler]``. A line has a case and the digests of all that the
+run printed and wrote. With ``--no-compiler`` Numba and LLVM cannot be imported.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ import hashlib
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench import native_digests
 from tests.conftest import is_smoke
 from tests.parity import automl_cases, automl_streams, case, flag_sets
 from tests.parity.ours import command_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EVENTS = 200
 """Events of a stream of native mode."""

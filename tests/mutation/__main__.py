@@ -2,7 +2,7 @@
 
     python -m tests.mutation [--mutants N] [--seed S] [--kernels PATTERN]
 
-Works in a copy of the tree. Each mutant compiles its kernels anew, in a cache that is deleted behind it.
+Works in a copy of the tree. Each mutant compiles its kernels again, in a cache that is then deleted.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tests.mutation.changes import count_mutants, mutant
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECONDS = 600
@@ -95,7 +93,7 @@ def run_tests(tree: Path, tests: tuple[str, ...], environment: Mapping[str, str]
 def mutate(
     root: Path, *, mutants: int, seed: int, kernels: str = "*", table: Mapping[str, tuple[str, ...]] = TESTS
 ) -> list[Result]:
-    """Try so many mutants of the kernels whose path in the package has a pattern; return all results."""
+    """Try a number of mutants of the kernels whose path in the package has a pattern; return all results."""
     draw, results, pass_unchanged = random.Random(seed), list[Result](), set[tuple[str, ...]]()
     with tempfile.TemporaryDirectory() as folder:
         tree, cache = Path(folder, "tree"), Path(folder, "cache")

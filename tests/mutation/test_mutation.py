@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.mutation.__main__ import ROOT, TESTS, find_tests, mutate, report
 from tests.mutation.changes import count_mutants, mutant
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("ci")
 
@@ -56,7 +53,7 @@ def test_each_change_is_made_once_and_alone() -> None:
         compile(each.source, "mutant", "exec")
 
 
-def test_the_table_names_tests_that_there_are() -> None:
+def test_table_names_existing_tests() -> None:
     missing = [name for names in TESTS.values() for name in names if not (ROOT / "tests" / name).exists()]
     assert not missing
     kernels = [path.relative_to(ROOT / "onlineauto") for path in (ROOT / "onlineauto").rglob("*_kernels.py")]
@@ -92,7 +89,7 @@ def test_mutants_are_killed_or_survive(project: Path) -> None:
     assert report(results).endswith(f"survived: {place}a > b  →  a >= b\nscore: 1 of 2 mutants killed")
 
 
-def test_tests_that_fail_by_themselves_are_said_to(project: Path) -> None:
+def test_tests_that_fail_without_a_mutant_are_reported(project: Path) -> None:
     (project / "tests/tiny/test_sum.py").write_text("def test_total():\n    assert False\n", "utf-8")
     with pytest.raises(SystemExit, match=r"^tests that fail without a mutant: tiny/test_sum\.py$"):
         mutate(project, mutants=1, seed=1, table={"tiny": ("tiny/test_sum.py",)})

@@ -12,15 +12,9 @@ SWITCHES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchCase(Case):
-    """One run; see `Case`.
+    """One run; see `Case`."""
 
-    Attributes
-    ----------
-    events : int
-        Events of the stream.
-    """
-
-    events: int
+    events: int  # events of the stream
 
     @property
     def id(self) -> str:

@@ -1,45 +1,139 @@
-"""Everything that a run with ``--automl`` leaves behind, of the wheel or of ours, in one shape."""
+"""Outputs and state of a run with ``--automl``, of the wheel or of ours, and their differences."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
 
-from tests.parity.automl_state import SearchState, read_search_state, search_state
+from onlineauto.workspace.workspace import Workspace
+from tests.parity.automl_cases import SearchCase
 from tests.parity.automl_streams import content
 from tests.parity.ours import run_and_keep
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.parity.automl_cases import SearchCase
-    from tests.parity.result import Result
-    from tests.parity.wheel import Wheel
+from tests.parity.result import Result, differences, shortened
+from tests.parity.wheel import Wheel
 
 _EXTRA = ("--extra_metrics", "metrics.json", "--verbose_metrics")
 _NOTHING = re.compile(r":(?=[,}])")
 """What the wheel leaves of a number that is infinite or none."""
 
+_PREFIX = "_automl_config_manager_"
+_STATES = {"New": "new", "Live": "live", "Inactive": "inactive", "Removed": "removed"}
+_KINDS = {"Exclusion": "exclusion", "Interaction": "inclusion"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchState:
+    """What the search remembers."""
+
+    events: int  # events learnt
+    counts: dict[bytes, int]  # how often each namespace was counted
+    # kind, elements, lease and state of the configs under consideration
+    candidates: tuple[tuple[str, tuple[tuple[bytes, ...], ...], int, str], ...]
+    queue: tuple[tuple[float, int], ...]  # priorities and numbers of those that wait, the next one first
+    slots: tuple[tuple[int, bool], ...]  # number of the config in each live config, and whether it gives way
+    updates: tuple[int, ...]  # events on which each slot's estimators rest
+
+
+class _Fields:
+    """Lines ``name = value`` of a readable model that the search wrote."""
+
+    def __init__(self, text: str) -> None:
+        pairs = [line.split(" = ", 1) for line in text.splitlines() if line.startswith(_PREFIX)]
+        self._values = {name.removeprefix(_PREFIX): value for name, value in pairs}
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def number(self, name: str) -> int:
+        return int(self._values[name])
+
+    def items(self, name: str) -> list[str]:
+        """Names of the items of a list."""
+        return [f"{name}[{item}]" for item in range(self.number(f"{name}.size()"))]
+
+    def elements(self, name: str) -> tuple[tuple[bytes, ...], ...]:
+        return tuple(
+            tuple(bytes([self.number(letter)]) for letter in self.items(element))
+            for element in self.items(name)
+        )
+
+
+def read_search_state(text: str) -> SearchState:
+    """Read the state of the search off a ``--readable_model`` file."""
+    found = _Fields(text)
+    n_counts, n_valid = found.number("ns_counter.size()"), found.number("valid_config_size")
+    estimators = found.items("estimators")
+    return SearchState(
+        events=found.number("count"),
+        counts={
+            bytes([found.number(f"ns_counter.key{each}")]): found.number(f"ns_counter[key{each}]")
+            for each in range(n_counts)
+        },
+        candidates=tuple(
+            (
+                _KINDS[found[f"{name}_type"]],
+                found.elements(f"{name}_exclusions"),
+                found.number(f"{name}_lease"),
+                _STATES[found[f"{name}_state"]],
+            )
+            for name in found.items("configs")[:n_valid]
+        ),
+        queue=tuple(
+            (float(found[f"{name}.first"]), found.number(f"{name}.second"))
+            for name in found.items("index_queue")
+        ),
+        slots=tuple(
+            (found.number(f"{name}.first_index"), found[f"{name}.first_eligible_to_inactivate"] == "true")
+            for name in estimators
+        ),
+        updates=tuple(found.number(f"{name}.first_update_count") for name in estimators),
+    )
+
+
+def search_state(workspace: Workspace) -> SearchState:
+    """State of the search of ours."""
+    search, estimates = workspace.search, workspace.estimates
+    return SearchState(
+        events=workspace.searching.n_learnt,
+        counts={name: estimates.count(name) for name in search.namespaces},
+        candidates=tuple(
+            (each.config.kind.value, each.config.elements, each.lease, each.state.value)
+            for each in search.candidates[: search.n_valid]
+        ),
+        queue=tuple(sorted(search.queue, reverse=True)),
+        slots=tuple((slot.index, slot.gives_way) for slot in search.slots),
+        updates=tuple(estimates.updates(slot) for slot in range(len(search.slots))),
+    )
+
+
+def state_differences(wheel: SearchState | None, ours: SearchState | None) -> list[str]:
+    """Parts of the state in which two runs differ, one line a part."""
+    if wheel is None or ours is None:
+        return [] if wheel is ours else ["search: only one run has a state"]
+    found: list[str] = []
+    for field in fields(SearchState):
+        theirs, mine = (_plain(getattr(state, field.name)) for state in (wheel, ours))
+        if theirs != mine:
+            found.append(f"search {field.name}: wheel {theirs}, ours {mine}")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Let a dictionary be compared in its order."""
+    return list(value.items()) if isinstance(value, dict) else value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outputs:
-    """What one run printed, learnt and decided.
+    """What one run printed, learnt and decided."""
 
-    Attributes
-    ----------
-    result : Result
-        Predictions, weights, text.
-    metrics : list of (str, Any)
-        The object of ``--extra_metrics``, every object in it a list of pairs, so that order counts.
-    search : SearchState or None
-        State of the search at the end; None if the run failed.
-    """
-
-    result: Result
+    result: Result  # predictions, weights, text
+    # the object of ``--extra_metrics``, every object in it a list of pairs, so that order counts
     metrics: list[tuple[str, Any]]
-    search: SearchState | None
+    search: SearchState | None  # state of the search at the end; None if the run failed
 
     @property
     def switches(self) -> int:
@@ -67,9 +161,7 @@ def parsed_metrics(text: str) -> list[tuple[str, Any]]:
 def _gather(result: Result, *, search: SearchState | None, directory: Path) -> Outputs:
     metrics = directory / "metrics.json"
     return Outputs(
-        result=result,
-        metrics=parsed_metrics(metrics.read_text()) if metrics.exists() else [],
-        search=search,
+        result=result, metrics=parsed_metrics(metrics.read_text()) if metrics.exists() else [], search=search
     )
 
 
@@ -81,7 +173,7 @@ def _input(case: SearchCase, directory: Path) -> Path:
 
 
 def wheels(case: SearchCase, *, wheel: Wheel, directory: Path) -> Outputs:
-    """Run the wheel on a case in a directory of its own."""
+    """Run the wheel on a case in a separate directory."""
     result = wheel.run([*case.argv, *_EXTRA], file=_input(case, directory))
     assert result.code == 0, result.stderr
     search = read_search_state((directory / "wheel.model").read_text("utf-8", "backslashreplace"))
@@ -103,3 +195,47 @@ def ours(case: SearchCase, *, directory: Path) -> Outputs:
     result, workspace = run_and_keep([*case.argv, *_EXTRA], file=_input(case, directory))
     assert result.code == 0, result.stderr
     return _gather(result, search=search_state(workspace), directory=directory)
+
+
+TOLERANCE = 1e-6
+"""How far two bounds may be apart: the precision to which VW finds them."""
+BOUNDS = ("lb", "ub")
+"""Metrics that are bounds."""
+_LOG = "total_log_calls"
+"""Counts the wheel's messages on model files too, which we do not write."""
+
+
+def metric_differences(wheel: Any, ours: Any, *, path: str = "") -> list[str]:
+    """Differences of two metrics objects, lists of pairs as `parsed_metrics` gives them."""
+    if isinstance(wheel, list) and isinstance(ours, list):
+        theirs, mine = ([key for key, _ in each if key != _LOG] for each in (wheel, ours))
+        if theirs != mine:
+            return [f"metrics {path or '.'}: wheel has {theirs}, ours {mine}"]
+        values = dict(ours)
+        return [
+            found
+            for key, value in wheel
+            if key != _LOG
+            for found in metric_differences(value, values[key], path=f"{path}.{key}")
+        ]
+    return [] if _same_metric(wheel, ours, key=path.rpartition(".")[2]) else [_unlike(path, wheel, ours)]
+
+
+def _same_metric(wheel: Any, ours: Any, *, key: str) -> bool:
+    if key in BOUNDS and isinstance(wheel, float) and isinstance(ours, float):
+        return abs(wheel - ours) <= TOLERANCE
+    return repr(wheel) == repr(ours)
+
+
+def _unlike(path: str, wheel: Any, ours: Any) -> str:
+    return f"metrics {path}: wheel {wheel!r}, ours {ours!r}"
+
+
+def differences_of_search(wheel: Outputs, ours: Outputs) -> list[str]:
+    """Everything in which two runs differ, one line a difference."""
+    found = differences(wheel.result, ours.result, models=not wheel.result.stopped_early)
+    return [
+        *found,
+        *shortened("metrics", metric_differences(wheel.metrics, ours.metrics)),
+        *state_differences(wheel.search, ours.search),
+    ]

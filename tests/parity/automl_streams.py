@@ -6,12 +6,9 @@ Every function takes the number of events and a seed and returns the bytes of a 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from tests.parity.case import content as plain_content
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def _event(shared: str, actions: Sequence[str], *, logged: int, label: str) -> str:
@@ -84,7 +81,7 @@ def tastes(n: int, seed: int) -> bytes:
 
 
 _LATE = (("Extra", 40), ("more", 90), ("Zoo", 150))
-"""Namespaces that are first met after so many events."""
+"""Namespaces that first appear after a number of events."""
 
 
 def odd(n: int, seed: int) -> bytes:

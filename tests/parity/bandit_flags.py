@@ -1,10 +1,11 @@
-"""Flag sets of contextual bandits."""
+"""Flag sets of contextual bandits, explorers and slots."""
 
 from __future__ import annotations
 
 from itertools import product
 
 from tests.parity.case import cases
+from tests.parity.slot_streams import SLOT_STREAMS
 
 BANDITS = [
     *[
@@ -88,3 +89,157 @@ BANDITS = [
         "--cb_explore_adf --holdout_after 40 -q ::",
     ),
 ]
+
+_RANGE = "--cb_min_cost -1 --cb_max_cost 0"
+EXPLORING = [
+    *cases(
+        "bandit",
+        "--cb_explore_adf --first 20",
+        "--cb_explore_adf --first 20 --epsilon 0.2",
+        "--cb_explore_adf --softmax",
+        "--cb_explore_adf --softmax --lambda 5 --epsilon 0.1 -q ::",
+        "--cb_explore_adf --softmax --cb_type dr -q UA",
+        "--cb_explore_adf --squarecb",
+        "--cb_explore_adf --squarecb --gamma_scale 100 --gamma_exponent 0.3 --epsilon 0.2 -q ::",
+        "--cb_explore_adf --squarecb --elim --cb_min_cost -2 --cb_max_cost 2 --mellowness 0.1",
+        "--cb_explore_adf --squarecb --clip_p 0.5",
+        "--cb_explore_adf --regcb",
+        "--cb_explore_adf --regcb --regcbopt --first_only --mellowness 0.01",
+        "--cb_explore_adf --regcb --adaptive -l 0.1",
+        "--cb_explore_adf --regcb --sgd -l 0.05",
+        "--cb_explore_adf --regcb --noconstant -q UA --sgd -l 0.01 --mellowness 0.01",
+        "--cb_explore_adf --regcb -q :: --sgd -l 0.02 --mellowness 0.01",
+        "--cb_explore_adf --squarecb --elim -q :: --sgd -l 0.02",
+        "--cb_explore_adf --regcb --power_t 0.3",
+        "--cb_explore_adf --regcb --l1 1e-4 --l2 1e-4 --mellowness 0.01",
+        "--cb_explore_adf --regcb --loss_function quantile --invariant",
+        "--cb_explore_adf --synthcover",
+        "--cb_explore_adf --bag 1",
+        "--cb_explore_adf --bag 3",
+        "--cb_explore_adf --bag 4 --first_only --cb_type dr -q UA --random_seed 7",
+        "--cb_explore_adf --bag 3 --cb_type dm --sgd -l 0.05",
+        "--cb_explore_adf --bag 3 --l1 1e-4 --l2 1e-4",
+        "--cb_explore_adf --bag 3 --cb_sample -b 12",
+        "--cb_explore_adf --cover 1",
+        "--cb_explore_adf --cover 3",
+        "--cb_explore_adf --cover 3 --cb_type dr --first_only",
+        "--cb_explore_adf --cover 3 --cb_type ips --nounif",
+        "--cb_explore_adf --cover 3 --l1 1e-4 --l2 1e-4",
+        "--cb_explore_adf --cover 3 -t",
+        "--cb_explore_adf --cb_sample",
+        "--cb_explore_adf --cb_sample -t --softmax",
+        "--cb_explore_adf --regcb --cb_min_cost -1 --invariant -l 0.05 --cb_sample -q ::",
+        "--cb_explore_adf --squarecb --elim --cb_min_cost -1 --invariant -l 0.05 --cb_sample",
+        "--cb_explore_adf --synthcover --cb_type ips",
+        "--cb_explore_adf --synthcover --cb_type dm -q :: --synthcoverpsi 0.3",
+        "--cb_explore_adf --synthcover --cb_type dr --cb_sample",
+        "--cb_explore_adf --regcb -q :: -q UA",
+        "--cb_explore_adf --regcb --ignore U --ignore T -q :: --invariant -l 0.05",
+        "--cb_explore_adf --regcb -q :: -q AU --sgd -l 0.02",
+        "--cb_explore_adf --regcb -q U: --cubic UAA --invariant -l 0.05",
+        "--cb_explore_adf --squarecb --elim -q :: --cubic UUA --sgd -l 0.02",
+        "--cb_explore_adf --regcb --adaptive --power_t 0.25",
+        "--cb_explore_adf --regcb --regcbopt --normalized --cb_min_cost -3",
+        "--cb_explore_adf --cover 2 --epsilon 0.25 --cb_type dr --first_only",
+        "--cb_explore_adf --bag 3 --passes 2 --holdout_period 3",
+    ),
+    *cases(
+        "rewards",
+        "--cb_explore_adf --softmax --cb_type ips",
+        "--cb_explore_adf --squarecb --elim",
+        f"--cb_explore_adf --squarecb --elim {_RANGE} -q UA --mellowness 0.02",
+        f"--cb_explore_adf --regcb {_RANGE}",
+        f"--cb_explore_adf --regcb {_RANGE} --interactions UUA --mellowness 0.003",
+        f"--cb_explore_adf --regcb --regcbopt {_RANGE} -q UA",
+        f"--cb_explore_adf --regcb --regcbopt {_RANGE} -q ::",
+        "--cb_explore_adf --synthcover",
+        "--cb_explore_adf --synthcover --synthcoverpsi 0.5 --synthcoversize 37 --epsilon 0.1 -q ::",
+        "--cb_explore_adf --bag 5 --greedify --epsilon 0.1 -q ::",
+        "--cb_explore_adf --bag 2 --cb_type ips",
+        "--cb_explore_adf --cover 4 --psi 0.1 --epsilon 0.1 -q ::",
+        "--cb_explore_adf --cover 2 --nounif --epsilon 0.2",
+        "--cb_explore_adf --cb_sample --squarecb --epsilon 0.1 --random_seed 5",
+        f"--cb_explore_adf --regcb -q A: --interactions UUA {_RANGE}",
+    ),
+    *cases(
+        "classic_bandit",
+        "--cb_explore 4 --first 30",
+        "--cb_explore 4 --softmax --lambda -3",
+        "--cb_explore 4 --squarecb -q ab",
+        "--cb_explore 4 --regcb --cb_max_cost 2",
+        "--cb_explore 4 --synthcover --cb_type dr",
+        "--cb_explore 4 --synthcover --cb_type ips",
+        "--cb_explore 4 --bag 4 -q ab",
+        "--cb_explore 4 --cover 3 -q ab",
+        "--cb_explore 4 --cb_sample",
+        "--cb_explore 4 --regcb -q ab --invariant -l 0.05",
+    ),
+    *cases("odd_bandit/tags", "--cb_explore_adf --cb_sample --softmax", "--cb_explore_adf --cb_sample -t"),
+]
+
+_EACH = ("", "-q :: --all_slots_loss", "-q UA --cb_type ips --epsilon 0.2")
+_FLAGS = (
+    "-q UA -q AU --cubic UAS -b 14",
+    "-q U: --interactions U:A --cb_type dr",
+    "--cubic ::: --noconstant",
+    "-q :: -q AB --interactions AAA",
+    "--ignore A --ignore_linear U -q ::",
+    "--keep U --keep A -q UA",
+    "--ccb_no_slot_index -q ::",
+    "--cb_type dm --first_only --epsilon 0",
+    "--hash all --hash_seed 7 -q SA",
+    "--l1 1e-4 --l2 1e-4 -q ::",
+    "--power_t 0.4 -l 0.1 -P 7",
+    "-t -q ::",
+    "--passes 2 --holdout_off",
+    "--passes 3 --holdout_period 4 -q UA",
+    "--softmax --lambda 3",
+    "--first 20 -q ::",
+    "--squarecb -q ::",
+    "--squarecb --elim",
+    "--regcb",
+    "--regcb -q ::",
+    "--regcb --sgd -l 0.02 --mellowness 0.01",
+    "--regcb --invariant -l 0.05 -q ::",
+    "--sgd -l 0.02 -q UA",
+    "--adaptive -l 0.2",
+    "--invariant -q ::",
+    "--normalized -q UA",
+    "--loss_function logistic",
+    "--ccb_no_slot_index --noconstant",
+    "--permutations -q ::",
+    "-b 8 -q ::",
+    "--constant 0.5",
+    "--nounif --cover 2 --epsilon 0.1",
+    "--link logistic",
+    "--regcbopt --cb_min_cost -1",
+    "--synthcover",
+    "--bag 3 -q UA",
+    "--bag 4 --greedify",
+    "--cover 3",
+    "--random_seed 12 --clip_p 0.3",
+)
+_JSON = ("", "-q :: --all_slots_loss", "--chain_hash -q US --cb_type ips", "--softmax", "-t")
+_SEARCH = (
+    "--automl 3 --default_lease 20",
+    "--automl 4 --oracle_type one_diff_inclusion --default_lease 10 --priority_challengers 1",
+    "--automl 4 --default_lease 15 --fixed_significance_level --automl_significance_level 0.9",
+    "--automl 3 --priority_type favor_popular_namespaces --default_lease 10",
+    "--automl 3 --default_lease 20 --cb_type ips --epsilon 0.2",
+    "--automl 3 --default_lease 20 --squarecb",
+    "--automl 4 --default_lease 15 --fixed_significance_level --automl_significance_level 0.99",
+)
+SLOTS = [
+    *[
+        case
+        for name in SLOT_STREAMS
+        for case in cases(name, *(f"--ccb_explore_adf {flags}".strip() for flags in _EACH))
+    ],
+    *cases("slots", *(f"--ccb_explore_adf {flags}" for flags in _FLAGS)),
+    *cases("slots", *(f"--ccb_explore_adf {flags}" for flags in _SEARCH)),
+    *cases("slots_rewards", *(f"--ccb_explore_adf {flags}" for flags in _SEARCH)),
+    *cases("json/slots_log", *(f"--dsjson --ccb_explore_adf {flags}".strip() for flags in _JSON)),
+    *cases("json/slots_json", *(f"--json --ccb_explore_adf {flags}".strip() for flags in _JSON)),
+    *cases("slots_at_last", *(f"--ccb_explore_adf {flags}" for flags in _FLAGS[::4])),
+]
+"""Every run."""

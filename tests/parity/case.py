@@ -19,20 +19,13 @@ EVENTS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One run.
+    """One run."""
 
-    Attributes
-    ----------
-    stream : str
-        A key of `STREAMS`; or ``json/`` and one of `JSON_STREAMS`; or ``odd/``, ``odd_bandit/`` or
-        ``odd_classic/`` and a key of that table; or ``generated/`` and a stream of `datasets.generate`; or
-        ``dataset/`` and a file in ``datasets``.
-    flags : str
-        VW's options, blanks between them.
-    """
-
+    # A key of `STREAMS`; or ``json/`` and one of `JSON_STREAMS`; or ``odd/``, ``odd_bandit/`` or
+    # ``odd_classic/`` and a key of that table; or ``generated/`` and a stream of `datasets.generate`; or
+    # ``dataset/`` and a file in ``datasets``
     stream: str
-    flags: str
+    flags: str  # VW's options, blanks between them
 
     @property
     def id(self) -> str:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from datasets.generate import STREAMS as GENERATORS
-from tests.parity.bandit_flags import BANDITS
+from tests.parity.bandit_flags import BANDITS, EXPLORING, SLOTS
 from tests.parity.case import Case, cases, dataset_names
-from tests.parity.explorer_flags import EXPLORING
-from tests.parity.feature_flags import FEATURES
-from tests.parity.json_flags import JSON
 from tests.parity.odd_text import ODD_BANDIT, ODD_CLASSIC, ODD_SIMPLE
-from tests.parity.single_line_flags import LOSSES, PASSES, UPDATES
-from tests.parity.slot_flags import SLOTS
+from tests.parity.single_line_flags import FEATURES, JSON, LOSSES, PASSES, UPDATES
 
 _DATA_FLAGS = (
     "--cb_explore_adf --epsilon 0.1 -b 20",

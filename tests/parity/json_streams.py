@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from tests.parity.slot_streams import SLOT_JSON
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _CITIES = ("Oslo", "New York", "são paulo", "a|b:c", "7", "", "tab\there", 'quote"d', "\u65e5\u672c")
 _NUMBERS = ("1", "-2", "0.25", "1e-3", "2.993", "123456789.125", "0", "-0.0", "3E+2", "4294967296", "0.1e-7")

@@ -5,22 +5,17 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
+from onlineauto.options import Configuration
+from onlineauto.workspace.workspace import Workspace
 from tests.parity.result import Result, Weights
 from tests.parity.wheel import printed_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from onlineauto.options import Configuration
-    from onlineauto.workspace.workspace import Workspace
 
 _DIAGNOSTIC = re.compile(r"(\S+:\d+:\d+|onlineauto): ")
 """Begins a message of ours on the input, which the wheel logs to standard output in other words."""
@@ -45,15 +40,7 @@ def without_diagnostics(stderr: str) -> str:
 
 
 def saved_weights(weights: NDArray[np.float32], configuration: Configuration) -> Weights:
-    """Cells that VW would save, with the fields that it would save.
-
-    Parameters
-    ----------
-    weights : float32[cells, 4, lanes]
-        w, adapt, norm and a spare, of every cell and lane.
-    configuration : Configuration
-        Decides which fields the update uses.
-    """
+    """Cells that VW would save, with the fields that it would save."""
     named = {name for name in ("sgd", "adaptive", "normalized", "invariant") if configuration.get(name)}
     fields = [0]
     if not configuration.get("testonly"):

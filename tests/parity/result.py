@@ -1,13 +1,11 @@
-"""What one run gives, of the wheel or of ours, in one shape, and how two of them differ."""
+"""The result of one run, of the wheel or of ours, and the differences of two."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 SHOWN = 5
 """Differences of one kind that a report spells out; the rest are counted."""
@@ -15,17 +13,10 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weights:
-    """Cells of a model that hold anything but zeros.
+    """Cells of a model that hold anything but zeros."""
 
-    Attributes
-    ----------
-    index : int64[n]
-        VW's cell numbers, ascending.
-    values : float32[n, fields]
-        w alone (``--sgd``, ``--invariant``, ``-t``), w and adapt, w and norm, or w, adapt and norm.
-    """
-
-    index: NDArray[np.int64]
+    index: NDArray[np.int64]  # VW's cell numbers, ascending
+    # w alone (``--sgd``, ``--invariant``, ``-t``), w and adapt, w and norm, or w, adapt and norm
     values: NDArray[np.float32]
 
     def as_dict(self) -> dict[int, tuple[float, ...]]:
@@ -34,31 +25,16 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Result:
-    """What one run printed and learnt.
+    """What one run printed and learnt."""
 
-    Attributes
-    ----------
-    predictions : tuple of str
-        Lines of the ``-p`` file.
-    weights : Weights
-        The model.
-    state : dict of str to str
-        The model's scalars by VW's names (``min_label``, ``norm normalizer``, ``event_sum``, ...), as VW
-        prints them: six significant digits.
-    stderr : tuple of str
-        Header, progress table and footer, line by line.
-    stdout : str
-        VW's log.
-    code : int
-        0 if the run finished.
-    """
-
-    predictions: tuple[str, ...]
-    weights: Weights
+    predictions: tuple[str, ...]  # lines of the ``-p`` file
+    weights: Weights  # the model
+    # the model's scalars by VW's names (``min_label``, ``norm normalizer``, ``event_sum``, ...), as VW
+    # prints them: six significant digits
     state: dict[str, str]
-    stderr: tuple[str, ...]
-    stdout: str
-    code: int
+    stderr: tuple[str, ...]  # header, progress table and footer, line by line
+    stdout: str  # VW's log
+    code: int  # 0 if the run finished
 
     @property
     def stopped_early(self) -> bool:
@@ -113,15 +89,7 @@ def shortened(kind: str, found: list[str]) -> list[str]:
 
 
 def differences(wheel: Result, ours: Result, *, models: bool = True) -> list[str]:
-    """Everything in which two runs differ, one line a difference; standard output is not compared.
-
-    Parameters
-    ----------
-    wheel, ours : Result
-        The runs.
-    models : bool, default=True
-        Whether to compare weights and state too.
-    """
+    """Everything in which two runs differ, one line a difference; standard output is not compared."""
     found = [] if (wheel.code == 0) == (ours.code == 0) else [f"code: wheel {wheel.code}, ours {ours.code}"]
     found += _line_differences("stderr", wheel.stderr, ours.stderr)
     found += _line_differences("prediction", wheel.predictions, ours.predictions)

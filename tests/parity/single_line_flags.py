@@ -1,14 +1,112 @@
-"""Flag sets of single-line learning: losses, updates, passes."""
+"""Flag sets of single lines: losses, updates, passes, features, and JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING
 
 from tests.parity.case import cases
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+JSON = [
+    *cases(
+        "json/log",
+        "--dsjson --cb_explore_adf",
+        "--dsjson --cb_explore_adf -q :: --epsilon 0.2",
+        "--dsjson --cb_adf --cb_type dr -q UA",
+        "--dsjson --cb_adf --cb_type ips --chain_hash",
+        "--dsjson --cb_explore_adf --hash all --noconstant --cubic UGA",
+        "--dsjson --cb_explore_adf --ignore U --hash_seed 7 -b 10",
+        "--dsjson --cb_explore_adf -t",
+        "--dsjson --cb_explore_adf --automl 3 --oracle_type one_diff --default_lease 10",
+        "--dsjson --cb_explore_adf --automl 2 --cb_type ips --default_lease 50",
+        "--dsjson --cb_explore_adf --cover 2",
+        "--dsjson --cb_explore_adf --cover 3 --cb_type dr",
+        "--dsjson --cb_explore_adf --regcb --cb_min_cost -1",
+        "--dsjson --cb_explore_adf --squarecb --elim --cb_min_cost -1 -q UA",
+        "--dsjson --cb_explore_adf --bag 2 --cb_type dr",
+    ),
+    *cases(
+        "json/contexts",
+        "--json --cb_adf",
+        "--json --cb_explore_adf -q :: --hash_seed 5",
+        "--json --cb_adf --cb_type dm --rank_all",
+        "--json --cb_explore_adf --automl 2 --default_lease 10",
+    ),
+    *cases(
+        "json/lines",
+        "--json",
+        "--json -q :: --chain_hash",
+        "--json --noconstant --ignore U --hash all",
+        "--json --loss_function quantile --passes 2 --holdout_off",
+    ),
+    *cases("json/classic", "--json --cb 4", "--json --cb_explore 4 --cb_type dr"),
+    *cases("json/long_numbers", "--json", "--json --hash all -b 10"),
+]
+
+FEATURES = [
+    *cases(
+        "numbers",
+        "-q ab",
+        "-q ba",
+        "-q aa",
+        "-q ::",
+        "-q a:",
+        "-q :c",
+        "-q ab -q cd -q ab",
+        "-q ab -q ba",
+        "-q az",
+        "--quadratic bc --cubic abc",
+        "--cubic aab",
+        "--cubic aaa",
+        "--cubic aba",
+        "--cubic a:b",
+        "--cubic :::",
+        "--cubic ::c",
+        "--interactions ab",
+        "--interactions cab",
+        "--interactions abcd",
+        "--interactions aabb",
+        "--interactions aaab -b 20",
+        "--interactions aaaa",
+        "--interactions abab",
+        "--interactions ::::",
+        "--interactions ab:c",
+        "--interactions ab --interactions abc -q cc --cubic bcd --interactions abcc",
+        "-q :: --permutations",
+        "-q aa --permutations",
+        "--cubic aab --permutations",
+        "--cubic ::: --permutations",
+        "--interactions abab --permutations",
+        "-q ab -q ab --leave_duplicate_interactions",
+        "-q :: --leave_duplicate_interactions",
+        "-q ab -q ba --cubic aab --cubic baa --leave_duplicate_interactions",
+        "--ignore a",
+        "--ignore a --ignore c -q ::",
+        "--ignore abc",
+        "--keep a",
+        "--keep a --keep b -q ::",
+        "--keep ab -q ab",
+        "--ignore_linear a",
+        "--ignore_linear a --ignore_linear b -q ab -q bc",
+        "--ignore_linear abcd -q ::",
+        "--ignore d --ignore_linear b -q ::",
+        "--noconstant",
+        "--noconstant -q ::",
+        "-C 2.5",
+        "--constant -1 --noconstant",
+        "--constant 0.5 --sgd -l 0.1",
+        "-b 10 -q ::",
+        "-b 10 --cubic :::",
+        "-b 14 -q ::",
+        "-b 22 -q ::",
+        "-b 24 --cubic abc",
+        "--hash all",
+        "--hash strings",
+        "--hash all -q :: --hash_seed 7",
+        "--hash_seed 99",
+        "--hash_seed 4294967295 -q ab",
+    )
+]
 
 
 def _subsets() -> Iterable[str]:

@@ -6,12 +6,9 @@ Every function takes the number of events and a seed and returns the bytes of a 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from tests.parity.slot_streams import SLOT_STREAMS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _WORDS = ("ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine")
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
-from onlineauto.engine.records.task import DecayTally
+from onlineauto.engine.records.task import Decay, DecayTally
 from onlineauto.estimators.robust_kernels import LOWER, SUM, UPPER, T
 from tests.parity import case as plain
-from tests.parity.automl_compare import metric_differences
-from tests.parity.automl_outputs import parsed_metrics
+from tests.parity.automl_outputs import metric_differences, parsed_metrics
 from tests.parity.automl_streams import content
 from tests.parity.ours import run_and_keep
 from tests.parity.result import differences
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.engine.records.task import Decay
-    from tests.parity.wheel import Wheel
+from tests.parity.wheel import Wheel
 
 _SURE = "--bonferroni_denominator 1 --epsilon_decay_significance_level"
 

@@ -65,7 +65,7 @@ def wheel_options() -> dict[str, list[Any]]:
     return found
 
 
-def test_the_list_of_names_is_the_wheels() -> None:
+def test_list_of_names_equals_that_of_the_wheel() -> None:
     assert tuple(sorted(wheel_options())) == NAMES
     shorts = {
         each.short_name: name for name, group in wheel_options().items() for each in group if each.short_name
@@ -73,7 +73,7 @@ def test_the_list_of_names_is_the_wheels() -> None:
     assert shorts == dict(SHORT_NAMES)
 
 
-def test_our_options_are_vws_or_say_that_they_are_not() -> None:
+def test_options_that_vw_lacks_are_marked() -> None:
     for option in REGISTRY.options:
         assert option.vw == (option.name in NAMES) or option.name in HOMONYMS, option.name
 
@@ -95,7 +95,7 @@ def test_defaults(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [option.name for option in REGISTRY.options if option.vw])
-def test_what_a_model_keeps(name: str) -> None:
+def test_saved_options_are_those_of_the_wheel(name: str) -> None:
     theirs = any(each.keep for each in wheel_options()[name])
     assert REGISTRY[name].keep == (theirs or name in KEEPS)
     assert not (theirs and name in KEEPS)
@@ -111,7 +111,7 @@ def test_switches_and_kinds() -> None:
             assert type(theirs.default_value) is expected, option.name
 
 
-def test_no_hint_is_about_an_option_that_we_have() -> None:
+def test_hints_name_no_existing_option() -> None:
     ours = {option.name for option in REGISTRY.options}
     assert ours.isdisjoint(_HINTS)
     assert set(_HINTS) <= set(NAMES)

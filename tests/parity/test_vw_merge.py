@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,12 +17,7 @@ from onlineauto.workspace.workspace import Workspace
 from tests.parity.automl_streams import content
 from tests.parity.ours import command_line
 from tests.parity.vw_models import ModelCase, ours, same_text, theirs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from tests.parity.wheel import Wheel
+from tests.parity.wheel import Wheel
 
 _CASES = [
     ModelCase(*line.strip().split(maxsplit=1))
@@ -55,7 +51,7 @@ _CASES = [
 
 
 def _merge(names: Sequence[str], base: str | None, directory: str) -> None:
-    """Let the wheel merge models, in a process of its own."""
+    """Let the wheel merge models in a separate process."""
     import vowpalwabbit
 
     os.chdir(directory)
@@ -91,8 +87,7 @@ def test_merged_models_are_the_wheel_s(case: ModelCase, based: bool, wheel: Whee
         theirs(wheel, f"{begun} -d part{part} -f {name}.vw", directory=tmp_path)
         ours(f"convert {name}.vw {name}.oam", directory=tmp_path)
     process = multiprocessing.get_context("spawn").Process(
-        target=_merge,
-        args=([f"{name}.vw" for name in names], "base.vw" if based else None, str(tmp_path)),
+        target=_merge, args=([f"{name}.vw" for name in names], "base.vw" if based else None, str(tmp_path))
     )
     process.start()
     process.join()

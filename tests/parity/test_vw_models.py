@@ -1,14 +1,17 @@
-"""Models come from the wheel, and go to it, with the same predictions."""
+"""Models of the wheel are read and written with the same predictions; damaged files are rejected."""
 
 from __future__ import annotations
 
+import random
 import re
-from typing import TYPE_CHECKING
+import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onlineauto import Workspace
+from onlineauto.errors import InputError, OptionError
 from onlineauto.interop import read_vw_model, write_vw_model
 from onlineauto.interop.vw.file import VwHead, VwShape, read_vw_file, vw_file_bytes
 from onlineauto.interop.vw.model import load_vw_model
@@ -17,13 +20,99 @@ from onlineauto.workspace.options import REGISTRY
 from tests.parity.flag_sets import CASES
 from tests.parity.test_parity import STALE
 from tests.parity.vw_models import FROM_WHEEL, NATIVE, TO_WHEEL, ModelCase, lay_out, ours, same_text, theirs
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.parity.wheel import Wheel
+from tests.parity.wheel import Wheel
 
 _NUMBER = re.compile(r"(?<=[:\n ,])-?\d[\d.]*(?:e-?\d+)?")
+
+_CASES = (
+    ModelCase("numbers", "-b 6"),
+    ModelCase("bandit", "-b 6 --cb_explore_adf --squarecb"),
+    ModelCase("bandit", "-b 8 --cb_explore_adf --automl 3 --default_lease 10"),
+    ModelCase("rewards", "-b 8 --cb_explore_adf --epsilon_decay --min_scope 10"),
+    ModelCase("slots", "-b 8 --ccb_explore_adf"),
+)
+_TIMES = 400
+_EVENTS = {
+    "simple": "1 |a x:2 y |b z",
+    "ccb_explore_adf": "ccb shared |U ash\nccb action |A item3\nccb action |A item1\nccb slot 1:-0.5:0.3 |\n",
+    "cb_explore_adf": "shared |U ash age:3 |T t1\n|A item3 price:2 |V v2\n1:-0.5:0.3 |A item1\n",
+}
+
+
+def _saved(case: ModelCase, wheel: Wheel, directory: Path) -> bytes:
+    lay_out(case, directory, events=60)
+    theirs(wheel, f"{case.flags} -d first -f model.vw", directory=directory)
+    return (directory / "model.vw").read_bytes()
+
+
+def _end_of_options(data: bytes) -> int:
+    """Where the checksum ends."""
+    (size,) = struct.unpack_from("<I", data, 37)
+    return 37 + 4 + int(size) + 8
+
+
+@pytest.fixture(params=_CASES, ids=lambda case: case.flags)
+def saved(request: pytest.FixtureRequest, wheel: Wheel, tmp_path: Path) -> bytes:
+    return _saved(request.param, wheel, tmp_path)
+
+
+def test_no_bit_of_the_options_can_change(saved: bytes) -> None:
+    for bit in range(8 * _end_of_options(saved)):
+        damaged = bytearray(saved)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(InputError):
+            read_vw_model(bytes(damaged))
+
+
+def test_truncated_file_is_rejected(saved: bytes) -> None:
+    cell = 16  # its number and three floats
+    for end in range(len(saved) - 1, 0, -1 if len(saved) < 2000 else -7):
+        if (len(saved) - end) % cell:
+            with pytest.raises(InputError):
+                read_vw_model(saved[:end])
+
+
+def test_damage_after_the_options_is_rejected_or_gives_another_model(saved: bytes) -> None:
+    draw = random.Random(5)
+    begin = _end_of_options(saved)
+    n_refused = 0
+    for _ in range(_TIMES):
+        damaged = bytearray(saved)
+        for _ in range(draw.choice((1, 1, 4))):
+            damaged[draw.randrange(begin, len(saved))] = draw.randrange(256)
+        try:
+            model = read_vw_model(bytes(damaged))
+        except InputError:
+            n_refused += 1
+            continue
+        for _ in range(3):
+            model.learn(_EVENTS[model.kind])
+    assert n_refused
+
+
+def test_files_that_are_no_models_are_rejected(saved: bytes, tmp_path: Path) -> None:
+    draw = random.Random(7)
+    for data in (b"", b"0 |a x\n", draw.randbytes(200), saved[:4] + b"8.11.9" + saved[10:]):
+        (tmp_path / "other").write_bytes(data)
+        with pytest.raises(InputError, match="other is not a whole model file of Vowpal Wabbit: "):
+            read_vw_model(tmp_path / "other")
+    with pytest.raises(InputError, match=r"version 8\.11\.9, but only version 9\.11\.9 can be read"):
+        read_vw_model(saved[:4] + b"8.11.9" + saved[10:])
+    with pytest.raises(InputError, match=r"cannot read the model .*: No such file"):
+        read_vw_model(tmp_path / "nowhere")
+
+
+def test_options_that_are_not_reproduced_are_named(wheel: Wheel, tmp_path: Path) -> None:
+    _saved(ModelCase("numbers", "--nn 3"), wheel, tmp_path)
+    with pytest.raises(InputError, match="--nn"):
+        read_vw_model(tmp_path / "model.vw")
+
+
+def test_options_of_the_file_stay(wheel: Wheel, tmp_path: Path) -> None:
+    _saved(ModelCase("bandit", "--cb_explore_adf --epsilon 0.1 --hash all"), wheel, tmp_path)
+    assert read_vw_model(tmp_path / "model.vw", epsilon=0.3).configuration.get("epsilon") == 0.3
+    with pytest.raises(OptionError, match=r"cannot use --hash strings: .*model.vw was made with --hash all"):
+        read_vw_model(tmp_path / "model.vw", hash="strings")
 
 
 def by_id(cases: list[ModelCase]) -> pytest.MarkDecorator:
@@ -94,7 +183,7 @@ def _numbers(path: Path) -> list[float]:
 
 
 @by_id(FROM_WHEEL[::4])
-def test_the_layout_is_that_of_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+def test_model_read_and_written_again_is_the_same_file(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
     """What is read and written again is the same, byte for byte."""
     lay_out(case, tmp_path)
     theirs(wheel, f"{case.flags} -d first -f model.vw --id mine", directory=tmp_path)
@@ -108,7 +197,7 @@ def test_the_layout_is_that_of_the_wheel(case: ModelCase, wheel: Wheel, tmp_path
     assert vw_file_bytes(read_vw_file(data, name="", shape=shape), shape=shapes[0]) == data
 
 
-def test_there_and_back(wheel: Wheel, tmp_path: Path) -> None:
+def test_model_written_by_us_is_saved_by_the_wheel_unchanged(wheel: Wheel, tmp_path: Path) -> None:
     """What the wheel saves and we write again, it saves again, but for the counters of the run."""
     case = ModelCase("bandit", "--cb_explore_adf -q UA --squarecb --cb_type mtr")
     lay_out(case, tmp_path)

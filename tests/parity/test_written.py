@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +13,7 @@ from onlineauto import convert, read
 from onlineauto.interop import read_named, write_dsjson, write_text
 from tests.parity.case import content
 from tests.parity.result import differences
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.parity.wheel import Wheel
+from tests.parity.wheel import Wheel
 
 CCB: dict[str, Any] = {"ccb_explore_adf": True}
 FLAGS = [*["--ccb_explore_adf", "-q", "::", "--all_slots_loss"]]

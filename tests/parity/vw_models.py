@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.parity.automl_streams import content
 from tests.parity.ours import command_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from tests.parity.wheel import Wheel
+from tests.parity.wheel import Wheel
 
 _SURE = "--fixed_significance_level"
 _DECAY = "rewards --cb_explore_adf --epsilon_decay --bonferroni_denominator 1"
@@ -21,19 +17,11 @@ _RANGE = "--cb_min_cost -1 --cb_max_cost 0"
 
 @dataclass(frozen=True, slots=True)
 class ModelCase:
-    """A model, learnt from the first half of a stream.
+    """A model, learnt from the first half of a stream."""
 
-    Attributes
-    ----------
-    stream, flags : str
-        As of `Case`.
-    again : str
-        Flags that Vowpal Wabbit does not save, and that have to be given again beside ``-i``.
-    """
-
-    stream: str
+    stream: str  # as of `Case`
     flags: str
-    again: str = ""
+    again: str = ""  # flags that Vowpal Wabbit does not save, and that have to be given again beside ``-i``
 
     @property
     def id(self) -> str:

@@ -14,17 +14,14 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from tests.parity.ours import command_line, without_diagnostics
-from tests.parity.vwtest_compare import EPSILON, difference
-from tests.parity.vwtest_plan import NotCovered, Plan, plan
+from tests.parity.vwtest_plan import EPSILON, NotCovered, Plan, difference, plan
 from tests.parity.wheel import Wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 _NOT_OURS = ("using no cache", "creating cache_file", "using cache_file", "can't open")
 _LOGGED = ("[info]", "[warning]", "[error]", "[critical]")
@@ -90,7 +87,7 @@ def _problems(outputs: dict[str, str], *, chosen: Plan, root: Path, epsilon: flo
 
 
 def _run(chosen: Plan, *, root: Path, runner: Runner) -> tuple[int, dict[str, str]]:
-    """Exit code and outputs of one command line in a directory of its own."""
+    """Exit code and outputs of one command line in a separate directory."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         _link(root, directory)

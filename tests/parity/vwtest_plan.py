@@ -1,20 +1,22 @@
-"""Which of VW's own tests use only what onlineauto has, and with which flags we run them."""
+"""Which of VW's own tests use only what onlineauto has, our flags for them, and how outputs are compared.
+
+The rule of comparison is that of VowpalWabbit/vowpal_wabbit, test/run_tests.py, ``--fuzzy_compare``.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from onlineauto.engine.options.registry import ModelOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _STRIPPED: Final = {
     "-c": 0,
@@ -32,6 +34,58 @@ _WRITTEN: Final = ("final_regressor", "readable_model", "invert_hash", "predicti
 _NEGATIVE: Final = re.compile(r"-[.\d]")
 _POINTER: Final = b"version https://git-lfs"
 
+EPSILON = 1e-4
+"""The runner's default tolerance."""
+_WORDS = re.compile(r"[ \t:,@=\[\]]+|(?<=\d)-(?=-?\d)")
+_MARKS = re.compile(r"[:,@\[\]]+")
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def same_number(ours: float, reference: float, *, epsilon: float = EPSILON) -> bool:
+    """Whether two numbers count as equal: absolutely, or relatively if the second is larger than 1."""
+    if (math.isinf(ours) and math.isinf(reference)) or (math.isnan(ours) and math.isnan(reference)):
+        return True
+    if abs(ours - reference) < epsilon:
+        return True
+    return abs(reference) > 1 and abs(ours / reference - 1) < epsilon
+
+
+def _same_word(ours: str, reference: str, *, epsilon: float) -> bool:
+    mine, theirs = _number(ours), _number(reference)
+    if mine is None or theirs is None:
+        return ours == reference
+    return same_number(mine, theirs, epsilon=epsilon)
+
+
+def _same_line(ours: str, reference: str, *, epsilon: float) -> bool:
+    mine, theirs = (_WORDS.split(line.replace("...", "")) for line in (ours, reference))
+    return (
+        len(mine) == len(theirs)
+        and _MARKS.findall(ours) == _MARKS.findall(reference)
+        and all(_same_word(a, b, epsilon=epsilon) for a, b in zip(mine, theirs, strict=True))
+    )
+
+
+def difference(ours: str, reference: str, *, epsilon: float = EPSILON) -> str | None:
+    """First difference between two texts by the runner's rule; None if it would let them pass."""
+    mine, theirs = ([line.strip() for line in text.strip().splitlines()] for text in (ours, reference))
+    for number, (a, b) in enumerate(zip(mine, theirs, strict=False), start=1):
+        if not _same_line(a, b, epsilon=epsilon):
+            return f"line {number}: reference {b!r}, ours {a!r}"
+    if len(mine) != len(theirs):
+        longer = theirs if len(theirs) > len(mine) else mine
+        first = longer[min(len(mine), len(theirs))]
+        return (
+            f"reference has {len(theirs)} lines, ours {len(mine)}; the first without a partner is {first!r}"
+        )
+    return None
+
 
 class NotCovered(Exception):  # noqa: N818 - a reason, not an error
     """Why a test is not run."""
@@ -39,27 +93,14 @@ class NotCovered(Exception):  # noqa: N818 - a reason, not an error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How a test is run.
+    """How a test is run."""
 
-    Attributes
-    ----------
-    argv : tuple of str
-        Words of the command line, ours and the wheel's.
-    stripped : tuple of str
-        Flags of VW's that were left out.
-    compared : dict of str to str
-        Reference file, in the checkout's ``test``, of each output: ``stderr``, ``stdout`` or a file.
-    written : tuple of str
-        Files that it writes.
-    first : tuple of Plan
-        What has to be run before, in the same directory.
-    """
-
-    argv: tuple[str, ...]
-    stripped: tuple[str, ...]
+    argv: tuple[str, ...]  # words of the command line, ours and the wheel's
+    stripped: tuple[str, ...]  # flags of VW's that were left out
+    # reference file, in the checkout's ``test``, of each output: ``stderr``, ``stdout`` or a file
     compared: dict[str, str]
-    written: tuple[str, ...] = ()
-    first: tuple[Plan, ...] = ()
+    written: tuple[str, ...] = ()  # files that it writes
+    first: tuple[Plan, ...] = ()  # what has to be run before, in the same directory
 
 
 def _flag(word: str) -> str | None:
@@ -139,24 +180,7 @@ def plan(
     others: Mapping[int, Mapping[str, Any]] | None = None,
     compares: bool = True,
 ) -> Plan:
-    """Decide how to run a test.
-
-    Parameters
-    ----------
-    test : mapping
-        An entry of ``core.vwtest.json``.
-    root : Path
-        The checkout's ``test``.
-    others : mapping, optional
-        All entries by number, for tests that go on from another one's model.
-    compares : bool
-        Whether it has to have an output to compare.
-
-    Raises
-    ------
-    NotCovered
-        If we have not what it needs.
-    """
+    """Return how to run an entry of ``core.vwtest.json``, given all entries by id, or raise `NotCovered`."""
     if "vw_command" not in test:
         raise NotCovered("a shell script")
     kept, stripped = _split(shlex.split(test["vw_command"]))

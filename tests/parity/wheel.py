@@ -6,17 +6,14 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 
 from tests.parity.result import Result, Weights
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
-    from typing import Self
 
 _WORKER = Path(__file__).with_name("wheel_worker.py")
 _CELL = re.compile(r"(\d+):([-+]?(?:0x|inf|nan).*)")
@@ -54,7 +51,7 @@ def _text(path: Path) -> str:
 class Wheel:
     """A worker process that runs the wheel as its command line would.
 
-    Use it as a context manager; each `run` is a process of its own.
+    Use it as a context manager; each `run` is a separate process.
     """
 
     def __init__(self) -> None:
@@ -71,15 +68,7 @@ class Wheel:
         self._worker.communicate()
 
     def run(self, flags: Sequence[str], *, file: Path) -> Result:
-        """Run the wheel with `flags` on `file`; it leaves its output files beside that file.
-
-        Parameters
-        ----------
-        flags : sequence of str
-            VW's options without ``-d``, ``-p``, cache and model files, which are added here.
-        file : Path
-            The input, known to the wheel by its bare name.
-        """
+        """Run the wheel with `flags` on `file`; it leaves its output files beside that file."""
         directory = file.parent
         argv = [*flags, "-d", file.name, "-p", "predictions.txt"]
         argv += ["--readable_model", "wheel.model", "--hexfloat_weights"]
@@ -97,13 +86,7 @@ class Wheel:
         )
 
     def command_line(self, argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
-        """Run the wheel in `directory`, with a cache if `argv` asks for passes.
-
-        Returns
-        -------
-        tuple of (int, str, str)
-            Exit code, standard output and standard error.
-        """
+        """Run the wheel, with a cache for passes; return its exit code, output and standard error."""
         cache = ["--cache_file", "wheel.cache", "-k"] if "--passes" in argv else []
         code = self._request([*argv, *cache], directory=directory)
         return code, _text(directory / "wheel.out"), _text(directory / "wheel.err")

@@ -1,4 +1,4 @@
-"""Random events whose values are of every kind and library, and what they are by the one rule."""
+"""Random events with values of every kind and library, and their features by the one rule."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 import numpy as np
 import pandas
 import pyarrow
 
 from tests.naive.hashing import hash_name
-
-if TYPE_CHECKING:
-    from random import Random
 
 NAMESPACES = ["user", "u", "page", "page2", "été", "имя", " ", "7", "a=b", 'q"\\', "x-y"]
 NAMES = [

@@ -1,12 +1,13 @@
-"""Doors: the ways by which an event reaches a model, each as a function from an event to a block."""
+"""Doors: the source types of an event (text, dicts, JSON, …), each a function from an event to a block."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pandas
@@ -15,6 +16,7 @@ import pyarrow
 
 from onlineauto import InputError
 from onlineauto.engine.stream.event_readers import event_readers
+from onlineauto.features.block import Block
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.interop import event_dsjson, from_dicts, from_frame
 from onlineauto.service.http.wire import PersonalizerRank, Rank
@@ -22,13 +24,7 @@ from onlineauto.service.options import Limits
 from onlineauto.service.ranking.rank_request import context_of
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
-from tests.property.door_events import Leaf, canonical, dressed, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from onlineauto.features.block import Block
-    from tests.property.door_events import DoorEvent
+from tests.property.door_events import DoorEvent, Leaf, canonical, dressed, plain
 
 _IN_TEXT = re.compile(r"[^\s|:\x00-\x20\x7f]+")
 
@@ -301,7 +297,7 @@ def _object(features: dict[str, Any]) -> str:
 
 
 def _members(features: dict[str, Any]) -> list[str]:
-    """The members of a JSON object; a value with the name of its namespace is in an object of its own."""
+    """The members of a JSON object; a value with the name of its namespace is in a separate object."""
     members = []
     for name, value in features.items():
         tree = value if isinstance(value, dict | list) else {name: value}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import random
+from typing import Any
 
 from onlineauto.errors import OptionError
+from onlineauto.options import Configuration
 from onlineauto.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    import random
-
-    from onlineauto.options import Configuration
 
 Options = dict[str, Any]
 

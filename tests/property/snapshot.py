@@ -1,16 +1,27 @@
-"""Everything that learning changes, to compare bit for bit."""
+"""Bytes of models and predictions, to compare bit for bit, and names of test cases."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from onlineauto.engine.event.outcomes import Outcomes
+from onlineauto.workspace.workspace import Workspace
 
-    from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.workspace.workspace import Workspace
+
+def named(options: Mapping[str, Any]) -> str:
+    """Return options as the name of a test case."""
+    return " ".join(f"{name}={value}" for name, value in options.items()) or "default"
+
+
+def saved_of(workspace: Workspace, **options: Any) -> bytes:
+    """Return the model file of a workspace."""
+    file = io.BytesIO()
+    workspace.save(file, **options)
+    return file.getvalue()
 
 
 def model_of(workspace: Workspace) -> list[bytes]:

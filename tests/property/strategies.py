@@ -11,8 +11,7 @@ NAMES = (b"a", b"b", b"ab", b"az", b"c", b" ", b"0", "é".encode())
 """Names of namespaces; some share their first byte."""
 
 VALUES = st.one_of(
-    st.sampled_from([1.0, 1.0, 1.0, 0.5, -2.0]),
-    st.floats(-100, 100, width=32).filter(lambda x: x != 0),
+    st.sampled_from([1.0, 1.0, 1.0, 0.5, -2.0]), st.floats(-100, 100, width=32).filter(lambda x: x != 0)
 )
 """Values of features of an ordinary size."""
 
@@ -66,10 +65,7 @@ def bandit_events(
         actions = draw(st.lists(spans(names, values), min_size=1, max_size=4))
         logged = draw(st.integers(-1, len(actions) - 1))
         lines = [
-            Line(
-                spans=each,
-                costs=((0, draw(costs), draw(probabilities)),) if number == logged else (),
-            )
+            Line(spans=each, costs=((0, draw(costs), draw(probabilities)),) if number == logged else ())
             for number, each in enumerate(actions)
         ]
         if draw(st.booleans()):

@@ -1,15 +1,12 @@
-"""Some tests once more, with kernels that check every index."""
+"""Some tests again, with kernels that check every index."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.bounds_checked import run, run_tests
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SELECTED = [
     "tests/features/test_example_kernels.py",
@@ -27,17 +24,17 @@ CHOICE = (
 
 
 @pytest.mark.bounds
-def test_nothing_is_read_out_of_bounds() -> None:
+def test_tests_pass_with_checked_indices() -> None:
     assert " passed" in run_tests(CHOICE, *SELECTED)
 
 
-def test_indices_are_checked_there() -> None:
+def test_out_of_bounds_index_raises_with_checked_indices() -> None:
     code = "import numpy as np\nfrom onlineauto.explorers.ranking_kernels import count_tied\n"
     done = run("-c", code + "count_tied(np.zeros(2, np.float32), 5)")
     assert "IndexError" in done.stderr
 
 
-def test_so_are_those_of_four_numbers_at_once(tmp_path: Path) -> None:
+def test_out_of_bounds_index_of_four_numbers_raises(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("""
 import numpy as np
@@ -60,7 +57,7 @@ for row, column in ((2, 0), (1, 3), (-1, 0), (0, -1)):
     assert done.stdout.split() == ["checked"] * 4, done.stderr
 
 
-def test_so_are_those_of_four_truths_at_once(tmp_path: Path) -> None:
+def test_out_of_bounds_index_of_four_flags_raises(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("""
 import numpy as np

@@ -1,4 +1,4 @@
-"""The same event through every door is the same features, prediction and learning, or is refused by all."""
+"""An event has the same features, prediction and learning by every source type, or all reject it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import os
 import sys
 import time
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from onlineauto import Workspace
+from onlineauto.features.block import Block
 from tests.naive.lines import unpack
-from tests.property.door_events import canonical, drawn_event, hashes_of
+from tests.property.door_events import DoorEvent, canonical, drawn_event, hashes_of
 from tests.property.doors import Doors, mapping_of
-
-if TYPE_CHECKING:
-    from onlineauto.features.block import Block
-    from tests.property.door_events import DoorEvent
 
 pytestmark = pytest.mark.lane("sampled")
 
@@ -100,7 +97,7 @@ def check(seed: int, doors: Doors, models: dict[str, Workspace], counts: dict[st
 
 
 def pass_through(n: int, *, actions: bool, first: int = 0) -> dict[str, int]:
-    """Pass so many events through all doors; return the number of events of each door."""
+    """Pass `n` events through all source types; return the number of events of each."""
     doors, counts = Doors(actions=actions), dict[str, int]()
     options: dict[str, Any] = {"cb_adf": True} if actions else {}
     models: dict[str, Workspace] = {}
@@ -113,14 +110,14 @@ def pass_through(n: int, *, actions: bool, first: int = 0) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("actions", [False, True])
-def test_every_door_is_the_same_event(actions: bool) -> None:
+def test_every_source_type_yields_the_same_event(actions: bool) -> None:
     counts = pass_through(400, actions=actions)
     assert min(counts.values()) > 50, counts
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("actions", [False, True])
-def test_every_door_is_the_same_event_a_hundred_thousand_times(actions: bool) -> None:
+def test_every_source_type_yields_the_same_event_a_hundred_thousand_times(actions: bool) -> None:
     n, begin = int(os.environ.get("ONLINEAUTO_DOOR_EVENTS", "50000")), time.monotonic()
     for first in range(0, n, 1000):  # names of namespaces are forgotten now and then
         pass_through(min(1000, n - first), actions=actions, first=10**6 + first)

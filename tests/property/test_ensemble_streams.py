@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ from hypothesis import strategies as st
 from onlineauto import Workspace
 from onlineauto.engine.ensemble.states import states_of
 from tests.bounds_checked import run_tests
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.lane("sampled")
 
@@ -106,7 +104,7 @@ def usual(options: dict[str, Any], n: int) -> str:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @settings(max_examples=12)
 @given(data=st.data())
-def test_odd_events_leave_numbers(options: dict[str, Any], data: st.DataObject) -> None:
+def test_odd_events_leave_finite_numbers(options: dict[str, Any], data: st.DataObject) -> None:
     gap = "\n" if "adf" in str(options) else ""
     workspace = Workspace(**options, automl=3, default_lease=10, bit_precision=8)
     text = [usual(options, data.draw(st.sampled_from([130, 1024])))]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,8 @@ from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY
 from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Event, Line, as_text, make_block
+from tests.property.snapshot import named
 from tests.property.strategies import bandit_events, numbered_events, simple_events
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.lane("sampled")
 
@@ -38,10 +37,6 @@ def finite(options: Options, events: list[Event]) -> bool:
     outcomes = workspace.learn_block(make_block(events))
     numbers = [workspace.weights[:, :3], outcomes.raw, outcomes.score, outcomes.prediction]
     return all(np.isfinite(each).all() for each in numbers)
-
-
-def named(options: Options) -> str:
-    return " ".join(f"{name}={value}" for name, value in options.items()) or "default"
 
 
 def line(label: float, *, weight: float = 1.0, x: float | None = None) -> Event:
@@ -65,7 +60,7 @@ VALUES: list[Options] = [
 @settings(max_examples=60)
 @given(data=st.data())
 def test_values_up_to_1e18(options: Options, data: st.DataObject) -> None:
-    """Where x² is a finite float32 and not 0, the defaults cope."""
+    """The square of each value is a finite float32 and not 0."""
     values = st.tuples(st.sampled_from([1.0, 1e4, 1e10, 1e18, 1e-4, 1e-10, 1e-18]), SIGNS)
     sized = values.map(lambda pair: float(np.float32(pair[0] * pair[1])))
     if options["loss_function"] == "squared" and "quadratic" in options:
@@ -301,8 +296,8 @@ def test_finite_numbers_of_any_size_and_explorers(options: Options, events: list
     learns_finitely({"cb_explore_adf": True, "quadratic": ["::"], **options}, action_text(events))
 
 
-def test_a_product_that_overflows_is_left_out() -> None:
-    """It is not learnt, and what comes after it is."""
+def test_overflowing_product_is_left_out() -> None:
+    """The event is not learnt; later events are."""
     workspace = Workspace(quadratic=["::"])
     workspace.learner.model.sizes[:] = LARGEST_SIZE, MANY, 0, 0
     workspace.fit(["1 |a x y"] * 20 + ["0 |a x:1e38 y:1e30"])

@@ -1,25 +1,23 @@
-"""What holds for every model: to save, load and go on is to go on; a file that is not whole is refused."""
+"""Every model continues the same after it was saved and loaded; damaged files are rejected."""
 
 from __future__ import annotations
 
 import io
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from onlineauto.automl.decisions import PredictWith
+from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.errors import InputError, OptionError
+from onlineauto.options import Configuration
 from onlineauto.workspace.model_file import HEAD, MAGIC
+from onlineauto.workspace.predict_only import PredictOnly
 from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_configuration, draw_stream
 from tests.property.snapshot import predictions_of
-
-if TYPE_CHECKING:
-    from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.options import Configuration
-    from onlineauto.workspace.predict_only import PredictOnly
 
 pytestmark = pytest.mark.lane("ci")
 
@@ -54,7 +52,7 @@ def seeds(n: int, *, slow: int = 0) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", seeds(N_TRIPLES, slow=10 * N_TRIPLES))
-def test_to_go_on_is_never_to_have_stopped(seed: int) -> None:
+def test_saved_and_loaded_model_continues_the_same(seed: int) -> None:
     configuration, events, split = draw(seed)
     one = Workspace(configuration=configuration)
     learn(one, events[:split])
@@ -73,7 +71,7 @@ def test_to_go_on_is_never_to_have_stopped(seed: int) -> None:
         assert saved(workspace) == saved(uninterrupted)
 
 
-def test_what_is_known_of_drift_goes_on() -> None:
+def test_saved_drift_detector_continues() -> None:
     chance = random.Random(5)
     learnt = [f"{number % 2} |a x{number % 2} |b y\n" for number in range(6000)]
     lost = [f"{chance.choice([-2, 3])} |a x |b y\n" for _ in range(3000)]
@@ -87,7 +85,7 @@ def test_what_is_known_of_drift_goes_on() -> None:
     assert saved(other) == saved(one)
 
 
-def test_screening_goes_on_before_its_namespaces_are_met_again() -> None:
+def test_saved_screening_continues_before_its_namespaces_are_seen_again() -> None:
     parts = "1 |a x |b y\n0 |a y |b y\n" * 20, "0 |\n" * 3, "1 |a x |b y\n" * 30
     one, other = Workspace(automl=2), Workspace(automl=2)
     for block in one.read("".join(parts).encode()):
@@ -130,7 +128,7 @@ def test_the_champion_alone_predicts_the_same(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(N_TRIPLES // 5, slow=N_TRIPLES))
-def test_all_that_predicts_predicts_the_same_as_the_whole(seed: int) -> None:
+def test_predict_only_model_predicts_the_same(seed: int) -> None:
     configuration, events, split = draw(seed)
     workspace = Workspace(configuration=configuration)
     learn(workspace, events[:split])
@@ -163,7 +161,7 @@ def model() -> bytes:
     return saved(workspace)
 
 
-def test_corruptions_are_refused(model: bytes) -> None:
+def test_corrupted_files_are_rejected(model: bytes) -> None:
     chance = random.Random(0)
     for number in range(N_CORRUPTIONS):
         damaged = bytearray(model)
@@ -183,7 +181,7 @@ def test_corruptions_are_refused(model: bytes) -> None:
             Workspace.load(bytes(damaged))
 
 
-def test_what_is_wrong_with_a_file_is_said(model: bytes) -> None:
+def test_damaged_file_is_rejected_with_the_reason(model: bytes) -> None:
     later = bytearray(model)
     np.frombuffer(later, HEAD, count=1, offset=len(MAGIC))["version"][0] = 99
     for data, message in [
@@ -191,10 +189,7 @@ def test_what_is_wrong_with_a_file_is_said(model: bytes) -> None:
         (b"1 |a b\n", "the model is not a model file of onlineauto"),
         (model[:20], "the model is a model file that was cut off"),
         (model[:-1], "the model has .* bytes, but its header says"),
-        (
-            bytes(later),
-            "the model is a model file of version 99, but this onlineauto reads versions up to 1",
-        ),
+        (bytes(later), "the model is a model file of version 99, but this onlineauto reads versions up to 1"),
         (model[:-40] + bytes([model[-40] ^ 1]) + model[-39:], "the model is damaged: its checksum"),
     ]:
         with pytest.raises(InputError, match=message):

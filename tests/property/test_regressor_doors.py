@@ -1,11 +1,12 @@
-"""The same row through every door of a regression or a classification is the same prediction and learning."""
+"""A row has the same prediction and learning by every source type of regression and classification."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
@@ -15,9 +16,6 @@ import pytest
 import onlineauto
 from onlineauto import OnlineautoError
 from tests.property.door_events import Leaf, drawn_leaf
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytest.importorskip("river")
 pytest.importorskip("sklearn")
@@ -104,7 +102,7 @@ def is_beyond(leaf: Leaf) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["AutoMLRegressor", "AutoMLClassifier"])
-def test_every_door_learns_the_same_row(kind: str) -> None:
+def test_every_source_type_learns_the_same_row(kind: str) -> None:
     doors, random = models(kind), Random(kind)
     for number in range(60):
         row = drawn_row(random)

@@ -1,4 +1,4 @@
-"""What holds for every stream: cutting it, predicting in between, learning event by event, both modes."""
+"""Laws of every stream: blocks of any size, predictions in between, single events, both modes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Event, as_text, cut, make_block
-from tests.property.snapshot import model_of, predictions_of
+from tests.property.snapshot import model_of, named, predictions_of
 from tests.property.strategies import bandit_events, numbered_events, simple_events
 
 pytestmark = pytest.mark.lane("sampled")
@@ -51,10 +51,6 @@ DISTINCT = (b"apple", b"b", b"cat", b"dog", b"0")
 SIZES = st.lists(st.integers(0, 3), max_size=5)
 
 
-def named(options: Options) -> str:
-    return " ".join(f"{name}={value}" for name, value in options.items())
-
-
 def draw_events(data: st.DataObject, options: Options, names: tuple[bytes, ...] | None = None) -> list[Event]:
     """Events of the kind that the options are for."""
     extra: Any = {} if names is None else {"names": names}
@@ -79,7 +75,9 @@ def text_of(options: Options, events: list[Event]) -> str:
 @pytest.mark.parametrize("options", RUNS, ids=named)
 @settings(max_examples=20)
 @given(data=st.data(), sizes=SIZES)
-def test_where_blocks_end_changes_nothing(options: Options, data: st.DataObject, sizes: list[int]) -> None:
+def test_model_does_not_depend_on_the_ends_of_blocks(
+    options: Options, data: st.DataObject, sizes: list[int]
+) -> None:
     events = draw_events(data, options)
     whole, pieces = workspace_of(options), workspace_of(options)
     expected = [whole.learn_block(make_block(events))]

@@ -1,4 +1,4 @@
-"""No result depends on threads, or on where the reader cuts a text into blocks."""
+"""Results depend neither on threads nor on the ends of blocks."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_results(
     assert results(single, diagnostics=read) == results(expected, diagnostics=read)
 
 
-def test_there_are_many_blocks_and_decisions_to_compare() -> None:
+def test_compared_streams_have_many_blocks_and_decisions() -> None:
     result = run(b"".join(ADF[:5] * 20), {"cb_explore_adf": True, **SEARCH}, threads=2, block_bytes=100)
     assert result["events"] == 100
     assert result["blocks"] > 50
@@ -138,7 +138,7 @@ def test_there_are_many_blocks_and_decisions_to_compare() -> None:
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
-def test_an_error_in_the_middle_comes_after_the_same_events(exact: bool) -> None:
+def test_error_in_the_middle_is_raised_after_the_same_events(exact: bool) -> None:
     """Exact: two costs, found when it is learnt. Native: a bad label, found when it is read."""
     options = {"cb_adf": True, "vw_exact": exact, "strict_parse": True}
     text = b"".join([*ADF[:5] * 8, ADF[7 if exact else 6], *ADF[:5] * 8])
@@ -172,7 +172,7 @@ def test_gzip_that_breaks_off_gives_the_same_in_blocks_of_any_size() -> None:
             assert run(packed[:end], {}, threads=1, block_bytes=size)["events"] == expected["events"]
 
 
-def test_what_too_many_interactions_leave_out_is_the_same_in_blocks_of_any_size(
+def test_left_out_interactions_do_not_depend_on_blocks(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(layout, "MAX_PRODUCTS", 3)

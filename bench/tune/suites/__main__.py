@@ -1,4 +1,4 @@
-"""Tuners on suites that nobody here wrote, beside peers: regret over the budget, and processor time.
+"""Tuners on public suites, beside peers: regret over the budget, and processor time.
 
     python -m bench.tune.suites run RUNS.jsonl [--who …] [--seeds 20] [--only bbob …] [--peers PYTHON]
     python -m bench.tune.suites table RUNS.jsonl … [--only …] [--seeds 20] [--curves FILE]

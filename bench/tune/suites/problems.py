@@ -97,7 +97,7 @@ _HARTMANN_3: Final = (
     np.array([[3.0, 10, 30], [0.1, 10, 35]] * 2),
     1e-4 * np.array([[3689, 1170, 2673], [4699, 4387, 7470], [1091, 8732, 5547], [381, 5743, 8828]]),
 )
-_LOWEST: Final = {3: -3.86278, 6: -3.32237}
+_LOWEST: Final = {3: -3.86278, 6: functions.LOWEST}
 
 
 def _of_hartmann(dimension: int, bias: float, noise: float, seed: int) -> Instance:
@@ -107,15 +107,13 @@ def _of_hartmann(dimension: int, bias: float, noise: float, seed: int) -> Instan
 
     Source: Mallik and others: PriorBand, 2023, appendix on MF-Hartmann, and `mf-prior-bench`.
     """
-    scales, centres = _HARTMANN_3 if dimension == 3 else (functions._A, functions._P)
+    scales, centres = _HARTMANN_3 if dimension == 3 else (functions.A, functions.P)
 
     def loss(config: Sequence[float], level: int) -> float:
         missing = 1 - np.log(level) / np.log(81)
         near = np.exp(-(scales * (np.array(config) - centres) ** 2).sum(1))
         rng = np.random.default_rng([seed, level, *np.array(config, float).view(np.uint64).tolist()])
-        return float(
-            (bias * missing - functions._ALPHA) @ near + noise * missing * abs(rng.standard_normal())
-        )
+        return float((bias * missing - functions.ALPHA) @ near + noise * missing * abs(rng.standard_normal()))
 
     return Instance([("float", 0.0, 1.0)] * dimension, loss, _LOWEST[dimension], 3, 81)
 

@@ -1,24 +1,12 @@
-"""Lazy comparisons of bounds beside full ones: the same decisions, and how many needed which work.
-
-    python -m bench.champion.lazy_bounds [--checks 1000000] [--json FILE]
-
-Streams are logs of an ε-greedy or a uniform policy, or of one with propensities down to 1e-6. After each
-event a challenger is compared with the champion, lazily and in full. Both start anew when a lease is over or
-the challenger wins, as in a search.
-"""
+"""Random streams for lazy comparisons of bounds, compared lazily and in full after each event."""
 
 from __future__ import annotations
 
-import itertools
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import kit
 from onlineauto.estimators.robust_kernels import (
     SIZE,
     Test,
@@ -34,21 +22,15 @@ BETTER, WRONG = 3, 4
 """Entries of a tally, after those for each effort."""
 
 _LEVELS = (0.05 / 2, 0.05 / 4, 0.05 / 16, 0.05, 0.5)
-_TOLERANCES = (1e-6, 1e-3, 0.1)
 _EVENTS = 2500
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Comparisons of one kind of stream."""
+class Shares(NamedTuple):
+    """Shares of the comparisons by the work that they needed, and the number that were decided wrong."""
 
-    log: str
-    tol_x: float
-    checks: int
     by_means: float
     by_wealth: float
     in_full: float
-    better: int
     wrong: int
 
 
@@ -104,7 +86,7 @@ def compare(
             evidence[:] = 0.0
 
 
-def measure(log: str, *, tol_x: float, checks: int, seed: int) -> Row:
+def measure(log: str, *, tol_x: float, checks: int, seed: int) -> Shares:
     """Compare `checks` times, on streams of 2500 events that differ in all that can differ."""
     rng = np.random.default_rng(seed)
     tally = np.zeros(5, np.int64)
@@ -114,34 +96,4 @@ def measure(log: str, *, tol_x: float, checks: int, seed: int) -> Row:
         test = Test(np.float64(np.float32(rng.choice(_LEVELS))), np.float64(tol_x))
         compare(evidence, weights, rewards, int(rng.choice([10, 100, 1000, 4000])), test, tally)
     means, wealth, full = (tally[:BETTER] / checks).tolist()
-    return Row(log, tol_x, checks, means, wealth, full, int(tally[BETTER]), int(tally[WRONG]))
-
-
-def _table(rows: list[Row]) -> str:
-    names = f"{'log':8} {'tol_x':>6} {'checks':>9} "
-    lines = [names + "".join(f"{name:>8}" for name in ("means", "wealth", "full", "better", "wrong"))]
-    lines += [
-        f"{row.log:8} {row.tol_x:6g} {row.checks:9,} "
-        f"{row.by_means:8.2%}{row.by_wealth:8.2%}{row.in_full:8.2%}{row.better:8}{row.wrong:8}"
-        for row in rows
-    ]
-    return "\n".join(lines)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the table; write JSON if asked to; fail if any decision differs."""
-    options = kit.parser(__doc__, checks=1_000_000, json=Path).parse_args(argv)
-    settings = list(itertools.product(LOGS, _TOLERANCES))
-    each = -(-options.checks // len(settings))
-    rows = [measure(log, tol_x=tol_x, checks=each, seed=seed) for seed, (log, tol_x) in enumerate(settings)]
-    print(_table(rows))
-    for tol_x in _TOLERANCES:
-        share = np.mean([row.in_full for row in rows if row.tol_x == tol_x])
-        print(f"tol_x {tol_x:g}: {share:.3%} needed both bounds")
-    print(f"{each * len(rows):,} comparisons, {sum(row.wrong for row in rows)} decided differently")
-    kit.write_json(options.json, rows)
-    return 1 if any(row.wrong for row in rows) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return Shares(means, wealth, full, int(tally[WRONG]))

@@ -1,10 +1,4 @@
-"""One absurd number among ordinary ones: how soon does a model predict again as its twin, which never saw it?
-
-``python -m bench.poison`` prints a table: for each kind of number (cost, importance weight, feature
-value, probability), each size and each model the share of good decisions of a bandit, or the error on single
-lines, in events 500 to 1,000 after the absurd one, beside that of the twin. ``--places`` prints where else
-the number may come: as the first event, among the first ten, several times.
-"""
+"""Streams with one absurd number, and how a model predicts after it beside a model that never saw it."""
 
 from __future__ import annotations
 
@@ -15,16 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import kit
 from onlineauto import Workspace
 
 BEFORE, WAIT, WINDOW = 2000, 500, 500
 """Events before the absurd one, then until a model must have recovered, then over which it is measured."""
 
-SIZES = (1e6, 1e12, 1e25, 3e38)
 _MOST = 8e37  # the inverse of a larger number is read as a probability of 0, which is rejected
 TOLERANCE = 0.05
-"""Part of the twin's figure by which that of a poisoned model may be worse."""
+"""Part of the reference's figure by which that of a poisoned model may be worse."""
 
 MODELS: dict[str, dict[str, dict[str, Any]]] = {
     "bandit": {
@@ -39,9 +31,6 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
         "sgd": {"sgd": True},
         "adaptive": {"adaptive": True},
     },
-}
-EXPLORERS: dict[str, dict[str, Any]] = {
-    name: {"cb_explore_adf": True, "quadratic": ["::"], name: True} for name in ("regcb", "squarecb")
 }
 USERS, ACTIONS = ("tom", "anna", "bob"), ("sports", "politics", "music")
 
@@ -58,11 +47,6 @@ class Event(NamedTuple):
 
     text: str
     good: float
-
-
-def kinds_of(task: str) -> tuple[str, ...]:
-    """Return the kinds of numbers that the text of a task has."""
-    return ("cost", "value", "probability") if task == "bandit" else ("cost", "value", "weight")
 
 
 def bandit_event(draw: random.Random, poison: Poison | None = None, *, scale: float = 1.0) -> Event:
@@ -117,20 +101,20 @@ def scores(task: str, options: dict[str, Any], events: Sequence[Event]) -> NDArr
 
 
 class Row(NamedTuple):
-    """A cell of the table: the figure of a poisoned model beside that of its twin."""
+    """A cell of the table: the figure of a poisoned model beside that of its reference."""
 
     task: str
     model: str
     poison: str
     figure: float
-    twin: float
+    reference: float
 
     @property
     def recovers(self) -> bool:
-        """True if the figure is within the tolerance of the twin's."""
+        """True if the figure is within the tolerance of the reference's."""
         if self.task == "bandit":
-            return self.figure >= self.twin - TOLERANCE
-        return self.figure <= self.twin * (1 + TOLERANCE)
+            return self.figure >= self.reference - TOLERANCE
+        return self.figure <= self.reference * (1 + TOLERANCE)
 
 
 def figure(task: str, options: dict[str, Any], events: Sequence[Event], last: int) -> float:
@@ -144,47 +128,14 @@ def compare(
 ) -> list[Row]:
     """Return a row for each poison, which comes at each of the `places`."""
     n = max(places) + 1 + WAIT + WINDOW
-    twin = figure(task, options, make_stream(task, n, {}), max(places))
+    reference = figure(task, options, make_stream(task, n, {}), max(places))
     rows = []
     for poison in poisons:
         events = make_stream(task, n, dict.fromkeys(places, poison))
         found = figure(task, options, events, max(places))
-        rows.append(Row(task, model, f"{poison.kind} {poison.size:g}", found, twin))
+        rows.append(Row(task, model, f"{poison.kind} {poison.size:g}", found, reference))
     return rows
-
-
-def poisons_of(task: str, sizes: Sequence[float] = SIZES) -> list[Poison]:
-    """Return the poisons of a task, of both signs where a number has one."""
-    found = []
-    for kind in kinds_of(task):
-        for size in sizes:
-            signs = (1.0, -1.0) if kind in ("cost", "value") else (1.0,)
-            found += [Poison(kind, sign * size) for sign in signs]
-    return found
 
 
 PLACES = {"after 2,000": [BEFORE], "first": [0], "first ten": list(range(10)), "tenth": [9]}
 SEVERAL = {"3 in 2,000": [700, 1400, BEFORE]}
-
-
-def table(places: dict[str, list[int]], sizes: Sequence[float] = SIZES) -> list[str]:
-    """Return the lines of the table."""
-    lines = []
-    for where, at in places.items():
-        for task, models in MODELS.items():
-            every = models | (EXPLORERS if task == "bandit" else {})
-            for model, options in every.items():
-                rows = compare(task, model, options, at, poisons_of(task, sizes))
-                bad = [row for row in rows if not row.recovers]
-                lines.append(
-                    f"{where:12} {task:7} {model:9} twin {rows[0].twin:7.3f}  "
-                    f"recovered {len(rows) - len(bad):2} of {len(rows)}  "
-                    + " ".join(f"[{row.poison}: {row.figure:.3g}]" for row in bad)
-                )
-                print(lines[-1], flush=True)
-    return lines
-
-
-if __name__ == "__main__":
-    given = kit.parser(__doc__, places=False).parse_args()
-    table(PLACES | SEVERAL if given.places else {"after 2,000": [BEFORE]})
