@@ -22,7 +22,7 @@ from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.search.journal import Entry
 from onlineauto.errors import EventTypeError, InputError, OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.interop.vw.any_model import is_vw_model, read_model
+from onlineauto.interop.vw.model import is_vw_model, read_model
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.save_load import check_options, load_model, save_model

@@ -23,7 +23,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import MISSING, Evaluation
 from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics
 from onlineauto.formats.options import InputOptions, check_format, format_of
-from onlineauto.interop.vw.any_model import load_any_model
+from onlineauto.interop.vw.model import load_any_model
 from onlineauto.options import Configuration, Registry, option, options_of
 from onlineauto.pictures import check_picture
 from onlineauto.pictures.values import values as draw_values

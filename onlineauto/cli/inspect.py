@@ -15,7 +15,7 @@ from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import FORMATS, InputOptions
 from onlineauto.interop.named_blocks import line_names, named_blocks
-from onlineauto.interop.vw.any_model import is_vw_model, load_any_model
+from onlineauto.interop.vw.model import is_vw_model, load_any_model
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.inspection.named_examples import InverseHash, NamedExamples
 from onlineauto.workspace.model_file import VERSION, read_file

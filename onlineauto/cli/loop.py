@@ -113,7 +113,7 @@ def run(configuration: Configuration) -> int:
 
 
 def _export(log: SegmentLog, target: str) -> None:
-    from onlineauto.service.learning.joined import join_log_lines
+    from onlineauto.service.learning.evaluate import join_log_lines
 
     if target == "-":
         sys.stdout.buffer.writelines(join_log_lines(log))
@@ -125,7 +125,7 @@ def _export(log: SegmentLog, target: str) -> None:
 
 def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
     """Print the records of an event, and whether its action follows from its id and its pmf."""
-    from onlineauto.service.ranking.answer import is_drawn
+    from onlineauto.service.ranking import is_drawn
 
     lines = [line for _, line in log.lines(log.begin) if _is_of(line, event_id)]
     if not lines:
@@ -241,7 +241,7 @@ def _lock(folder: Path, stack: ExitStack) -> None:
 
 
 def _is_of(line: bytes, event_id: str) -> bool:
-    from onlineauto.service.log.record import read_record
+    from onlineauto.service.log.segment_log import read_record
 
     if msgspec.json.encode(event_id) not in line:
         return False

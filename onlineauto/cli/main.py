@@ -88,7 +88,10 @@ def _run(argv: list[str]) -> int:
     if name == "help":
         return _run([argv[0], "--help"]) if argv and argv[0] in VERBS[:-1] else _print_help(None)
     verb = verb_of(name)
-    configuration = verb.registry.parse(argv)
+    try:
+        configuration = verb.registry.parse(argv)
+    except OptionError as error:  # the hint for an unknown option is the help of this verb
+        raise OptionError(str(error).replace("`onlineauto --help`", f"`onlineauto {name} --help`")) from None
     if configuration.get("help"):
         return _print_help(verb if named else None)
     return verb.run(configuration)

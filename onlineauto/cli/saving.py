@@ -16,7 +16,7 @@ from onlineauto.engine.report.predictions import STDOUT, open_sink
 from onlineauto.engine.search.journal import decision_of
 from onlineauto.engine.stream.source import read_blocks
 from onlineauto.interop.named_blocks import line_names, named_blocks
-from onlineauto.interop.vw.any_model import load_any_model, read_model
+from onlineauto.interop.vw.model import load_any_model, read_model
 from onlineauto.workspace.inspection.named_examples import (
     Audit,
     InverseHash,

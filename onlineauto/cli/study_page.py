@@ -15,19 +15,18 @@ from zlib import crc32
 import msgspec
 
 from onlineauto.errors import OnlineautoError, OptionError, StoreError, UnreachableError
-from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard
-from onlineauto.service.http.page import page_reply
-from onlineauto.service.http.protocol.connections import Connections
-from onlineauto.service.http.protocol.serving import (
+from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard, Router
+from onlineauto.service.http.http_protocol import (
     OWN_HOSTS,
+    Connections,
     address_of,
     bind_socket,
     is_own,
     run_until_signal,
 )
-from onlineauto.service.http.reply import JSON, Reply
-from onlineauto.service.http.router import Router
+from onlineauto.service.http.page import page_reply
 from onlineauto.service.http.tokens import Tokens
+from onlineauto.service.http.wire import JSON, Reply
 from onlineauto.service.refused import RefusedError
 from onlineauto.tune.store.store_reader import StoreReader
 from onlineauto.tune.watching import StudyWatch

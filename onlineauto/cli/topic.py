@@ -103,7 +103,7 @@ def run(configuration: Configuration) -> int:
 
 def _source(address: str, options: TopicOptions) -> TopicSource:
     from onlineauto.service.join.settings import seconds_of
-    from onlineauto.service.topics.brokers import read_client_settings
+    from onlineauto.service.topics.partitions import read_client_settings
     from onlineauto.service.topics.topic_source import TopicSource
 
     join: dict[str, Any] = {setting: getattr(options, name) for name, setting in _JOIN.items()}

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.formats.datasets.arrow_arrays import as_float32, without_nan
-from onlineauto.formats.datasets.event_table import EventTable, InMemory, Numbers
+from onlineauto.formats.datasets.event_table import EventTable, InMemory, NumberColumn
 from onlineauto.formats.datasets.features import ColumnFeatures, Encoder, repeated
 from onlineauto.formats.mappings.name_hashes import NameHashes
 
@@ -207,5 +207,5 @@ def _add_outcomes(table: EventTable, arrays: dict[str, NDArray[np.generic]]) -> 
     table.add_outcomes(cost, probability, action=("chosen", lambda row: str(chosen[row])))
 
 
-def _numbers(arrays: dict[str, NDArray[np.generic]], name: str) -> Numbers:
-    return Numbers(as_float32(arrays[name]), arrays[name], name)
+def _numbers(arrays: dict[str, NDArray[np.generic]], name: str) -> NumberColumn:
+    return NumberColumn(as_float32(arrays[name]), arrays[name], name)

@@ -83,8 +83,7 @@ def named_columns(
     if actions is None:
         rows = "labels"
     elif event is not None:
-        # Actions may have no features at all.
-        rows, described["actions"] = "actions", _groups(schema, actions) or {" ": ()}
+        rows, described["actions"] = "actions", _groups(schema, actions)
     elif isinstance(actions, str):
         rows, described["action"] = "events", actions
     else:

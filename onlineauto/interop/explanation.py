@@ -225,7 +225,7 @@ class _Terms:
                 at = last + 1 + score.column
                 if score.column >= self._first:
                     at = len(weights) - len(self._members) + score.column - self._first
-                mean = sum(self._cost(score._replace(action=each)) for each in range(n)) / n
+                mean = sum(self._cost(score._replace(action=number)) for number in range(n)) / n
                 level += float(weights[at]) * OF_LEVEL * (self._clip(mean) - low)
         return level
 
@@ -318,7 +318,7 @@ def _readable(name: str) -> str:
     'user=tom*article^topic=art'
     """
     parts = []
-    for each in name.split("*"):
-        namespace, _, feature = each.partition("^")
-        parts.append(feature if feature == namespace or feature.startswith(f"{namespace}=") else each)
+    for word in name.split("*"):
+        namespace, _, feature = word.partition("^")
+        parts.append(feature if feature == namespace or feature.startswith(f"{namespace}=") else word)
     return "*".join(parts)

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import InputError
+from onlineauto.formats.datasets.columns import kinds_of_names, problem_of_schema
 from onlineauto.formats.datasets.event_table import InMemory
 from onlineauto.formats.datasets.features import Encoder
 from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.datasets.inference import all_values
 from onlineauto.formats.datasets.row_decoder import RowDecoder
-from onlineauto.formats.datasets.schema import kinds_of_names, problem_of_schema
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.interop.datasets import listed, named_columns
 
@@ -123,7 +123,8 @@ def from_frame(
             raise InputError(
                 f"without costs, list the actions in choices: column {actions} may lack some of them"
             )
-        described = replace(described, choices=all_values([batch], str(actions)))
+        name = str(actions)
+        described = replace(described, choices=all_values([batch], name, columns.spelled_numbers(name)))
     identities, numbers = kinds_of_names(described, batch.schema, ())
     identities |= set(name_columns)
     names = NameHashes(hash=hash, hash_seed=hash_seed)

@@ -10,8 +10,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.file import BEGIN
 from onlineauto.formats.options import TEXT, InputOptions, format_of
 from onlineauto.formats.sources.source import ByteSource, name_of
-from onlineauto.interop.names import LineNames
-from onlineauto.interop.remembered_lines import RememberedLines
+from onlineauto.interop.names import LineNames, RememberedLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import NamedEvent, NamedLine
 from onlineauto.formats.options import TEXT, format_of
-from onlineauto.interop.names import words_of
-from onlineauto.interop.remembered_lines import RememberedLines
+from onlineauto.interop.names import RememberedLines, words_of
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:

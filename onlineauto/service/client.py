@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote
 from urllib.request import getproxies, proxy_bypass
 
@@ -180,50 +180,57 @@ def _encoded(body: object) -> bytes:
         ) from None
 
 
-def id_of(decision: ServiceDecision | str) -> str | None:
-    """Return the id of a decision; None if it is a fallback, which the service does not know."""
+Record: TypeAlias = "tuple[str, bytes] | None"
+"""The path and the body of a request about a decision; None for a fallback, which no service knows."""
+
+
+def reward_record(decision: ServiceDecision | str, value: float, *, key: str) -> Record:
+    """Return the request that rewards a decision."""
+    return _about(decision, "/v1/reward", {"reward": plain(value), "key": key})
+
+
+def metric_record(decision: ServiceDecision | str, name: str, value: float, *, key: str | None) -> Record:
+    """Return the request that has a value of a metric of a decision."""
+    key = secrets.token_hex(16) if key is None else key
+    return _about(decision, "/v1/metric", {"metric": name, "value": plain(value), "key": key})
+
+
+def activation_record(decision: ServiceDecision | str) -> Record:
+    """Return the request that activates a decision."""
+    event_id = _id_of(decision)
+    if event_id is None:
+        return None
+    _encoded(event_id)  # a path could not have it either
+    return f"/v1/activate/{quote(event_id, safe='')}", b""
+
+
+def _about(decision: ServiceDecision | str, path: str, members: Mapping[str, Any]) -> Record:
+    event_id = _id_of(decision)
+    return None if event_id is None else (path, _encoded({"event_id": event_id, **members}))
+
+
+def _id_of(decision: ServiceDecision | str) -> str | None:
+    """Return the id of a decision, or None if it is a fallback."""
     if isinstance(decision, ServiceDecision):
         return None if decision.fallback else decision.event_id
     return decision
-
-
-def reward_body(decision: ServiceDecision | str, value: float, *, key: str) -> bytes | None:
-    """Return the body that rewards a decision; None if the decision is a fallback."""
-    return _about(decision, {"reward": plain(value), "key": key})
-
-
-def metric_body(decision: ServiceDecision | str, name: str, value: float, *, key: str | None) -> bytes | None:
-    """Return the body that has a value of a metric of a decision; None if the decision is a fallback."""
-    key = secrets.token_hex(16) if key is None else key
-    return _about(decision, {"metric": name, "value": plain(value), "key": key})
-
-
-def _about(decision: ServiceDecision | str, members: Mapping[str, Any]) -> bytes | None:
-    event_id = id_of(decision)
-    return None if event_id is None else _encoded({"event_id": event_id, **members})
-
-
-def activation(event_id: str) -> str:
-    """Return the path of the request that activates a decision."""
-    _encoded(event_id)  # a path could not have it either
-    return f"/v1/activate/{quote(event_id, safe='')}"
 
 
 def read_decision(answer: httpx.Response, event_id: str, ids: Sequence[str]) -> ServiceDecision:
     """Return the decision in an answer; raise ValueError if it is not that of the service to this request."""
     if answer.status_code != 200 or not is_json(answer):
         raise ValueError("not a decision")
-    found = msgspec.json.decode(answer.content, type=ServiceDecision)
+    decision = msgspec.json.decode(answer.content, type=ServiceDecision)
     if (
-        (found.event_id, set(found.pmf), found.fallback) != (event_id, set(ids), False)
-        or not 0 <= found.index < len(ids)
-        or found.action != ids[found.index]
-        or not all(0.0 <= each <= 1.0 for each in found.pmf.values())
-        or abs(sum(found.pmf.values()) - 1.0) > 1e-3
-        or found.probability != found.pmf[found.action]
+        (decision.event_id, set(decision.pmf), decision.fallback) != (event_id, set(ids), False)
+        or not 0 <= decision.index < len(ids)
+        or decision.action != ids[decision.index]
+        or not all(0.0 <= value <= 1.0 for value in decision.pmf.values())
+        or abs(sum(decision.pmf.values()) - 1.0) > 1e-3
+        or decision.probability != decision.pmf[decision.action]
     ):
         raise ValueError("the decision of another request")
-    return found
+    return decision
 
 
 def read_recorded(answer: httpx.Response) -> bool:
@@ -352,8 +359,8 @@ class Client:
         event_id, ids, body = rank_body(
             context, actions, event_id=event_id, excluded=excluded, deferred=deferred, unit=unit
         )
-        found = self._sent("/v1/rank", body, partial(read_decision, event_id=event_id, ids=ids))
-        return found or fallback(event_id, ids, excluded)
+        decision = self._sent("/v1/rank", body, partial(read_decision, event_id=event_id, ids=ids))
+        return decision or fallback(event_id, ids, excluded)
 
     def reward(self, decision: ServiceDecision | str, value: float, *, key: str = "reward") -> bool:
         """Reward a decision, and return whether the service has the reward. A key counts once per decision.
@@ -363,8 +370,7 @@ class Client:
         InputError
             The service has rejected the request.
         """
-        body = reward_body(decision, value, key=key)
-        return body is not None and bool(self._sent("/v1/reward", body, read_recorded))
+        return self._recorded(reward_record(decision, value, key=key))
 
     def metric(
         self, decision: ServiceDecision | str, name: str, value: float, *, key: str | None = None
@@ -378,8 +384,7 @@ class Client:
         InputError
             The service has rejected the request.
         """
-        body = metric_body(decision, name, value, key=key)
-        return body is not None and bool(self._sent("/v1/metric", body, read_recorded))
+        return self._recorded(metric_record(decision, name, value, key=key))
 
     def activate(self, decision: ServiceDecision | str) -> bool:
         """Activate a deferred decision, so that it is learnt; return whether the service has the activation.
@@ -389,8 +394,10 @@ class Client:
         InputError
             The service has rejected the request.
         """
-        event_id = id_of(decision)
-        return event_id is not None and bool(self._sent(activation(event_id), b"", read_recorded))
+        return self._recorded(activation_record(decision))
+
+    def _recorded(self, record: Record) -> bool:
+        return record is not None and bool(self._sent(*record, read_recorded))
 
     def _sent(self, path: str, body: bytes, read: Callable[[httpx.Response], Result]) -> Result | None:
         """Return what `read` finds in the answer to a request, or None if the service is away."""
@@ -455,25 +462,25 @@ class AsyncClient:
         event_id, ids, body = rank_body(
             context, actions, event_id=event_id, excluded=excluded, deferred=deferred, unit=unit
         )
-        found = await self._sent("/v1/rank", body, partial(read_decision, event_id=event_id, ids=ids))
-        return found or fallback(event_id, ids, excluded)
+        decision = await self._sent("/v1/rank", body, partial(read_decision, event_id=event_id, ids=ids))
+        return decision or fallback(event_id, ids, excluded)
 
     async def reward(self, decision: ServiceDecision | str, value: float, *, key: str = "reward") -> bool:
         """Reward a decision, like `Client.reward`."""
-        body = reward_body(decision, value, key=key)
-        return body is not None and bool(await self._sent("/v1/reward", body, read_recorded))
+        return await self._recorded(reward_record(decision, value, key=key))
 
     async def metric(
         self, decision: ServiceDecision | str, name: str, value: float, *, key: str | None = None
     ) -> bool:
         """Record a value of a guardrail's metric, like `Client.metric`."""
-        body = metric_body(decision, name, value, key=key)
-        return body is not None and bool(await self._sent("/v1/metric", body, read_recorded))
+        return await self._recorded(metric_record(decision, name, value, key=key))
 
     async def activate(self, decision: ServiceDecision | str) -> bool:
         """Activate a deferred decision, like `Client.activate`."""
-        event_id = id_of(decision)
-        return event_id is not None and bool(await self._sent(activation(event_id), b"", read_recorded))
+        return await self._recorded(activation_record(decision))
+
+    async def _recorded(self, record: Record) -> bool:
+        return record is not None and bool(await self._sent(*record, read_recorded))
 
     async def _sent(self, path: str, body: bytes, read: Callable[[httpx.Response], Result]) -> Result | None:
         """Return what `read` finds in the answer to a request, or None if the service is away."""

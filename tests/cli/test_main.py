@@ -101,6 +101,8 @@ def test_a_defect_is_not_hidden(learn: Learn) -> None:
     ("words", "message"),
     [
         (["--epsilom", "1"], "unknown option --epsilom; did you mean --epsilon?"),
+        (["--wqzx"], "unknown option --wqzx; `onlineauto learn --help` lists them all"),
+        (["warmup", "--wqzx"], "unknown option --wqzx; `onlineauto warmup --help` lists them all"),
         (["learn", "--epsilon", "2"], "--epsilon cannot be 2; it takes a number from 0 to 1"),
         (["lern", "-d", "a.txt"], "unknown command 'lern'; did you mean learn?"),
         (["a.txt", "-t"], "there is no command and no file 'a.txt'; onlineauto --help lists the commands"),

@@ -1,4 +1,4 @@
-"""What a workspace makes of events, however they come."""
+"""Predictions of a workspace, and lines of events, in any form."""
 
 from __future__ import annotations
 

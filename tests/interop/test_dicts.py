@@ -92,7 +92,7 @@ def test_all_names_hashed() -> None:
         list(from_dicts([event], hash="md5"))
 
 
-def test_what_features_are_made_of() -> None:
+def test_features_of_each_kind_of_value() -> None:
     features = {"a": 2, "b": "red", "c": True, "d": ["x", "y"], "e": {"f": "g", "h": 0.5}, "i": None, "j": []}
     assert spans_of(features) == (
         ("a", (("a", 2.0),)),

@@ -105,7 +105,7 @@ def test_a_weighed_mapping_is_written_to_a_float32s_precision(weight: float) -> 
     assert again.lines[-1].weight == pytest.approx(weight, rel=weight * 1e-7)
 
 
-def test_what_text_does_not_have_blocks_keep(tmp_path: Path) -> None:
+def test_blocks_keep_names_that_text_cannot_have(tmp_path: Path) -> None:
     log = b'{"c":{"_multi":[{"a":1}]},"a":[1]}\n{"c":{"_multi":[{"a":1}]},"a":[1],"pdrop":0.5}\n'
     convert(log, tmp_path / "blocks", **ADF, dsjson=True)
     [block] = read(tmp_path / "blocks", **ADF)
@@ -141,7 +141,7 @@ def test_a_log_is_learnt_as_its_text(tmp_path: Path) -> None:
         ({"actions": [{"a": {"x": 1}}], "weight": 0.5}, "its weight is 0.5"),
     ],
 )
-def test_what_a_log_cannot_have(event: dict[str, Any], message: str) -> None:
+def test_events_that_a_log_cannot_have_are_refused(event: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         event_dsjson(event)
 

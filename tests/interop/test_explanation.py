@@ -127,7 +127,7 @@ def test_what_cannot_be_explained_is_named(options: dict[str, Any], message: str
         explain(Workspace(**options), text("tom", 1))
 
 
-def test_more_actions_than_have_a_regression_each() -> None:
+def test_parts_add_up_with_more_actions_than_regressions() -> None:
     workspace = Workspace(cb_explore_adf=True, automl=2, hash_bits=10).fit(odd(2500, actions=40, numbers=1))
     event = odd_event(1, 0.4, list(range(40)))
     costs = workspace.scored(event, lambda scored: scored.context.buffers.score.copy())

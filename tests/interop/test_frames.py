@@ -187,7 +187,7 @@ LOGS: dict[str, Any] = {"actions": "arm", "cost": "c", "probability": "p"}
         (
             {},
             {"context": ["when"]},
-            "row 0: when: when: datetime.date(2020, 1, 1) is a date or a time, which is no feature",
+            "row 0: when: datetime.date(2020, 1, 1) is a date or a time, which is no feature",
         ),
         (
             {"c": [1, float("inf")]},
@@ -250,6 +250,39 @@ def test_a_column_of_several_kinds_is_read_value_by_value(context: Any) -> None:
     assert [merged(line) for [line] in found] == [merged(line) for [line] in expected]
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([10, 2, None, 2.5], ("2", "2.5", "10")),
+        ([10, "x", 2, True], ("2", "10", "True", "x")),
+        (["10", "2"], ("10", "2")),
+    ],
+)
+def test_choices_of_several_kinds_are_numbers_by_size_then_texts(
+    values: list[Any], expected: tuple[str, ...]
+) -> None:
+    n = len(values)
+    data = {"arm": pandas.Series(values, dtype=object), "cost": [1.0] * n, "p": [0.5] * n}
+    roles: dict[str, Any] = {"context": [], "actions": "arm", "cost": "cost", "probability": "p"}
+    inferred = lines_of(from_frame(pandas.DataFrame(data), **roles))
+    assert inferred == lines_of(from_frame(pandas.DataFrame(data), choices=expected, **roles))
+
+
+@pytest.mark.parametrize("values", [[["a"], ["b"]], [{"a": 1}, {"a": 2}]])
+def test_an_action_that_is_a_list_or_a_struct_is_refused(values: list[Any]) -> None:
+    frame = polars.DataFrame({"arm": values, "cost": [0.0, 1.0], "p": [0.5, 0.5]})
+    with pytest.raises(InputError, match=r"column 'arm' \(action\) is of .*, not of texts or numbers"):
+        list(from_frame(frame, actions="arm", cost="cost", probability="p"))
+
+
+def test_actions_may_have_no_features() -> None:
+    frame = polars.DataFrame(
+        {"id": [1, 1, 2, 2], "cost": [0.5, None, None, 1.0], "p": [0.5, None, None, 0.5]}
+    )
+    [block] = from_frame(frame, context=[], actions=[], event="id", cost="cost", probability="p")
+    assert (len(block), block.n_lines, len(block.features)) == (2, 4, 0)
+
+
 def test_a_row_whose_label_is_missing_has_none() -> None:
     frame = pandas.DataFrame({"x": [1, 2, 3], "y": [1.0, float("nan"), 2.0]})
     assert [line.label for [line] in lines_of(from_frame(frame, label="y"))] == [1.0, UNLABELLED, 2.0]
@@ -271,7 +304,7 @@ def test_two_columns_of_one_name_are_refused(kind: str) -> None:
         list(from_frame(twice if kind == "pandas" else table, context=["v"]))
 
 
-def test_a_frame_without_rows_says_so() -> None:
+def test_a_frame_without_rows_is_an_error() -> None:
     frame = polars.DataFrame(GOOD).head(0)
     with pytest.raises(InputError, match="there is no action: no value of arm can be read"):
         list(from_frame(frame, context=["u"], **LOGS))
@@ -303,7 +336,7 @@ def test_vectors_are_read_from_buffers(make: Callable[[Any], Any], monkeypatch: 
     assert found == lines_of(from_dicts({"context": {"v": v}, "label": y} for y, v in enumerate(VECTORS)))
 
 
-def test_what_is_no_frame() -> None:
+def test_other_objects_are_no_frames() -> None:
     with pytest.raises(InputError, match="a dict is not a frame of pandas, polars or arrow"):
         from_frame({"a": [1]}, context=["a"])
     with pytest.raises(InputError, match="an object is not a frame of pandas, polars or arrow"):

@@ -78,7 +78,7 @@ def test_a_log_is_read_in_its_context() -> None:
 
 @pytest.mark.parametrize("stream", ["numbers", "weighted", "bandit", "classic_bandit"])
 @pytest.mark.parametrize("seed", [0, 9])
-def test_all_that_is_read_is_named(stream: str, seed: int) -> None:
+def test_every_feature_of_a_text_has_a_name(stream: str, seed: int) -> None:
     kinds: dict[str, dict[str, Any]] = {"bandit": {"cb_adf": True}, "classic_bandit": {"cb": 5}}
     found = named(STREAMS[stream](40, 1), hash_seed=seed, **kinds.get(stream, {}))
     assert found
@@ -87,14 +87,14 @@ def test_all_that_is_read_is_named(stream: str, seed: int) -> None:
 
 @pytest.mark.parametrize("chained", [True, False])
 @pytest.mark.parametrize("hash_", ["strings", "all"])
-def test_all_of_a_log_is_named(*, chained: bool, hash_: str) -> None:
+def test_every_feature_of_a_log_has_a_name(*, chained: bool, hash_: str) -> None:
     text = JSON_STREAMS["log"](40, 1)
     found = named(text, dsjson=True, cb_adf=True, chain_hash=chained, hash=hash_)
     assert found
     assert not [name for names in found for name in names if UNNAMED.fullmatch(name)]
 
 
-def test_of_several_names_with_one_hash_each_has_its_turn() -> None:
+def test_names_with_one_hash_are_returned_in_turn() -> None:
     names = LineNames()
     names.read("1 |a 07 7")
     assert [names.name_of(b"a", hash_, seed=hash_ - 7) for hash_ in [_hash("7")] * 3] == [

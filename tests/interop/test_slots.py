@@ -101,7 +101,7 @@ def test_logs_are_the_same_events(events: list[dict[str, Any]], seed: int) -> No
     assert unordered(lines_of(read(text.encode(), **options))) == expected
 
 
-def test_all_of_them_are_learnt_alike(tmp_path: Path) -> None:
+def test_all_forms_are_learnt_alike(tmp_path: Path) -> None:
     text = SLOT_STREAMS["slots"](60, 3)
     named = list(read_named(text, **CCB))  # without those that native mode has no use for
     n = len(named)
@@ -121,8 +121,8 @@ def learnt(source: Any, **options: Any) -> tuple[list[int], bytes, bytes]:
     """Choices and probabilities of a run, and the weights it ends with."""
     workspace = Workspace(**CCB, quadratic=["::"], bit_precision=12, **options)
     outcomes = [found for _, found in workspace.stream(source)]
-    choices = np.concatenate([each.action for each in outcomes]).tolist()
-    return choices, b"".join(each.score.tobytes() for each in outcomes), workspace.weights.tobytes()
+    choices = np.concatenate([outcome.action for outcome in outcomes]).tolist()
+    return choices, b"".join(outcome.score.tobytes() for outcome in outcomes), workspace.weights.tobytes()
 
 
 A, B = {"a": {"x": 1}}, {"a": {"y": 1}}
@@ -151,7 +151,7 @@ A, B = {"a": {"x": 1}}, {"a": {"y": 1}}
         ),
     ],
 )
-def test_mappings_that_are_no_events(event: dict[str, Any], message: str) -> None:
+def test_invalid_mappings_are_refused(event: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=f"event 0: {message}"):
         next(from_dicts([event]))
 

@@ -83,12 +83,12 @@ def test_string_values_and_nameless_features_become_numbers() -> None:
 
 
 @pytest.mark.parametrize("options", [{"vw_exact": True}, {"hash": "all"}])
-def test_names_cannot_be_told_in_exact_mode(options: dict[str, Any]) -> None:
+def test_names_cannot_be_read_in_exact_mode(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match="names cannot be read"):
         next(read_named(b"|a x\n", **options))
 
 
-def test_names_are_told_of_text() -> None:
+def test_names_cannot_be_read_from_json() -> None:
     with pytest.raises(OptionError, match="names can be read only from VW text"):
         list(read_named(b'{"_multi":[{"a":1}]}', cb_adf=True, json=True))
 
@@ -126,7 +126,9 @@ def test_names_that_text_cannot_have_keep_their_hashes(namespace: str, names: li
         ({"label": "x"}, "event 1: label 'x' is not a number"),
     ],
 )
-def test_what_cannot_be_written(tmp_path: Path, event: dict[str, Any], message: str) -> None:
+def test_events_that_text_cannot_have_are_refused(
+    tmp_path: Path, event: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         write_text([{"label": 1}, event], tmp_path / "text")
     assert list(tmp_path.iterdir()) == []

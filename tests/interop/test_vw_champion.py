@@ -1,4 +1,4 @@
-"""What cannot be a model of Vowpal Wabbit's is refused by name."""
+"""Models that Vowpal Wabbit cannot represent are rejected with the reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.lane("quick")
 EVENT = "shared |user tom |day mon\n0:-1:0.5 |item a\n|item b\n"
 
 
-def test_a_model_is_the_same_behind_it() -> None:
+def test_a_loaded_model_is_the_same() -> None:
     made = Workspace(cb_explore_adf=True, quadratic="ui", vw_exact=True).fit([EVENT] * 5)
     file = io.BytesIO()
     write_vw_model(made, file)
@@ -55,7 +55,7 @@ def test_a_letter_beyond_ascii() -> None:
     ],
     ids=str,
 )
-def test_what_vw_predicts_otherwise(options: dict[str, Any], why: str) -> None:
+def test_models_that_vw_predicts_differently_are_refused(options: dict[str, Any], why: str) -> None:
     with pytest.raises(OptionError, match=why):
         vw_model_bytes(Workspace(cb_explore_adf=True, **options).fit([EVENT]))
 

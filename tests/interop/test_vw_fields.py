@@ -1,4 +1,4 @@
-"""A layout that is said once: what is written is what is read."""
+"""``Fields``: a layout is declared once for reading and writing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SEARCH = st.builds(
 
 
 @given(_SEARCH)
-def test_what_is_written_is_read(search: VwSearch) -> None:
+def test_written_fields_are_read_back(search: VwSearch) -> None:
     writer = FieldWriter()
     assert search_fields(writer, search) == search
     data = b"".join(writer.parts)

@@ -9,7 +9,7 @@ import pytest
 from onlineauto.cli.job_file import JobFile
 from onlineauto.formats.datasets.columns import read_columns
 from onlineauto.service.http.tokens import Tokens
-from onlineauto.service.topics.brokers import read_client_settings
+from onlineauto.service.topics.partitions import read_client_settings
 from onlineauto.tune import Space
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.interop import event_dsjson, from_dicts, from_frame
 from onlineauto.service.http.wire import PersonalizerRank, Rank
 from onlineauto.service.options import Limits
-from onlineauto.service.ranking.rank_request import context_of
+from onlineauto.service.ranking import context_of
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from tests.property.door_events import DoorEvent, Leaf, canonical, dressed, plain

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.workspace.options import REGISTRY
 from tests.service.traffic import records
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.service.http.tokens import Tokens
+    from onlineauto.service.loop.loop import Loop
     from onlineauto.service.options import Limits
     from tests.service.in_process import InProcessClient
 
@@ -27,12 +29,39 @@ def log(tmp_path: Path) -> SegmentLog:
 
 
 @pytest.fixture
+def open_loop(tmp_path: Path) -> Iterator[Callable[..., Loop]]:
+    """Return a function that opens the loop of a folder, after closing the last one that it has opened."""
+    from onlineauto.service.loop.loop import Loop
+    from tests.service.traffic import CONFIGURATION
+
+    class TestedLoop(Loop):
+        is_closed = False
+
+        def close(self) -> None:
+            if not self.is_closed:
+                self.is_closed = True
+                super().close()
+
+    loops: list[TestedLoop] = []
+
+    def open_it(options: str = "", **keywords: Any) -> Loop:
+        for loop in loops:
+            loop.close()
+        configuration = REGISTRY.parse(options) if options else CONFIGURATION
+        loops.append(TestedLoop(keywords.pop("folder", tmp_path / "loop"), configuration, **keywords))
+        return loops[-1]
+
+    yield open_it
+    for loop in loops:
+        loop.close()
+
+
+@pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., InProcessClient]]:
     """Return a function that starts a service in this process, over one folder, and returns its client."""
     from onlineauto.service.http.app import application
     from onlineauto.service.http.endpoint import Waiting
     from onlineauto.service.loop.loop import Every, Loop
-    from onlineauto.workspace.options import REGISTRY
     from tests.service.in_process import InProcessClient
 
     configuration = REGISTRY.parse("--cb_explore_adf --automl 4 --bit_precision 12 --epsilon 0.2")
@@ -56,4 +85,10 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., InProcessClient]]:
 
     yield make
     for client in clients:
-        client.__exit__(None, None, None)
+        client.__exit__()
+
+
+@pytest.fixture
+def client(serve: Callable[..., InProcessClient]) -> InProcessClient:
+    """A client of a service with the default settings."""
+    return serve()

@@ -7,8 +7,10 @@ hour, then what `simulate` returns. The join takes each record as in a service, 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +18,6 @@ from onlineauto.formats.decisions.dsjson import LogRecord
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.loop.front import _NOW
 from onlineauto.service.options import Limits
-from tests.service.memory import resident_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,3 +113,9 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def resident_bytes() -> int:
+    """Return the memory that this process has now; 0 where the system does not say."""
+    status = Path("/proc/self/statm")
+    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0

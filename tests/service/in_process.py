@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from onlineauto.service.http.protocol.serving import event_loop, serve_until
+from onlineauto.service.http.http_protocol import event_loop, serve_until
 from tests.service.serving import held_port
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from typing import Self
 
     from onlineauto.service.http.app import Application
-    from onlineauto.service.http.router import Router
+    from onlineauto.service.http.endpoint import Router
     from onlineauto.service.loop.loop import Loop
+
+
+RANK = {"context": {"user": {"age": 30}}, "actions": {"a": {"x": {"one": 1}}, "b": {"x": {"two": 1}}}}
+"""The body of a rank over two actions."""
 
 
 class AppClient(httpx.Client):
@@ -72,3 +76,22 @@ class InProcessClient(AppClient):
     def __init__(self, app: Application, loop: Loop) -> None:
         super().__init__(app)
         self.loop = loop
+
+    def rank(self, event_id: str | None = None, **members: Any) -> httpx.Response:
+        """Rank two actions, and return the answer."""
+        return self.post("/v1/rank", json=RANK | {"event_id": event_id} | members)
+
+    def reward(self, event_id: str, reward: float = 1.0, **members: Any) -> httpx.Response:
+        """Reward a decision, and return the answer."""
+        return self.post("/v1/reward", json={"event_id": event_id, "reward": reward} | members)
+
+    def learnt(self, count: int) -> dict[str, Any]:
+        """Return the status once a number of decisions are learnt."""
+        status: dict[str, Any] = {}
+
+        def is_learnt() -> bool:
+            status.update(self.get("/v1/status").json())
+            return bool(status["learnt"] >= count)
+
+        until(is_learnt, what=lambda: status)
+        return status

@@ -103,7 +103,7 @@ def test_a_unit_and_a_metric_are_sent() -> None:
     assert metric == {"event_id": "e", "metric": "basket", "value": 2.5, "key": "k"}
 
 
-def test_values_of_every_library_are_sent_by_the_one_rule() -> None:
+def test_values_of_every_library_are_converted() -> None:
     script = Script(decided, recorded)
     with client(script) as asking:
         context = {"u": {"x": Decimal("1.5"), "y": np.float32(0.5), "z": math.nan, "v": np.array([1, 2])}}
@@ -116,7 +116,7 @@ def test_values_of_every_library_are_sent_by_the_one_rule() -> None:
     assert reward["reward"] == 0.5
 
 
-def test_what_failed_is_sent_again_as_it_was() -> None:
+def test_failed_requests_are_repeated_unchanged() -> None:
     script = Script(
         httpx.ConnectError("away"),
         httpx.Response(503),
@@ -138,7 +138,7 @@ def test_the_client_decides_when_the_service_is_away() -> None:
         assert not asking.reward("e", 1.0)
 
 
-def test_refusals_say_why() -> None:
+def test_a_rejection_has_the_message_of_the_service() -> None:
     problem = httpx.Response(400, json={"error": {"code": "BadArgument", "message": "no actions"}})
     with client(Script(problem)) as asking, pytest.raises(InputError, match=r"\(400\): no actions"):
         asking.rank({}, {})
@@ -220,7 +220,7 @@ CALLS: dict[str, tuple[Any, ...]] = {"reward": ("e", 1.0), "metric": ("e", "m", 
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_an_answer_of_something_else_counts_as_none(name: str) -> None:
+def test_an_answer_of_another_server_is_ignored(name: str) -> None:
     async def ask(method: str, *values: Any, **more: Any) -> Any:
         transport = httpx.MockTransport(repeated(STRANGE[name]))
         async with AsyncClient("http://service", retry=QUICK, transport=transport) as asking:
@@ -276,7 +276,7 @@ def test_a_rejection_of_the_service_is_raised_with_its_message(status: int) -> N
 
 
 @pytest.mark.parametrize("status", [409, 429, 503])
-def test_a_rejection_for_now_is_sent_again(status: int) -> None:
+def test_a_temporary_rejection_is_retried(status: int) -> None:
     later = {"Retry-After": "1"}
     with client(Script(refused(status, "later", **later), decided)) as asking:
         assert not asking.rank({}, ACTIONS).fallback
@@ -300,7 +300,7 @@ def test_each_metric_has_its_own_key_which_is_sent_again() -> None:
     "url",
     ["localhost:8001", "service", "//service", "", "http://", "ftp://h", "http://a b", "http://h:99999"],
 )
-def test_an_address_that_cannot_be_asked_is_rejected_at_once(url: str) -> None:
+def test_an_invalid_address_is_rejected_at_once(url: str) -> None:
     for kind in (Client, AsyncClient, HttpUpstream):
         with pytest.raises(InputError, match="give http://HOST:PORT"):
             kind(url)
@@ -309,7 +309,7 @@ def test_an_address_that_cannot_be_asked_is_rejected_at_once(url: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_a_rank_server_takes_no_answer_of_something_else_for_that_of_its_learner(name: str) -> None:
+def test_a_rank_server_rejects_answers_of_other_servers(name: str) -> None:
     for method, values in (("model", ("m",)), ("model", ("",)), ("settings", ()), ("take", ("s", 5, b"{}"))):
         if name == "nothing with 304" and values == ("m",):
             continue
@@ -354,7 +354,7 @@ def test_only_ids_of_actions_are_excluded(excluded: Any) -> None:
     assert script.asked == []
 
 
-def test_text_that_is_not_unicode_is_rejected_wherever_it_is() -> None:
+def test_text_that_is_not_unicode_is_rejected_in_every_argument() -> None:
     bad = "a" + chr(0xD800)
     calls: list[Callable[[Client], object]] = [
         lambda asking: asking.rank({"u": {"x": bad}}, ACTIONS),
@@ -380,7 +380,7 @@ def test_an_outage_is_logged_once_with_its_reason_and_its_proxy(
     script = Script(*[httpx.ConnectError("refused")] * 6, recorded, recorded)
     with client(script) as asking:
         assert [asking.reward("e", 1.0) for _ in range(4)] == [False, False, True, True]
-    away, back = [each.getMessage() for each in caplog.records]
+    away, back = [record.getMessage() for record in caplog.records]
     assert "asked through the proxy of HTTP_PROXY" in away
     assert away.endswith("ConnectError: refused")
     assert "secret" not in away

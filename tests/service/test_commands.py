@@ -1,4 +1,4 @@
-"""The verbs ``serve`` and ``loop``, as one types them."""
+"""The commands ``serve`` and ``loop``."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, st
         (["loop", "--cb_explore_adf", "--reward_range", "1,2"], "with the default reward between them"),
     ],
 )
-def test_mistakes_are_named(
+def test_invalid_options_are_reported(
     words: list[str],
     message: str,
     capfd: pytest.CaptureFixture[str],
@@ -93,7 +93,7 @@ def test_an_address_that_is_taken_is_named(
 
 
 @pytest.mark.ci
-def test_the_folder_is_looked_into_and_exported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_can_be_inspected_and_exported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "loop"
     with Service(folder) as service, httpx.Client(base_url=service.url, timeout=30) as client:
         for number in range(40):
@@ -184,7 +184,7 @@ def test_events_are_erased_in_the_logs_of_rank_servers_too(
         assert b'"article"' not in b"".join(lines)
 
 
-def test_an_erasure_goes_on_behind_what_is_damaged_and_says_where_that_is(
+def test_an_erasure_skips_and_locates_damaged_records(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     lines = list(records(20))
@@ -205,7 +205,7 @@ def test_an_erasure_goes_on_behind_what_is_damaged_and_says_where_that_is(
             assert b'"article"' not in new if ours else new == old
 
 
-def test_a_log_without_a_segment_goes_on_once_its_gap_is_filled(
+def test_a_log_with_a_lost_segment_works_once_its_gap_is_filled(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     lines = list(records(60))
@@ -255,7 +255,7 @@ def test_a_log_without_a_segment_goes_on_once_its_gap_is_filled(
     assert f"cut it to {begins[1]} bytes" in err
 
 
-def test_flags_of_others_name_what_there_is(capfd: pytest.CaptureFixture[str]) -> None:
+def test_flags_of_other_programs_name_the_alternative(capfd: pytest.CaptureFixture[str]) -> None:
     for flag, name in (("--daemon", "onlineauto serve"), ("--oaa", "AutoMLClassifier")):
         code, _, err = run_command(capfd, flag, "3")
         assert code == 2
@@ -273,7 +273,7 @@ def test_records_that_cannot_be_applied_are_listed(tmp_path: Path, capfd: pytest
 
 
 @pytest.mark.ci
-def test_a_declared_range_is_kept_and_refuses_others(tmp_path: Path) -> None:
+def test_a_declared_range_outlasts_a_restart(tmp_path: Path) -> None:
     for words in (["--reward_range", "0,1"], []):
         with Service(tmp_path / "loop", *words) as service:
             answer = httpx.post(f"{service.url}/v1/reward", json={"event_id": "e", "reward": 2})

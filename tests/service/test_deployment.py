@@ -1,4 +1,4 @@
-"""The files for deployment name what is there."""
+"""The files for deployment refer to existing flags, metrics and steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from onlineauto.cli.serve import VERB
-from onlineauto.service.http.metrics import COUNTERS, GAUGES
+from onlineauto.service.http.status import COUNTERS, GAUGES
 from onlineauto.service.http.tokens import Tokens
 from tests.service.serving import held_port
 from tests.waiting import PATIENCE, until
@@ -41,7 +41,7 @@ def test_the_board_of_grafana_asks_for_metrics_that_there_are() -> None:
     assert {"onlineauto_reward", "onlineauto_lag_seconds", "onlineauto_champion_changes_total"} <= asked
 
 
-def test_the_flags_in_unit_and_container_are_flags() -> None:
+def test_all_flags_of_unit_and_container_exist() -> None:
     flags = {option.flag for option in VERB.registry.options}
     unit, container = ((FOLDER / name).read_text() for name in ("onlineauto.service", "Dockerfile"))
     commands = re.findall(r"^(?:ExecStart|ENTRYPOINT|CMD).*$", unit + container, re.MULTILINE)
@@ -82,7 +82,7 @@ def test_the_steps_of_the_dockerfile_give_a_container_that_serves(tmp_path: Path
         there = re.sub(r"(?<![\w/.])/(?=src|opt|loop)", f"{tmp_path}/", words).replace("8001", port)
         followed.setdefault(name, []).append(there)
         if name == "ENV":
-            environment |= dict(each.split("=") for each in there.split())
+            environment |= dict(word.split("=") for word in there.split())
         elif name == "COPY":
             listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True)
             copy = ["cp", "--parents", *listed.stdout.splitlines(), there.split()[1]]

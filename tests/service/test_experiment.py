@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from onlineauto.service.join.settings import JoinSettings
+from onlineauto.service.learning.evaluate import join_log_lines
 from onlineauto.service.learning.experiment import (
     BUCKETS,
     CONTROL,
@@ -18,10 +19,8 @@ from onlineauto.service.learning.experiment import (
     arm_of,
     bucket_of,
 )
-from onlineauto.service.learning.joined import join_log_lines
 from onlineauto.service.options import Limits
 from onlineauto.workspace.workspace import Workspace
-from tests.service.test_http import learnt
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ def visit(client: InProcessClient, number: int, reward: Callable[..., float], **
     """Rank for a user, reward the decision, and return the action."""
     body = {"event_id": f"e{number}", "actions": ACTIONS, "unit": f"user{number % 700}", **more}
     action = str(client.post("/v1/rank", json=body).json()["action"])
-    sent = client.post("/v1/reward", json={"event_id": f"e{number}", "reward": reward(action)})
+    sent = client.reward(f"e{number}", reward(action))
     assert sent.status_code == 204
     return action
 
@@ -174,7 +173,7 @@ def test_the_control_arm_gets_the_baseline_and_is_not_learnt(serve: Callable[...
         action = visit(client, number, lambda action: float(action == "good"))
         assert action == "bad" or arm == TREATMENT
     in_control = sum(arm_of(bucket_of("default", f"user{n % 700}"), settings) == CONTROL for n in range(1200))
-    status = learnt(client, 1200 - in_control)
+    status = client.learnt(1200 - in_control)
     assert (status["learnt"], status["held_out"]) == (1200 - in_control, in_control)
     metric = {"event_id": "e0", "metric": "basket", "value": 3.0}
     assert client.post("/v1/metric", json=metric).status_code == 204
@@ -196,10 +195,10 @@ def test_the_control_arm_gets_the_baseline_and_is_not_learnt(serve: Callable[...
     loop = client.loop
     lines = list(join_log_lines(loop.log))
     assert len(lines) == 1200 - in_control
-    client.__exit__(None, None, None)
+    client.__exit__()
     (loop.folder / "snapshot.oam").unlink()
     again = serve()
-    learnt(again, 1200 - in_control)
+    again.learnt(1200 - in_control)
     until(lambda: again.get("/v1/experiment").json() == report)
 
 
@@ -222,7 +221,7 @@ def test_a_broken_guardrail_rolls_back_once(serve: Callable[..., InProcessClient
         visit(client, more, lambda _: 1.0)
     loop = client.loop
     until(lambda: loop.learner.position >= loop.log.durable)
-    client.__exit__(None, None, None)
+    client.__exit__()
     (loop.folder / "snapshot.oam").unlink()
     again = serve()  # the alarm of the log is history: nothing is rolled back again
     other = again.loop
@@ -236,7 +235,7 @@ def test_a_bad_canary_is_rolled_back_within_some_decisions(serve: Callable[..., 
     client = serve(guardrails=["reward:rollback"])
     for number in range(300):
         visit(client, number, lambda action: float(action == "good"))
-    learnt(client, 300)
+    client.learnt(300)
     loop = client.loop
     liked = b'"_label_cost":-1.0'
     swapped = [
@@ -258,7 +257,7 @@ def test_a_bad_canary_is_rolled_back_within_some_decisions(serve: Callable[..., 
         arm = arm_of(bucket_of("default", unit), arms)
         shown.setdefault(arm, set()).add(answer["model"])
         reward = float(answer["action"] == "good")
-        client.post("/v1/reward", json={"event_id": f"e{number}", "reward": reward})
+        client.reward(f"e{number}", reward)
         number += 1
         assert number < 3000
     until(lambda: client.get("/v1/experiment").json()["alarms"])  # its report follows the roll-back
@@ -275,10 +274,10 @@ def test_a_canary_survives_a_restart_and_ends_when_it_is_used_for_all(
 ) -> None:
     client = serve()
     visit(client, 1, lambda _: 1.0)
-    learnt(client, 1)
+    client.learnt(1)
     name = client.post("/v1/models").json()["name"]
     assert client.post("/v1/models/canary", json={"name": name, "share": 0.5}).status_code == 200
-    client.__exit__(None, None, None)
+    client.__exit__()
     again = serve()
     loop: Any = again.loop
     assert loop.canary.name == name
@@ -315,16 +314,16 @@ def test_a_metric_with_a_key_counts_once_over_restarts_and_replays(
     for _ in range(2):
         body = {"event_id": "e2", "metric": "sales", "value": 1.0}
         assert client.post("/v1/metric", json=body, headers={"Idempotency-Key": "h"}).status_code == 204
-    assert client.post("/v1/reward", json={"event_id": "e1", "reward": 1.0, "key": "k"}).status_code == 204
+    assert client.reward("e1", 1.0, key="k").status_code == 204
     sums = [metric_sum(client.loop, name) for name in ("basket", "sales")]
     assert sums == [15.0, 4.0]
-    client.__exit__(None, None, None)
+    client.__exit__()
     again = serve()  # from the snapshot
     send(again)
     send(again, 422, value=4.0)
     assert [metric_sum(again.loop, name) for name in ("basket", "sales")] == sums
     report = again.loop.learner.experiment.report()
-    again.__exit__(None, None, None)
+    again.__exit__()
     (again.loop.folder / "snapshot.oam").unlink()
     last = serve()  # from the log
     assert [metric_sum(last.loop, name) for name in ("basket", "sales")] == sums
@@ -342,15 +341,14 @@ def test_keys_of_metrics_are_bounded_and_take_no_room_of_rewards(
     assert statuses == [204, 204, 204, 429, 204]
     assert client.post("/v1/metric", json=metric).status_code == 204
     rewards = [{"event_id": "e1", "reward": 1.0, "key": key} for key in "abcd"]
-    statuses = [client.post("/v1/reward", json=each).status_code for each in rewards]
+    statuses = [client.post("/v1/reward", json=reward).status_code for reward in rewards]
     assert statuses == [204, 204, 204, 429]
     assert metric_sum(client.loop, "basket") == 0.0  # it counts with its decision, which waits
     ((_, (_, values)),) = client.loop.learner.experiment.state()["held"]
     assert values == {"basket": 4.0}
 
 
-def test_guardrails_that_nothing_is_compared_with_are_rejected(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
+def test_guardrails_that_nothing_is_compared_with_are_rejected(client: InProcessClient) -> None:
     for changes in ({"guardrails": ["sales"]}, {"guardrails": ["sales"], "control": 0.01}):
         refused = client.patch("/v1/settings", json=changes)
         assert refused.status_code == 422

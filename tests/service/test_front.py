@@ -1,4 +1,4 @@
-"""What a front keeps in its memory is what a reader of its log finds; short ways end where long ones do."""
+"""``Front``: its table in memory is the join of its log, and its fast paths decide like its slow ones."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.service.http.wire import Rank
-from onlineauto.service.join.join import Join, JoinSettings
-from onlineauto.service.log.record import read_record
-from onlineauto.service.loop.front import ignore_completion
-from onlineauto.service.loop.loop import Loop
-from onlineauto.service.loop.steady_clock import SteadyClock
+from onlineauto.service.loop.front import SteadyClock, ignore_completion
 from onlineauto.service.options import Limits
-from onlineauto.service.ranking.rank_request import _encode_checked, _encode_simple, context_of
+from onlineauto.service.ranking import _encode_checked, _encode_simple, context_of
 from onlineauto.service.refused import RefusedError
-from onlineauto.workspace.options import REGISTRY
+from tests.service.traffic import join_of
 from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
-    from onlineauto.service.ranking.rank_request import RankRequest
+    from onlineauto.service.loop.loop import Loop
+    from onlineauto.service.ranking import RankRequest
 
 DECODER = msgspec.json.Decoder(Rank)
+SMALL = "--cb_explore_adf --bit_precision 10"
 NAMES = st.sampled_from(["user", "topic", "été", 'a"b', "b\\n"])
 VALUES = st.one_of(
     st.integers(),
@@ -48,7 +46,7 @@ def rank_request(
 
 
 @given(OBJECTS, st.lists(OBJECTS, min_size=1, max_size=3), st.sampled_from([None, 2]))
-def test_a_request_of_known_names_has_the_text_of_one_of_new_names(
+def test_requests_of_known_and_new_namespaces_have_the_same_text(
     context: dict[str, object], actions: list[dict[str, object]], indent: int | None
 ) -> None:
     asked = DECODER.decode(json.dumps({"context": context, "actions": actions}, indent=indent)).rank_request(
@@ -64,8 +62,8 @@ def test_a_request_of_known_names_has_the_text_of_one_of_new_names(
     assert _encode_simple(asked, Limits(), set()) == (b"" if met else text)
 
 
-def test_several_ranks_at_once_are_as_one_after_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_ranks_of_one_batch_equal_ranks_one_by_one(
+    open_loop: Callable[..., Loop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1.7e9]
     written = threading.Semaphore(0)
@@ -74,9 +72,8 @@ def test_several_ranks_at_once_are_as_one_after_the_other(
         assert error is None
         written.release()
 
-    loop = Loop(
-        tmp_path / "loop",
-        REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+    loop = open_loop(
+        SMALL,
         settings={"reward_wait": 50.0},
         clock=lambda: now[0],
     )
@@ -111,25 +108,16 @@ def test_several_ranks_at_once_are_as_one_after_the_other(
     loop.rank(rank_request("e5"), done)
     for _ in range(5):
         assert written.acquire(timeout=PATIENCE)
-    read = Join(JoinSettings())
-    for position, line in loop.log.lines(0):
-        read.take(read_record(line), position, len(line))
-    assert read.state() == loop.join.state()
-    loop.close()
+    assert join_of(loop).state() == loop.join.state()
 
 
-def test_a_clock_that_is_set_is_survived_by_the_service_and_its_restart(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_clock_that_is_set_does_not_end_decisions_early(
+    open_loop: Callable[..., Loop], caplog: pytest.LogCaptureFixture
 ) -> None:
     now, years = [1.7e9], 10 * 365 * 86400.0
 
     def opened() -> Loop:
-        return Loop(
-            tmp_path / "loop",
-            REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
-            settings={"reward_wait": 50.0},
-            clock=lambda: now[0],
-        )
+        return open_loop(SMALL, settings={"reward_wait": 50.0}, clock=lambda: now[0])
 
     loop = opened()
     ended = 0
@@ -140,7 +128,6 @@ def test_a_clock_that_is_set_is_survived_by_the_service_and_its_restart(
         loop.rank(rank_request(f"after{turn}"), ignore_completion)
         assert loop.join.waiting == 2
         if turn % 2:
-            loop.close()
             loop = opened()
             assert loop.join.waiting == 2
         for _ in range(30):
@@ -152,17 +139,15 @@ def test_a_clock_that_is_set_is_survived_by_the_service_and_its_restart(
     until(lambda: (loop.learn(), loop.learner.learnt == ended)[1])
     assert (loop.learner.learnt, loop.learner.skipped) == (ended, 0)
     assert loop.learner.waited / ended <= 60.0
-    loop.close()
 
 
 @pytest.mark.parametrize("days", [1.5, 3.0, 60.0])
-def test_an_idle_service_lets_the_time_pass_as_its_clock_does(
-    tmp_path: Path, days: float, caplog: pytest.LogCaptureFixture
+def test_the_join_of_an_idle_service_follows_its_clock(
+    open_loop: Callable[..., Loop], days: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = [1.7e9]
-    loop = Loop(
-        tmp_path / "loop",
-        REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+    loop = open_loop(
+        SMALL,
         settings={"reward_wait": 50.0},
         clock=lambda: now[0],
     )
@@ -181,24 +166,16 @@ def test_an_idle_service_lets_the_time_pass_as_its_clock_does(
     for _ in range(int(days * 24)):  # and nothing happens at all
         now[0] += 3600.0
         loop.tick()
-    loop.close()
-    loop = Loop(
-        tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"), clock=lambda: now[0]
-    )
+    loop = open_loop(SMALL, clock=lambda: now[0])
     loop.rank(rank_request("after"), ignore_completion)
     assert (loop.join.counts.defaulted, loop.join.counts.clock_jumps) == (3, 0)
     assert "jumped" not in caplog.text
     assert loop.log.end < 12_000 + 400 * days
-    read = Join(JoinSettings())
-    until(lambda: not loop.unwritten)
-    for position, line in loop.log.lines(0):
-        read.take(read_record(line), position, len(line))
-    assert read.state() == loop.join.state()
-    loop.close()
+    assert join_of(loop).state() == loop.join.state()
 
 
-def test_a_rank_is_repeated_only_with_what_was_asked(tmp_path: Path) -> None:
-    loop = Loop(tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"))
+def test_a_repeated_rank_must_equal_the_first_request(open_loop: Callable[..., Loop]) -> None:
+    loop = open_loop(SMALL)
     one, all_out = rank_request("e"), frozenset({"a"})
     asked = {
         "plain": one,
@@ -225,13 +202,11 @@ def test_a_rank_is_repeated_only_with_what_was_asked(tmp_path: Path) -> None:
             assert (
                 loop.rank(unknown, ignore_completion) == answer
             )  # an id that no action has excludes nothing
-    loop.close()
 
 
-def test_a_reward_is_held_to_the_range_of_its_decision(tmp_path: Path) -> None:
-    loop = Loop(
-        tmp_path / "loop",
-        REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+def test_a_reward_must_be_in_the_range_of_its_decision(open_loop: Callable[..., Loop]) -> None:
+    loop = open_loop(
+        SMALL,
         settings={"reward_range": (0.0, 1.0), "learn_at": "reward"},
     )
     loop.rank(rank_request("old"), ignore_completion)
@@ -243,14 +218,13 @@ def test_a_reward_is_held_to_the_range_of_its_decision(tmp_path: Path) -> None:
     loop.reward("new", 5.0, ignore_completion)
     loop.reward("old", 0.5, ignore_completion)
     assert (loop.join.counts.joined, loop.join.counts.clipped) == (2, 0)
-    loop.close()
 
 
-def test_a_repeated_rank_whose_record_is_damaged_is_refused(tmp_path: Path) -> None:
-    loop = Loop(tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"))
+def test_a_repeated_rank_whose_record_is_damaged_is_refused(open_loop: Callable[..., Loop]) -> None:
+    loop = open_loop(SMALL)
     loop.rank(rank_request("e"), ignore_completion)
     until(lambda: not loop.unwritten)
-    (path,) = (tmp_path / "loop/log").iterdir()
+    (path,) = (loop.folder / "log").iterdir()
     at = path.read_bytes().index(b'"p":[0.5')
     with path.open("r+b") as file:
         file.seek(at + 5)
@@ -258,7 +232,6 @@ def test_a_repeated_rank_whose_record_is_damaged_is_refused(tmp_path: Path) -> N
     with pytest.raises(RefusedError, match="no longer has its answer") as refused:
         loop.rank(rank_request("e"), ignore_completion)
     assert refused.value.status == 409
-    loop.close()
 
 
 def test_the_clock_of_a_process_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,14 +247,15 @@ def test_the_clock_of_a_process_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("rewarded", "learn_at"), [(0, "wait"), (2, "wait"), (1, "reward")])
-def test_fifty_hours_of_traffic_are_taken(tmp_path: Path, rewarded: int, learn_at: str) -> None:
+def test_fifty_hours_of_traffic_stay_within_the_limits(
+    open_loop: Callable[..., Loop], rewarded: int, learn_at: str
+) -> None:
     """50 waits of traffic, with limits in the ratio of the defaults to 2,000 a second for an hour."""
     rate, wait = 4.0, 36.0
     pending = int(Limits().pending / (2000 * 3600) * rate * wait)
     now = [1.7e9]
-    loop = Loop(
-        tmp_path / "loop",
-        REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+    loop = open_loop(
+        SMALL,
         settings={"reward_wait": wait, "max_finished": pending // 8, "learn_at": learn_at},
         limits=Limits(pending=pending),
         clock=lambda: now[0],
@@ -300,4 +274,3 @@ def test_fifty_hours_of_traffic_are_taken(tmp_path: Path, rewarded: int, learn_a
     assert counts.ranked == 50 * wait * rate
     assert counts.joined == ((counts.ranked - waiting) // rewarded if rewarded else 0)
     assert counts.joined + counts.defaulted + loop.join.waiting == counts.ranked
-    loop.close()

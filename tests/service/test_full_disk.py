@@ -1,4 +1,4 @@
-"""A full disk loses nothing that was acknowledged, and all goes on by itself when there is room again."""
+"""A full disk loses no acknowledged record, and the service recovers once the disk has space again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import httpx
 import pytest
 
 from onlineauto.service.learning.learner import JournalFile
-from onlineauto.service.log.record import read_record
-from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.log.segment_log import SegmentLog, read_record
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.save_load import save_model
 from tests.service.serving import Service
-from tests.service.test_threads import rank_request
-from tests.service.traffic import CONFIGURATION
+from tests.service.traffic import CONFIGURATION, rank_request
 from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:

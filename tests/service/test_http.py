@@ -1,25 +1,30 @@
+"""The endpoints of a service over HTTP, and their description."""
+
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.service.http.app import application
-from onlineauto.service.http.endpoint import Endpoint, Waiting
+from onlineauto.service.http.app import Handlers, RankServerHandlers
+from onlineauto.service.http.endpoint import Endpoint
+from onlineauto.service.http.routes import ROUTES, openapi_document
 from onlineauto.service.http.tokens import Tokens, add_token
-from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.log.segment_log import read_record
 from onlineauto.service.options import Limits
-from onlineauto.workspace.options import REGISTRY
-from tests.service.in_process import InProcessClient
+from onlineauto.service.ranking import is_drawn
+from tests.service.in_process import RANK, InProcessClient
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-CONFIGURATION = REGISTRY.parse("--cb_explore_adf --automl 4 --bit_precision 12 --epsilon 0.2")
-RANK = {
+    from tests.service.in_process import InProcessClient
+
+PERSONALIZER = {
     "contextFeatures": [{"user": {"age": 30, "city": "Oslo"}}, {"hour": 9}],
     "actions": [
         {"id": "politics", "features": [{"topic": "politics", "text": {"words": 300}}]},
@@ -27,26 +32,10 @@ RANK = {
         {"id": "music", "features": []},
     ],
 }
-OWN = {"context": {"user": {"age": 30}}, "actions": {"a": {"x": {"one": 1}}, "b": {"x": {"two": 1}}}}
-
-Serve = "Callable[..., InProcessClient]"
 
 
-def learnt(client: InProcessClient, count: int) -> dict[str, Any]:
-    """Return the status once so many decisions are learnt."""
-    status: dict[str, Any] = {}
-
-    def is_learnt() -> bool:
-        status.update(client.get("/v1/status").json())
-        return bool(status["learnt"] >= count)
-
-    until(is_learnt, what=lambda: status)
-    return status
-
-
-def test_personalizer_ranks_rewards_and_activates(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
-    answer = client.post("/personalizer/v1.0/rank", json={**RANK, "eventId": "e1"})
+def test_personalizer_ranks_rewards_and_activates(client: InProcessClient) -> None:
+    answer = client.post("/personalizer/v1.0/rank", json={**PERSONALIZER, "eventId": "e1"})
     assert answer.status_code == 201
     body = answer.json()
     assert body["eventId"] == "e1"
@@ -54,20 +43,23 @@ def test_personalizer_ranks_rewards_and_activates(serve: Callable[..., InProcess
     assert body["rewardActionId"] == body["ranking"][0]["id"]
     assert sum(each["probability"] for each in body["ranking"]) == pytest.approx(1.0)
     assert client.post("/personalizer/v1.0/events/e1/reward", json={"value": 1}).status_code == 204
-    assert learnt(client, 1)["joined"] == 1
-    deferred = client.post("/personalizer/v1.0/rank", json={**RANK, "eventId": "e2", "deferActivation": True})
+    assert client.learnt(1)["joined"] == 1
+    deferred = client.post(
+        "/personalizer/v1.0/rank", json={**PERSONALIZER, "eventId": "e2", "deferActivation": True}
+    )
     assert deferred.status_code == 201
     client.post("/personalizer/v1.0/events/e2/reward", json={"value": 1})
     assert client.get("/v1/status").json()["joined"] == 1
     assert client.post("/personalizer/v1.0/events/e2/activate").status_code == 204
-    assert learnt(client, 2)["joined"] == 2
+    assert client.learnt(2)["joined"] == 2
 
 
-def test_the_same_event_has_the_same_answer(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
-    first = client.post("/personalizer/v1.0/rank", json={**RANK, "eventId": "e"})
-    again = client.post("/personalizer/v1.0/rank", json={**RANK, "eventId": "e"})
-    other = client.post("/personalizer/v1.0/rank", json={**RANK, "eventId": "e", "contextFeatures": []})
+def test_the_same_event_has_the_same_answer(client: InProcessClient) -> None:
+    first = client.post("/personalizer/v1.0/rank", json={**PERSONALIZER, "eventId": "e"})
+    again = client.post("/personalizer/v1.0/rank", json={**PERSONALIZER, "eventId": "e"})
+    other = client.post(
+        "/personalizer/v1.0/rank", json={**PERSONALIZER, "eventId": "e", "contextFeatures": []}
+    )
     assert (first.status_code, again.status_code, other.status_code) == (201, 201, 409)
     assert first.json() == again.json()
     assert client.get("/v1/status").json()["ranked"] == 1
@@ -75,7 +67,7 @@ def test_the_same_event_has_the_same_answer(serve: Callable[..., InProcessClient
 
 def test_rewards_are_idempotent_by_key(serve: Callable[..., InProcessClient]) -> None:
     client = serve(aggregation="sum", reward_wait=1000.0)
-    client.post("/v1/rank", json={**OWN, "event_id": "e"})
+    client.rank("e")
     one = {"event_id": "e", "reward": 1.0, "key": "k"}
     assert [client.post("/v1/reward", json=one).status_code for _ in range(3)] == [204] * 3
     assert client.post("/v1/reward", json={**one, "reward": 2.0}).status_code == 422
@@ -87,14 +79,13 @@ def test_rewards_are_idempotent_by_key(serve: Callable[..., InProcessClient]) ->
     assert (status["rewarded"], status["duplicate"]) == (4, 3)
 
 
-def test_our_own_rank_and_status(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
+def test_our_own_rank_and_status(client: InProcessClient) -> None:
     for number in range(60):
-        answer = client.post("/v1/rank", json={**OWN, "event_id": f"e{number}"}).json()
+        answer = client.rank(f"e{number}").json()
         assert answer["action"] == ["a", "b"][answer["index"]]
         assert answer["pmf"][answer["action"]] == pytest.approx(answer["probability"])
-        client.post("/v1/reward", json={"event_id": answer["event_id"], "reward": float(answer["index"])})
-    status = learnt(client, 60)
+        client.reward(answer["event_id"], float(answer["index"]))
+    status = client.learnt(60)
     assert status["ranked"] == status["rewarded"] == status["learnt"] == 60
     assert status["lag_seconds"] == 0
     assert status["champion"]["interactions"] == ["user*x"]
@@ -104,10 +95,9 @@ def test_our_own_rank_and_status(serve: Callable[..., InProcessClient]) -> None:
     assert (listed["action"], listed["pmf"]) == ("1", {"0": 0.0, "1": 1.0})
 
 
-def test_the_latest_decision_is_explained(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
+def test_the_latest_decision_is_explained(client: InProcessClient) -> None:
     assert client.get("/v1/explanation").status_code == 404
-    answer = client.post("/v1/rank", json=OWN | {"event_id": "e1"}).json()
+    answer = client.rank("e1").json()
     found = client.get("/v1/explanation").json()
     assert found["event_id"] == "e1"
     chances = {row["action_id"]: row["probability"] for row in found["actions"]}
@@ -117,27 +107,26 @@ def test_the_latest_decision_is_explained(serve: Callable[..., InProcessClient])
 
 def test_the_baseline_decides_until_the_model_may(serve: Callable[..., InProcessClient]) -> None:
     client = serve(mode="apprentice")
-    answers = [client.post("/personalizer/v1.0/rank", json=RANK).json() for _ in range(20)]
-    assert {each["rewardActionId"] for each in answers} == {"politics"}
-    for each in answers:
-        client.post(f"/personalizer/v1.0/events/{each['eventId']}/reward", json={"value": 1})
-    assert learnt(client, 20)["agreement"]["events"] == 20
+    answers = [client.post("/personalizer/v1.0/rank", json=PERSONALIZER).json() for _ in range(20)]
+    assert {answer["rewardActionId"] for answer in answers} == {"politics"}
+    for answer in answers:
+        client.post(f"/personalizer/v1.0/events/{answer['eventId']}/reward", json={"value": 1})
+    assert client.learnt(20)["agreement"]["events"] == 20
     changed = client.patch("/v1/settings", json={"mode": "online"})
     assert changed.json()["mode"] == "online"
     assert client.patch("/v1/settings", json={"mode": "never"}).status_code == 422
     assert client.patch("/v1/settings", json={"reward_wait": -1}).status_code == 422
     assert client.patch("/v1/settings", json={"reward_wait": "ten minutes"}).status_code == 422
     assert client.patch("/v1/settings", json={"reward_wait": "PT10M"}).json()["reward_wait"] == 600.0
-    answers = [client.post("/personalizer/v1.0/rank", json=RANK).json() for _ in range(50)]
-    assert all(each["ranking"][0]["probability"] < 1 for each in answers)
+    answers = [client.post("/personalizer/v1.0/rank", json=PERSONALIZER).json() for _ in range(50)]
+    assert all(answer["ranking"][0]["probability"] < 1 for answer in answers)
 
 
-def test_models_are_kept_used_and_exchanged(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
+def test_models_are_kept_used_and_exchanged(client: InProcessClient) -> None:
     name = client.post("/v1/models").json()["name"]
-    client.post("/v1/rank", json={**OWN, "event_id": "e"})
-    client.post("/v1/reward", json={"event_id": "e", "reward": 1.0})
-    learnt(client, 1)
+    client.rank("e")
+    client.reward("e")
+    client.learnt(1)
     assert [each["name"] for each in client.get("/v1/models").json()] == [name]
     model = client.get("/v1/model")
     assert client.get("/v1/model", headers={"If-None-Match": model.headers["etag"]}).status_code == 304
@@ -149,40 +138,37 @@ def test_models_are_kept_used_and_exchanged(serve: Callable[..., InProcessClient
     assert client.put("/v1/model", content=content).status_code == 201
 
 
-def test_policies_are_evaluated(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
+def test_policies_are_evaluated(client: InProcessClient) -> None:
     for number in range(30):
-        client.post("/v1/rank", json={**OWN, "event_id": f"e{number}"})
-        client.post("/v1/reward", json={"event_id": f"e{number}", "reward": 1.0})
-    learnt(client, 30)
+        client.rank(f"e{number}")
+        client.reward(f"e{number}")
+    client.learnt(30)
     found = client.post("/v1/evaluate", json={"policies": ["--cb_explore_adf -q ::"]}).json()
     assert found["(as logged)"]["snips"]["events"] == 30
     assert found["--cb_explore_adf -q ::"]["snips"]["reward"] == pytest.approx(1.0)
     assert client.post("/v1/evaluate", json={"policies": ["--cb_explore_adf -f x"]}).status_code == 422
 
 
-def test_it_is_ready_once_it_has_learnt_what_the_log_had(
-    serve: Callable[..., InProcessClient], monkeypatch: pytest.MonkeyPatch
+def test_a_service_is_ready_once_it_has_learnt_its_log(
+    client: InProcessClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = serve()
     for number in range(20):
-        client.post("/v1/rank", json={**OWN, "event_id": f"e{number}"})
-        client.post("/v1/reward", json={"event_id": f"e{number}", "reward": 1.0})
-    learnt(client, 20)
+        client.rank(f"e{number}")
+        client.reward(f"e{number}")
+    client.learnt(20)
     loop = client.loop
     with monkeypatch.context() as changed:
         changed.setattr(loop, "_behind_at_first", loop.log.end + 1000)
         answer = client.get("/readyz")
         assert (answer.status_code, answer.text) == (503, "no: the log is being learnt\n")
-        assert client.post("/v1/rank", json=OWN).status_code == 200
+        assert client.rank().status_code == 200
         changed.setattr(loop, "failed", RuntimeError("the disk is full"))
         assert client.get("/readyz").text.startswith("stale")
     assert client.get("/readyz").text == "ready\n"
 
 
-def test_health_metrics_page_and_document(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
-    client.post("/v1/rank", json=OWN)
+def test_health_metrics_page_and_document(client: InProcessClient) -> None:
+    client.rank()
     assert client.get("/healthz").text == "ok\n"
     assert client.get("/readyz").text == "ready\n"
     metrics = client.get("/metrics").text
@@ -195,7 +181,7 @@ def test_health_metrics_page_and_document(serve: Callable[..., InProcessClient])
     assert "http" not in page.headers["content-security-policy"]
 
 
-def test_tokens_open_what_they_are_for(serve: Callable[..., InProcessClient], tmp_path: Path) -> None:
+def test_tokens_grant_their_scopes(serve: Callable[..., InProcessClient], tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     rank, reward = add_token(path, ["rank"]), add_token(path, ["reward"])
     admin = add_token(path, ["admin"])
@@ -204,24 +190,25 @@ def test_tokens_open_what_they_are_for(serve: Callable[..., InProcessClient], tm
 
     def asked(token: str) -> int:
         headers = {"Authorization": f"Bearer {token}".strip()}
-        return int(client.post("/v1/rank", json=OWN, headers=headers).status_code)
+        return int(client.post("/v1/rank", json=RANK, headers=headers).status_code)
 
     assert [asked(each) for each in (rank, reward, admin, "wrong", "")] == [200, 403, 200, 401, 401]
-    key = client.post("/personalizer/v1.0/rank", json=RANK, headers={"Ocp-Apim-Subscription-Key": rank})
+    key = client.post(
+        "/personalizer/v1.0/rank", json=PERSONALIZER, headers={"Ocp-Apim-Subscription-Key": rank}
+    )
     assert key.status_code == 201
     assert client.get("/v1/status").status_code == 401
     assert client.get("/healthz").status_code == 200
     assert client.get("/").status_code == 200
 
 
-def test_pages_of_other_sites_are_refused(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
+def test_pages_of_other_sites_are_refused(client: InProcessClient) -> None:
     for origin in ("https://evil.example", "null", "http://[bad", ""):
-        assert client.post("/v1/rank", json=OWN, headers={"Origin": origin}).status_code == 403
-    assert client.post("/v1/rank", json=OWN, headers={"Origin": str(client.base_url)}).status_code == 200
+        assert client.post("/v1/rank", json=RANK, headers={"Origin": origin}).status_code == 403
+    assert client.post("/v1/rank", json=RANK, headers={"Origin": str(client.base_url)}).status_code == 200
 
 
-def test_limits_have_reasons(serve: Callable[..., InProcessClient]) -> None:
+def test_requests_beyond_a_limit_are_refused_with_a_reason(serve: Callable[..., InProcessClient]) -> None:
     limits = Limits(body_bytes=2000, actions=3, members=3, name_bytes=32, namespaces=4, pending=5, parts=2)
     client = serve(limits=limits, aggregation="sum")
 
@@ -244,17 +231,16 @@ def test_limits_have_reasons(serve: Callable[..., InProcessClient]) -> None:
     refused(b'{"actions":[{"x":{"\\u005flabel_cost":1}}]}', 400, "begins with '_'")
     refused({"actions": [{}], "unknown": 1}, 400, "unknown")
     refused(b'{"actions":[{"x":1e999}]}', 400, "cannot be read")
-    names = [{"actions": [{f"n{number}": {"a": 1}}], "event_id": f"e{number}"} for number in range(5)]
-    assert [client.post("/v1/rank", json=each).status_code for each in names] == [200] * 4 + [413]
+    bodies = [{"actions": [{f"n{number}": {"a": 1}}], "event_id": f"e{number}"} for number in range(5)]
+    assert [client.post("/v1/rank", json=body).status_code for body in bodies] == [200] * 4 + [413]
     assert client.post("/v1/rank", json={"actions": [{}], "event_id": "e5"}).status_code == 200
     full = client.post("/v1/rank", json={"actions": [{}], "event_id": "e6"})
     assert (full.status_code, full.headers["retry-after"] != "0") == (429, True)
     for key in "ab":
-        assert client.post("/v1/reward", json={"event_id": "e5", "reward": 1, "key": key}).status_code == 204
+        assert client.reward("e5", key=key).status_code == 204
     refused({"event_id": "e5", "reward": 1, "key": "c"}, 429, "2 rewards already", "/v1/reward")
     for number in range(5):
-        body = {"event_id": f"x{number}", "reward": 1}
-        assert client.post("/v1/reward", json=body).status_code == 204
+        assert client.reward(f"x{number}").status_code == 204
     refused({"event_id": "x5", "reward": 1}, 429, "no more are accepted", "/v1/reward")
     refused(b'{"event_id":"e","reward":1e39}', 400, "finite", "/v1/reward")
     refused(b'{"event_id":"e","reward":"1"}', 400, "Expected `float`", "/v1/reward")
@@ -268,47 +254,35 @@ def test_only_named_namespaces_are_taken(serve: Callable[..., InProcessClient]) 
     assert (refused.status_code, "'users' is not one of user, topic" in refused.text) == (413, True)
 
 
-def test_what_was_answered_is_there_after_a_restart(tmp_path: Path) -> None:
-    def started() -> InProcessClient:
-        waiting = Waiting()
-        loop = Loop(
-            tmp_path / "loop",
-            CONFIGURATION,
-            settings={"learn_at": "reward"},
-            every=Every(publish=0.0),
-            deliver=waiting.deliver,
-        )
-        return InProcessClient(application(loop, waiting), loop)
-
-    with started() as client:
-        answer = client.post("/v1/rank", json={**OWN, "event_id": "e"}).json()
-        client.post("/v1/rank", json={**OWN, "event_id": "f"})
-        client.post("/v1/reward", json={"event_id": "f", "reward": 1.0})
-        learnt(client, 1)
-    with started() as client:
-        status = client.get("/v1/status").json()
-        assert (status["ranked"], status["rewarded"], status["learnt"], status["pending"]) == (2, 1, 1, 1)
-        assert client.post("/v1/rank", json={**OWN, "event_id": "e"}).json() == answer
-        client.post("/v1/reward", json={"event_id": "e", "reward": 1.0})
-        assert learnt(client, 2)["pending"] == 0
-
-
-def test_what_is_not_there_is_named(serve: Callable[..., InProcessClient]) -> None:
+def test_answers_are_the_same_after_a_restart(serve: Callable[..., InProcessClient]) -> None:
     client = serve()
+    answer = client.rank("e").json()
+    client.rank("f")
+    client.reward("f")
+    client.learnt(1)
+    client.__exit__()
+    client = serve()
+    status = client.get("/v1/status").json()
+    assert (status["ranked"], status["rewarded"], status["learnt"], status["pending"]) == (2, 1, 1, 1)
+    assert client.rank("e").json() == answer
+    client.reward("e")
+    assert client.learnt(2)["pending"] == 0
+
+
+def test_unknown_paths_and_methods_are_reported(client: InProcessClient) -> None:
     nowhere = client.get("/v2/rank")
     assert (nowhere.status_code, "/openapi.json" in nowhere.json()["error"]["message"]) == (404, True)
     refused = client.get("/v1/rank")
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
-    client.post("/v1/rank", json={**OWN, "event_id": "a/b", "deferred": True})
+    client.rank("a/b", deferred=True)
     assert client.post("/personalizer/v1.0/events/a%2Fb/reward", json={"value": 1}).status_code == 204
     assert client.post("/v1/activate/a%2Fb").status_code == 204
-    assert learnt(client, 1)["joined"] == 1
+    assert client.learnt(1)["joined"] == 1
 
 
-def test_health_says_what_is_wrong(
-    serve: Callable[..., InProcessClient], monkeypatch: pytest.MonkeyPatch
+def test_health_reports_the_reason_of_a_failure(
+    client: InProcessClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = serve()
     loop = client.loop
     until(lambda: not loop.unwritten)
     with loop._learning, monkeypatch.context() as changed:
@@ -323,41 +297,40 @@ def test_health_says_what_is_wrong(
             answer = client.get(path)
             assert answer.status_code == 503
             assert answer.text == "no: the log cannot be written: [Errno 28] No space left on device\n"
-        assert client.post("/v1/rank", json=OWN).status_code == 503
+        assert client.rank().status_code == 503
     assert client.get("/healthz").text == "ok\n"
 
 
-def test_health_is_answered_however_many_requests_are_served(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
+def test_health_is_answered_however_many_requests_are_served(client: InProcessClient) -> None:
     endpoint, _ = client.app.find(b"POST", b"/v1/rank")
     assert isinstance(endpoint, Endpoint)
     guard = endpoint.guard
     guard.served = guard.most
     assert [client.get(path).status_code for path in ("/healthz", "/readyz")] == [200, 200]
-    assert client.post("/v1/rank", json=OWN).status_code == 429
+    assert client.rank().status_code == 429
     guard.served = 0
 
 
-def test_tokens_that_are_made_meanwhile_hold(
+def test_a_change_of_the_token_file_takes_effect(
     serve: Callable[..., InProcessClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onlineauto.service.http.tokens._LOOK", 0.0)
     path = tmp_path / "tokens"
     client = serve(tokens=Tokens(path))
-    assert client.post("/v1/rank", json=OWN).status_code == 200
+    assert client.rank().status_code == 200
     token = add_token(path, ["rank"])
     headers = {"Authorization": f"Bearer {token}"}
-    assert client.post("/v1/rank", json=OWN).status_code == 401
-    assert client.post("/v1/rank", json=OWN, headers=headers).status_code == 200
+    assert client.rank().status_code == 401
+    assert client.post("/v1/rank", json=RANK, headers=headers).status_code == 200
     path.write_text("damaged\n")
-    assert client.post("/v1/rank", json=OWN, headers=headers).status_code == 200
+    assert client.post("/v1/rank", json=RANK, headers=headers).status_code == 200
     path.write_text("")  # withdraws all, and opens the service to nobody
-    assert client.post("/v1/rank", json=OWN, headers=headers).status_code == 401
-    assert client.post("/v1/rank", json=OWN).status_code == 401
+    assert client.post("/v1/rank", json=RANK, headers=headers).status_code == 401
+    assert client.rank().status_code == 401
     path.unlink()
-    assert client.post("/v1/rank", json=OWN).status_code == 401
+    assert client.rank().status_code == 401
     headers = {"Authorization": f"Bearer {add_token(path, ['rank'])}"}
-    assert client.post("/v1/rank", json=OWN, headers=headers).status_code == 200
+    assert client.post("/v1/rank", json=RANK, headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -368,8 +341,7 @@ def test_tokens_that_are_made_meanwhile_hold(
         b'{"context":{"u":{"a":"\xed\xa0\x80"}},"actions":[{}]}',
     ],
 )
-def test_features_that_are_not_utf_8_are_refused(serve: Callable[..., InProcessClient], body: bytes) -> None:
-    client = serve()
+def test_features_that_are_not_utf_8_are_refused(client: InProcessClient, body: bytes) -> None:
     answer = client.post("/v1/rank", content=body)
     assert answer.status_code == 400
     assert client.post("/v1/rank", json={"actions": [{"n": {"été": "Ж"}}]}).status_code == 200
@@ -401,7 +373,7 @@ def test_rewards_beyond_the_declared_range_are_refused(serve: Callable[..., InPr
     client = serve(reward_range=[0.0, 1.0])
 
     def rewarded(value: float) -> Any:
-        return client.post("/v1/reward", json={"event_id": "e", "reward": value})
+        return client.reward("e", value)
 
     assert rewarded(1.0).status_code == 204
     for value in (-0.01, 1.01, -1e25):
@@ -422,11 +394,11 @@ def test_rewards_beyond_the_declared_range_are_refused(serve: Callable[..., InPr
 def test_finished_decisions_are_not_pending(serve: Callable[..., InProcessClient]) -> None:
     client = serve(limits=Limits(pending=3), max_finished=10)
     for number in range(40):
-        assert client.post("/v1/rank", json={**OWN, "event_id": f"e{number}"}).status_code == 200
-        assert client.post("/v1/reward", json={"event_id": f"e{number}", "reward": 1.0}).status_code == 204
+        assert client.rank(f"e{number}").status_code == 200
+        assert client.reward(f"e{number}").status_code == 204
     for number in range(3):
-        assert client.post("/v1/rank", json={**OWN, "event_id": f"w{number}"}).status_code == 200
-    full = client.post("/v1/rank", json={**OWN, "event_id": "w3"})
+        assert client.rank(f"w{number}").status_code == 200
+    full = client.rank("w3")
     assert full.status_code == 429
     assert "3 decisions wait for their rewards" in full.json()["error"]["message"]
     status = client.get("/v1/status").json()
@@ -436,21 +408,20 @@ def test_finished_decisions_are_not_pending(serve: Callable[..., InProcessClient
     metrics = client.get("/metrics").text
     assert "onlineauto_pending 3.0" in metrics
     assert "onlineauto_max_finished 10.0" in metrics
-    assert client.post("/v1/reward", json={"event_id": "w0", "reward": 1.0, "key": "k"}).status_code == 204
+    assert client.reward("w0", key="k").status_code == 204
 
 
-def test_rewards_of_known_decisions_are_taken_however_many_are_for_nobody(
+def test_rewards_of_known_decisions_are_accepted_when_dangling_rewards_are_full(
     serve: Callable[..., InProcessClient],
 ) -> None:
     client = serve(limits=Limits(pending=3))
-    client.post("/v1/rank", json={**OWN, "event_id": "e"})
+    client.rank("e")
     for number in range(3):
-        body = {"event_id": f"nobody{number}", "reward": 1.0}
-        assert client.post("/v1/reward", json=body).status_code == 204
-    refused = client.post("/v1/reward", json={"event_id": "nobody4", "reward": 1.0})
+        assert client.reward(f"nobody{number}").status_code == 204
+    refused = client.reward("nobody4")
     assert refused.status_code == 429
     assert "3 rewards wait for their decisions" in refused.json()["error"]["message"]
-    assert client.post("/v1/reward", json={"event_id": "e", "reward": 1.0, "key": "k"}).status_code == 204
+    assert client.reward("e", key="k").status_code == 204
 
 
 @pytest.mark.parametrize(
@@ -475,3 +446,123 @@ def test_a_feature_that_cannot_be_read_is_named_by_its_path(
     message = answer.json()["error"]["message"]
     assert message.startswith(f"the features cannot be read: {path}: {what}")
     assert "<bytes>" not in message
+
+
+def references(value: Any) -> set[str]:
+    return set(re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(value)))
+
+
+def test_the_document_is_whole() -> None:
+    document = openapi_document(Handlers)
+    schemas = document["components"]["schemas"]
+    assert references(document) <= schemas.keys()
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    assert len(operations) == len(ROUTES)
+    assert len({operation["operationId"] for operation in operations}) == len(operations)
+    assert all(operation["summary"].endswith(".") for operation in operations)
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            named = {parameter["name"] for parameter in operation.get("parameters", ())}
+            assert named == set(re.findall(r"\{(\w+)\}", path))
+    rank = document["paths"]["/v1/rank"]["post"]
+    assert rank["requestBody"]["content"]["application/json"]["schema"] == {
+        "$ref": "#/components/schemas/Rank"
+    }
+    assert {"200", "400", "413", "429"} <= rank["responses"].keys()
+
+
+def test_a_rank_server_describes_what_it_has() -> None:
+    paths = openapi_document(RankServerHandlers)["paths"]
+    assert "/v1/rank" in paths
+    assert "/v1/model" not in paths
+
+
+def asked(event_id: str, number: int) -> dict[str, Any]:
+    actions = {f"a{n}": {"item": {f"i{n}": 1, "price": n / 7}} for n in range(2 + number % 3)}
+    return {"event_id": event_id, "context": {"user": {f"u{number % 5}": 1}}, "actions": actions}
+
+
+def taught(client: InProcessClient) -> None:
+    for number in range(40):
+        action = client.post("/v1/rank", json=asked(f"t{number}", number)).json()["action"]
+        client.post("/v1/reward", json={"event_id": f"t{number}", "reward": float(action == "a1")})
+    until(lambda: client.loop.learner.learnt == 40 and client.loop.published.name == client.loop.learner.name)
+
+
+@pytest.mark.parametrize("count", [5, 160])  # below and above the size from which they are one block
+def test_a_batch_makes_the_decisions_of_single_ranks(client: InProcessClient, count: int) -> None:
+    taught(client)
+    ids = [f"e{number}" for number in range(count)]
+    batch = client.post(
+        "/v1/rank:batch", json={"decisions": [asked(*each) for each in zip(ids, range(count), strict=True)]}
+    )
+    assert batch.status_code == 200
+    rows = batch.json()["decisions"]
+    for number, (event_id, row) in enumerate(zip(ids, rows, strict=True)):
+        answer = client.post("/v1/rank", json=asked(event_id, number))  # the answer in the log
+        assert row == {"status": 200, "answer": answer.json()}
+        other = client.post("/v1/rank", json=asked(f"other-{event_id}", number)).json()
+        assert other["pmf"] == row["answer"]["pmf"]
+    lines = [line for _, line in client.loop.log.lines(0) if read_record(line).event_id in set(ids)]
+    assert [read_record(line).event_id for line in lines] == ids
+    assert all(is_drawn(line, app="default") for line in lines)
+    client.post("/v1/reward", json={"event_id": ids[-1], "reward": 1})
+    until(lambda: client.loop.learner.learnt == 41)
+
+
+@pytest.mark.parametrize("count", [4, 160])
+def test_each_decision_of_a_batch_fails_alone(client: InProcessClient, count: int) -> None:
+    decisions = [asked(f"e{number}", number) for number in range(count)]
+    decisions[1] = {"actions": []}
+    decisions[2]["context"] = {"user": {"far": 1e50}}
+    decisions[3] = {**decisions[0], "actions": {"b": {"x": 1}}}  # an id that is in use
+    rows = client.post("/v1/rank:batch", json={"decisions": decisions}).json()["decisions"]
+    assert [row["status"] for row in rows] == [200, 400, 400, 409, *[200] * (count - 4)]
+    for index in (1, 2):
+        single = client.post("/v1/rank", json=decisions[index])
+        assert rows[index] == {"status": single.status_code, **single.json()}
+    assert client.loop.join.counts.ranked == count - 3
+    none = client.post("/v1/rank:batch", json={"decisions": [{"actions": []}, 5]}).json()["decisions"]
+    assert [row["status"] for row in none] == [400, 400]
+
+
+def test_an_id_that_is_twice_in_a_batch_is_named(client: InProcessClient) -> None:
+    same, other = asked("e0", 0), asked("e1", 1)
+    rows = client.post(
+        "/v1/rank:batch", json={"decisions": [same, other, same, {"actions": []}, same]}
+    ).json()
+    assert [row["status"] for row in rows["decisions"]] == [200, 200, 409, 400, 409]
+    message = "event 'e0' is twice in this batch: each decision needs its own id"
+    assert rows["decisions"][2]["error"] == rows["decisions"][4]["error"]
+    assert rows["decisions"][2]["error"]["message"] == message
+    assert client.loop.join.counts.ranked == 2
+    again = client.post("/v1/rank:batch", json={"decisions": [same]}).json()["decisions"]
+    assert again == rows["decisions"][:1]  # in a later batch, it is the same decision
+
+
+def test_a_batch_has_limits(serve: Callable[..., InProcessClient]) -> None:
+    client = serve(limits=Limits(decisions=3))
+    for count, status in ((0, 400), (3, 200), (4, 413)):
+        decisions = [asked(f"{count}-{number}", number) for number in range(count)]
+        assert client.post("/v1/rank:batch", json={"decisions": decisions}).status_code == status
+    assert client.post("/v1/rank:batch", json={"decisions": {}}).status_code == 400
+    assert client.post("/v1/rank:batch", json=[]).status_code == 400
+    large = client.post("/v1/rank:batch", content=b" " * (17 * 65_536))
+    assert large.status_code == 413
+
+
+def test_a_batch_is_refused_if_the_log_cannot_be_written(
+    client: InProcessClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until(lambda: not client.loop.unwritten)
+
+    def full(lines: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(client.loop.log, "append", full)
+        answer = client.post("/v1/rank:batch", json={"decisions": [asked("a", 0), asked("b", 1)]})
+        assert answer.status_code == 503
+        later = client.post("/v1/rank:batch", json={"decisions": [asked("c", 0)]}).json()["decisions"]
+        assert later[0]["status"] == 503
+    until(lambda: client.loop.writable)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from random import Random
 from statistics import fmean
 
@@ -9,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onlineauto.api.decisions.joining import Joined
+from onlineauto.api.decisions.pending import Pending
 from onlineauto.errors import InputError
-from onlineauto.service.join.decision import BYTES_PER_DECISION
-from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
+from onlineauto.formats.mappings.encoded_event import EncodedEvent
+from onlineauto.service.join.join import BYTES_PER_DECISION, EndedDecision, Join, JoinSettings
 from onlineauto.service.join.settings import AGGREGATIONS
-from onlineauto.service.log.record import read_record
+from onlineauto.service.log.segment_log import read_record
 from tests.service.endurance import simulate
 from tests.service.traffic import BEGIN, decision, record, reward
 
@@ -113,7 +116,7 @@ def naive(lines: list[bytes], how: str) -> dict[int, float | None]:
 
 
 @given(events=EVENTS, how=st.sampled_from(AGGREGATIONS), cuts=st.frozensets(st.integers(0, 40)))
-def test_every_decision_ends_once_as_the_whole_log_says(
+def test_every_decision_ends_once_like_in_a_search_of_the_whole_log(
     events: list[tuple[float, str, str, float, str, bool]], how: str, cuts: frozenset[int]
 ) -> None:
     lines = lines_of(events)
@@ -150,7 +153,7 @@ def test_when_a_decision_is_learnt_does_not_depend_on_its_outcome(
     events: list[tuple[float, str, str, float, str, bool]], how: str
 ) -> None:
     rules = JoinSettings(reward_wait=WAIT, aggregation=how)
-    active = [(*each[:5], False) for each in events if each[1] != "activate"]
+    active = [(*event[:5], False) for event in events if event[1] != "activate"]
     found = []
     for is_rewarded in (True, False):
         join, ends = Join(rules), list[tuple[int, float]]()
@@ -177,7 +180,37 @@ def test_a_repeated_reward_changes_nothing(how: str) -> None:
     assert once[0].reward == wanted[how]  # max of negative rewards is one of them
 
 
-def test_rewards_that_are_early_late_or_for_nobody() -> None:
+@given(
+    rewards=st.lists(st.tuples(st.sampled_from("abcx"), st.integers(-3, 3)), max_size=8),
+    learn_at=st.sampled_from(["wait", "reward"]),
+)
+def test_a_bandit_a_log_and_a_service_learn_the_first_reward_of_a_decision(
+    tmp_path_factory: pytest.TempPathFactory, rewards: list[tuple[str, int]], learn_at: str
+) -> None:
+    lines = [decision(event_id, 0.0) for event_id in "abc"]
+    bandit, expected, learnt = Pending(limit=10, time_to_live=WAIT), dict[str, int](), dict[str, int]()
+    for event_id in "abc":
+        bandit.add(event_id, EncodedEvent({}, [{}]), 0, 1.0)
+    for event_id, value in rewards:
+        lines.append(reward(event_id, 1.0, value))
+        if event_id != "x":  # no decision has this id
+            expected.setdefault(event_id, value)
+        with suppress(InputError):
+            bandit.find(event_id)
+            learnt[event_id] = value
+            if learn_at == "wait":
+                bandit.settle(event_id, -value)
+            else:
+                bandit.end(event_id)
+    assert learnt == expected
+    _, ended = taken([*lines, record("tick", 2 * WAIT)], JoinSettings(reward_wait=WAIT, learn_at=learn_at))
+    assert {"abc"[row.position // len(lines[0])]: row.reward for row in ended if row.rewarded} == expected
+    (path := tmp_path_factory.mktemp("log") / "log.dsjson").write_bytes(b"".join(lines))
+    labelled = [msgspec.json.decode(line) for line in Joined(path) if line.startswith(b'{"_label_cost"')]
+    assert {row["EventId"]: -row["_label_cost"] for row in labelled} == expected
+
+
+def test_early_late_and_dangling_rewards() -> None:
     settings = JoinSettings(reward_wait=WAIT)
     for rules, end in (
         (settings, [record("tick", 16.0)]),
@@ -200,7 +233,7 @@ def test_time_does_not_run_back() -> None:
     assert len(ended) == 2
 
 
-def test_settings_of_the_log_hold_from_there_on() -> None:
+def test_settings_apply_to_later_decisions() -> None:
     changed = record("settings", 1.0, Settings={"reward_wait": 100.0, "default_reward": 5.0})
     lines = [decision("a", 0.0), changed, decision("b", 2.0), record("tick", 11.0), record("tick", 200.0)]
     join, ended = taken(lines, JoinSettings(reward_wait=WAIT))
@@ -208,7 +241,7 @@ def test_settings_of_the_log_hold_from_there_on() -> None:
     assert join.settings.reward_wait == 100.0
 
 
-def test_many_decisions_take_memory_for_those_of_the_window_only() -> None:
+def test_only_waiting_decisions_take_memory() -> None:
     draw = Random(0)
     kept: dict[str, int] = defaultdict(int)
     join, position = Join(JoinSettings(reward_wait=WAIT)), 0
@@ -226,7 +259,7 @@ def test_settings_of_a_later_program_are_refused() -> None:
         taken([later], JoinSettings())
 
 
-def test_a_decision_waits_as_long_as_was_said_when_it_was_made() -> None:
+def test_a_change_of_the_wait_affects_later_decisions_only() -> None:
     def waits(seconds: float, time: float) -> bytes:
         return record("settings", time, Settings={"reward_wait": seconds})
 
@@ -269,7 +302,7 @@ def test_each_decision_ends_at_its_own_deadline(waits: list[float], steps: list[
 
 
 @pytest.mark.parametrize("jump", [10 * 365 * 86400.0, -86400.0, 5 * 86400.0, -3600.0])
-def test_a_clock_that_jumps_ends_nothing_and_stops_nothing(jump: float) -> None:
+def test_a_clock_jump_neither_ends_decisions_nor_stops_the_join(jump: float) -> None:
     lines = [
         *(decision("before", 0.0), decision("jumped", 1.0 + jump), record("tick", 5.0 + jump)),
         *(record("tick", 5.5), decision("after", 6.0), record("tick", 13.0), record("tick", 30.0)),
@@ -340,7 +373,7 @@ def test_rewards_count_within_the_range_that_is_declared_or_learnt() -> None:
     assert (declared, clipped) == ([0.5, 1.0, 0.0], 2)
 
 
-def test_hours_of_traffic_take_memory_for_what_waits() -> None:
+def test_hours_of_traffic_take_memory_for_waiting_decisions_only() -> None:
     """Those of 50 hours at 2,000 a second and a wait of an hour: 50 waits, with 1/10,000 of the decisions."""
     found = simulate(rate=20.0, wait=36.0, hours=0.5, rewarded=0.5)
     assert (found.refused, found.forgotten) == (0, 0)
@@ -350,7 +383,7 @@ def test_hours_of_traffic_take_memory_for_what_waits() -> None:
 
 
 @pytest.mark.slow
-def test_a_decision_that_waits_takes_the_memory_that_is_stated() -> None:
+def test_a_waiting_decision_takes_at_most_the_stated_memory() -> None:
     found = simulate(rate=2000.0, wait=360.0, hours=0.25, rewarded=0.3)
     assert (found.refused, found.forgotten) == (0, 0)
     assert found.most_waiting <= 2000 * 360 + 1

@@ -1,4 +1,4 @@
-"""Kill a service under load, again and again: nothing acknowledged is lost, and nothing learnt twice."""
+"""A service is killed under load: no acknowledged record is lost, and none is learnt twice."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import httpx
 import pytest
 
 from onlineauto.service.learning.learner import LogLearner
-from onlineauto.service.log.record import read_record
-from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.log.segment_log import SegmentLog, read_record
 from onlineauto.service.loop.folder import restore_folder
 from onlineauto.workspace.options import REGISTRY
 from tests.service.serving import MODEL, Service
@@ -41,13 +40,13 @@ class Load:
         self.threads = [threading.Thread(target=self._run, args=(number,)) for number in range(4)]
 
     def start(self) -> None:
-        for each in self.threads:
-            each.start()
+        for thread in self.threads:
+            thread.start()
 
     def join(self) -> None:
         self.stop.set()
-        for each in self.threads:
-            each.join()
+        for thread in self.threads:
+            thread.join()
 
     def _run(self, number: int) -> None:
         draw = Random(f"{self.seed} {number}")
@@ -110,9 +109,9 @@ def model_of(folder: Path, log: SegmentLog) -> tuple[bytes, int]:
 def check(folder: Path, ranked: dict[str, list[Any]], rewarded: set[str]) -> None:
     log = SegmentLog(folder / "log")
     records = [read_record(line) for _, line in log.lines(0)]
-    ranks = {each.event_id: each for each in records if each.kind == "rank"}
+    ranks = {record.event_id: record for record in records if record.kind == "rank"}
     assert ranked.keys() <= ranks.keys()
-    assert rewarded <= {each.event_id for each in records if each.kind == "reward"}
+    assert rewarded <= {record.event_id for record in records if record.kind == "reward"}
     assert all(ranks[event].probabilities[0] == chance for event, (_, chance) in ranked.items())
     whole = folder.with_name("whole")
     whole.mkdir()
@@ -148,7 +147,7 @@ def test_killed_a_hundred_times_under_load_while_it_ships_its_log(tmp_path: Path
     check(tmp_path / "restored", ranked, rewarded)
 
 
-def test_a_service_that_is_asked_to_stop_learns_all_and_saves(tmp_path: Path) -> None:
+def test_a_stopped_service_has_learnt_and_saved_its_log(tmp_path: Path) -> None:
     folder = tmp_path / "loop"
     with (
         Service(folder, "--reward_wait", "100") as service,

@@ -31,7 +31,7 @@ def objects() -> list[dict[str, Any]]:
 def pods() -> dict[str, dict[str, Any]]:
     """Return the specs of the pods by the name of their only container."""
     specs = [each["spec"]["template"]["spec"] for each in objects() if "template" in each["spec"]]
-    return {each["containers"][0]["name"]: each for each in specs}
+    return {spec["containers"][0]["name"]: spec for spec in specs}
 
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
@@ -51,7 +51,7 @@ def test_the_manifests_refer_to_what_they_define() -> None:
     selectors = [each["spec"]["selector"] for each in objects() if "selector" in each["spec"]]
     for selector in selectors:
         wanted = selector.get("matchLabels", selector)
-        assert sum(wanted.items() <= each.items() for each in labels) == 1
+        assert sum(wanted.items() <= label.items() for label in labels) == 1
     for each in objects():
         claims = {claim["metadata"]["name"] for claim in each["spec"].get("volumeClaimTemplates", ())}
         if "template" in each["spec"]:
@@ -73,7 +73,7 @@ def test_containers_run_without_privileges() -> None:
         assert not pod["containers"][0]["securityContext"]["allowPrivilegeEscalation"]
 
 
-def test_the_flags_are_flags() -> None:
+def test_all_flags_of_the_manifests_exist() -> None:
     flags = {option.flag for option in VERB.registry.options}
     for pod in pods().values():
         assert {word for word in pod["containers"][0]["args"] if word.startswith("--")} <= flags
@@ -118,8 +118,8 @@ def test_the_commands_of_the_pods_rank_and_learn(tmp_path: Path) -> None:
         for process in reversed(processes):
             process.terminate()
         codes = [process.wait(PATIENCE) for process in processes]
-        for each in held.values():
-            each.close()
+        for value in held.values():
+            value.close()
     assert codes == [0, 0]
 
 

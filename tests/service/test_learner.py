@@ -1,9 +1,11 @@
+"""The learner of a log: one model for one log, its history, its values and its segments."""
+
 from __future__ import annotations
 
 import io
 import shutil
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -11,10 +13,11 @@ import pytest
 from onlineauto.engine.search.journal import read_journal
 from onlineauto.errors import InputError, OptionError
 from onlineauto.service.join.join import JoinSettings
-from onlineauto.service.learning.joined import join_log_lines
+from onlineauto.service.learning.evaluate import join_log_lines
 from onlineauto.service.learning.learner import LogLearner
-from onlineauto.service.log.segment_log import SegmentLog
-from onlineauto.service.loop.board import board_of
+from onlineauto.service.learning.segments import LEAST, Segments
+from onlineauto.service.log.segment_log import SegmentLog, read_record
+from onlineauto.service.loop.loop import board_of
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 from tests.service.traffic import CONFIGURATION, TOPICS, decision, record, reward
@@ -111,7 +114,7 @@ def test_the_command_line_learns_the_same_model_from_the_joined_lines(
     assert model_of(fresh) == wanted
 
 
-def test_what_is_published_stays_as_it_is(
+def test_a_published_model_does_not_change(
     tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onlineauto.service.learning.learner.MOST_RECORDS", 200)
@@ -128,16 +131,16 @@ def test_what_is_published_stays_as_it_is(
 def test_values_of_policies_are_those_of_the_rewards(tmp_path: Path, log: SegmentLog) -> None:
     learner = learner_of(tmp_path / "loop", log)
     finished(learner)
-    found = {each.policy: each for each in learner.values.values()}
-    assert all(each.events == 400 for each in found.values())
+    found = {value.policy: value for value in learner.values.values()}
+    assert all(value.events == 400 for value in found.values())
     assert found["live"].effective_sample_size == 400
     assert found["model"].reward is not None
     assert found["live"].reward is not None
     assert found["model"].reward > found["live"].reward + 0.05  # of a log that was drawn at random
-    assert all(each.low is None or each.low <= (each.reward or 0) for each in found.values())
+    assert all(value.low is None or value.low <= (value.reward or 0) for value in found.values())
 
 
-def test_a_model_of_the_history_learns_on(tmp_path: Path, log: SegmentLog) -> None:
+def test_learning_continues_from_a_model_of_the_history(tmp_path: Path, log: SegmentLog) -> None:
     folder = tmp_path / "loop"
     log.append([record("settings", 1500.0, Settings={"reward_wait": 30.0, "control": 0.3})])
     log.sync()
@@ -176,7 +179,7 @@ def test_logging_only_learns_nothing(tmp_path: Path, log: SegmentLog) -> None:
     assert learner.join.counts.joined + learner.join.counts.defaulted == 400
 
 
-def test_what_a_baseline_decided_counts_as_that_whatever_holds_when_it_is_learnt(tmp_path: Path) -> None:
+def test_decisions_of_the_baseline_count_as_such_in_any_later_mode(tmp_path: Path) -> None:
     log = SegmentLog(tmp_path / "log")
     online = msgspec.to_builtins(SETTINGS)
     log.append([record("settings", 0.0, Settings={**online, "mode": "apprentice"})])
@@ -195,7 +198,7 @@ def test_what_a_baseline_decided_counts_as_that_whatever_holds_when_it_is_learnt
     log.close()
 
 
-def test_what_cannot_be_learnt_is_counted(tmp_path: Path) -> None:
+def test_decisions_that_cannot_be_learnt_are_counted(tmp_path: Path) -> None:
     log = SegmentLog(tmp_path / "log")
     broken = record("rank", 0.0, EventId="b", a=[1], p=[1.0], c={"_multi": []})
     twice = record(
@@ -275,4 +278,81 @@ def test_values_recover_from_a_reward_that_is_absurd(tmp_path: Path, poison: flo
     assert live.low is not None
     assert live.high is not None
     assert -1.0 < live.low < 0.8 < live.high < 3.0
+    log.close()
+
+
+def taken(segments: Segments, user: str, action: int, value: float, *, best: int = 0) -> None:
+    """Count a decision of three actions, of which `best` has the highest probability."""
+    ranked = [action + 1, *(number + 1 for number in range(3) if number != action)]
+    chances = [0.8 if each == best + 1 else 0.1 for each in ranked]
+    line = decision("e", 0.0, action, user=user, a=ranked, p=chances)
+    segments.take(read_record(line), value)
+
+
+def test_preferred_action_has_its_share_and_its_reward_beside_the_others() -> None:
+    segments = Segments()
+    for number in range(80):
+        taken(segments, "tom", number % 2, float(number % 2 == 0), best=0)
+        taken(segments, "ann", 2, 0.5, best=2 if number < 60 else 1)
+    taken(segments, "rare", 0, 1.0)
+    tom, ann = segments.summaries()
+    assert (tom.name, tom.decisions, tom.action, tom.preferred) == ("user: tom", 80, TOPICS[0], 1.0)
+    assert (tom.reward, tom.reward_of_others) == (1.0, 0.0)
+    assert (ann.name, ann.action, ann.preferred) == ("user: ann", TOPICS[2], 0.75)
+    assert (ann.reward, ann.reward_of_others) == (0.5, None)
+    again = Segments.of(msgspec.to_builtins(segments.state()))
+    assert again.summaries() == segments.summaries()
+    assert "rare" not in str(segments.state())
+
+
+def test_segments_follow_a_changed_preference_and_stay_few() -> None:
+    segments = Segments()
+    for number in range(40_000):
+        taken(segments, "tom", 0, 0.0, best=0 if number < 4000 else 1)
+        if number % 8 == 7:
+            taken(segments, f"one{number}", 0, 0.0)
+        assert len(segments._sums) <= 256
+    (tom,) = segments.summaries()
+    assert 30_000 < tom.decisions < 50_000
+    assert tom.action == TOPICS[1]
+
+
+@pytest.mark.parametrize(
+    ("context", "names"),
+    [
+        (
+            {"u": {"plan": "free", "age": 3, "new": True, "old": False, "x": None}},
+            ["u: plan = free", "u: new"],
+        ),
+        ({"u": [{"a": 1}, "b", 2.5], "flag": 1, "lang": "en"}, ["u: a", "u = b", "flag", "lang = en"]),
+        ({"u": {"deep": {"x": 1}}, "empty": {}}, []),
+    ],
+)
+def test_categorical_features_name_the_segments(context: dict[str, Any], names: list[str]) -> None:
+    segments = Segments()
+    line = record("rank", 0.0, EventId="e", a=[1], p=[1.0], c={**context, "_multi": [{}]})
+    for _ in range(LEAST):
+        segments.take(read_record(line), 1.0)
+    assert [summary.name for summary in segments.summaries()] == names
+    assert {summary.action for summary in segments.summaries()} <= {"0"}
+
+
+def test_a_learner_counts_decisions_of_the_model_only_and_remembers_them(tmp_path: Path) -> None:
+    log = SegmentLog(tmp_path / "log")
+    log.append([record("settings", 0.0, Settings={"reward_wait": 10.0, "learn_at": "reward"})])
+    for number in range(60):
+        log.append([decision(f"e{number}", number), reward(f"e{number}", number + 0.5, 1.0)])
+        members: dict[str, Any] = {"mode": "apprentice"} if number % 2 else {"Arm": "control", "Bucket": 1}
+        log.append([decision(f"b{number}", number, user="ann", **members), reward(f"b{number}", number, 1.0)])
+    log.sync()
+    learner = LogLearner(tmp_path, log, CONFIGURATION)
+    while learner.step():
+        pass
+    assert [(summary.name, summary.decisions) for summary in learner.segments.summaries()] == [
+        ("user: tom", 60)
+    ]
+    learner.close()
+    again = LogLearner(tmp_path, log, CONFIGURATION)
+    assert again.segments.summaries() == learner.segments.summaries()
+    again.close(snapshot=False)
     log.close()

@@ -10,9 +10,7 @@ from msgspec.structs import replace
 from onlineauto.errors import InputError
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.erase import erase
-from onlineauto.service.log.group_commit import GroupCommit
-from onlineauto.service.log.record import is_whole, read_record, sealed
-from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.log.segment_log import GroupCommit, SegmentLog, is_whole, read_record, sealed
 from tests.service.traffic import CONFIGURATION, decision, records
 from tests.waiting import PATIENCE
 
@@ -45,7 +43,7 @@ def test_positions_and_lines_survive_segments_and_reopening(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("cut", [1, 5, 100, 199])
-def test_a_torn_tail_is_cut_and_nothing_else(tmp_path: Path, cut: int) -> None:
+def test_only_a_torn_tail_is_cut(tmp_path: Path, cut: int) -> None:
     filled(tmp_path, segment_bytes=1 << 20).close()
     (path,) = tmp_path.iterdir()
     data = path.read_bytes()
@@ -111,7 +109,7 @@ def test_any_changed_byte_is_noticed() -> None:
         read_record(sealed(b'{"Type":"other"}'))
 
 
-def test_groups_keep_order_and_answer_everybody(tmp_path: Path) -> None:
+def test_groups_keep_their_order_and_call_every_callback(tmp_path: Path) -> None:
     log = SegmentLog(tmp_path)
     commit = GroupCommit(log)
     durable: list[tuple[int, int]] = []
@@ -132,10 +130,10 @@ def test_groups_keep_order_and_answer_everybody(tmp_path: Path) -> None:
                 durable.append((places[0], log.durable))
 
     threads = [threading.Thread(target=submit, args=(LINES[n::4],)) for n in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     commit.close()
     assert sorted(line for _, line in log.lines(0)) == sorted(LINES)
     assert all(position < end for position, end in durable)

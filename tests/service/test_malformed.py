@@ -1,4 +1,4 @@
-"""Bodies that nobody should send: each is refused or served, and none is an error of ours."""
+"""Malformed and odd bodies are refused or answered; none raises an unexpected error."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 
 from onlineauto.service.http.app import application
 from onlineauto.service.http.endpoint import Waiting
-from onlineauto.service.http.protocol.http_protocol import HttpProtocol
+from onlineauto.service.http.http_protocol import HttpProtocol
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.options import Limits
 from onlineauto.workspace.options import REGISTRY
+from tests.service.endurance import resident_bytes
 from tests.service.in_process import InProcessClient
-from tests.service.memory import resident_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -203,7 +203,7 @@ def test_a_million_malformed_bodies_are_refused(client: InProcessClient) -> None
         b'{"actions":[{"a":1,"a":{"b":2}}],"actions":[{}]}',
     ],
 )
-def test_odd_bodies_have_an_answer(client: InProcessClient, body: bytes) -> None:
+def test_odd_bodies_are_answered(client: InProcessClient, body: bytes) -> None:
     assert client.post("/v1/rank", content=body).status_code in (200, 400)
     in_order(client)
 

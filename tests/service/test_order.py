@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from onlineauto import Workspace
 from onlineauto.estimators.evaluation_kernels import Logged, evaluate_events, make_evidence
 from onlineauto.service.join.settings import JoinSettings
+from onlineauto.service.learning.evaluate import label_line
 from onlineauto.service.learning.experiment import BUCKETS, CANARY, CONTROL, arm_of
-from onlineauto.service.learning.joined import label_line
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.learning.values import _value
-from onlineauto.service.log.record import read_record
-from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.log.segment_log import SegmentLog, read_record
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
-from onlineauto.service.ranking.rank_request import RankRequest
+from onlineauto.service.ranking import RankRequest
 from tests.service.traffic import CONFIGURATION, decision, record, reward
 from tests.waiting import until
 
@@ -86,10 +85,10 @@ class Traffic:
         self.learn()
 
     def values(self) -> dict[str, Any]:
-        return {each.policy: each for each in self.loop.board.values}
+        return {value.policy: value for value in self.loop.board.values}
 
 
-def test_clicks_that_are_known_first_are_not_learnt_first(tmp_path: Path) -> None:
+def test_early_clicks_are_not_learnt_before_decisions_without_clicks(tmp_path: Path) -> None:
     traffic = Traffic(tmp_path / "loop")
     loop, truth, displayed = traffic.loop, {"baseline": 0.05, "uniform": 0.12}, 0
     for minute in range(35):
@@ -116,7 +115,7 @@ def test_clicks_that_are_known_first_are_not_learnt_first(tmp_path: Path) -> Non
 
 
 @pytest.mark.ci
-def test_late_rewards_do_not_accuse_the_model_in_force_or_a_second_canary(tmp_path: Path) -> None:
+def test_late_rewards_raise_no_alarm_for_a_later_model_or_canary(tmp_path: Path) -> None:
     rules = {"control": 0.2, "guardrails": ["reward:rollback"]}
     for_canary = {"canary": True, "model": False}
     for what, is_canary in for_canary.items():
@@ -154,12 +153,12 @@ def test_late_rewards_do_not_accuse_the_model_in_force_or_a_second_canary(tmp_pa
         for _ in range(4000):  # the accused one is found by its own decisions
             traffic.now += 0.01
             traffic.rank()
-        for each in range(4000, 8000):
-            packed = loop.join.find(f"e{each}", traffic.now)
+        for number in range(4000, 8000):
+            packed = loop.join.find(f"e{number}", traffic.now)
             assert packed is not None
             until(lambda end=packed.position + packed.size: loop.log.durable >= end)  # type: ignore[misc] # noqa: B023
             found = read_record(loop.log.line_at(packed.position, packed.size))
-            loop.reward(f"e{each}", float(found.arm != accused), ignore_completion)
+            loop.reward(f"e{number}", float(found.arm != accused), ignore_completion)
         traffic.pass_time(WAIT + 60.0)
         alarms = loop.learner.experiment.alarms
         assert {(alarm.arm, alarm.epoch, alarm.rolls_back) for alarm in alarms} == {
@@ -170,7 +169,7 @@ def test_late_rewards_do_not_accuse_the_model_in_force_or_a_second_canary(tmp_pa
         loop.close()
 
 
-def test_a_model_that_is_switched_to_is_not_rolled_back_for_the_one_before(tmp_path: Path) -> None:
+def test_an_alarm_about_an_earlier_model_does_not_roll_back_the_current_one(tmp_path: Path) -> None:
     traffic = Traffic(tmp_path / "loop", control=0.2, guardrails=["reward:rollback"])
     loop = traffic.loop
     name = loop.keep_model()
@@ -197,14 +196,16 @@ def test_a_metric_counts_with_its_decision(tmp_path: Path) -> None:
     for _ in range(300):
         traffic.now += 0.01
         traffic.rank()
-    for each in range(300):
-        loop.metric(f"e{each}", "basket", 2.0, ignore_completion)
-        loop.metric(f"e{each}", "basket", 1.0, ignore_completion)
+    for number in range(300):
+        loop.metric(f"e{number}", "basket", 2.0, ignore_completion)
+        loop.metric(f"e{number}", "basket", 1.0, ignore_completion)
     traffic.learn()
     experiment = loop.learner.experiment
 
     def basket() -> tuple[float | None, float | None]:
-        found = next(each for each in experiment.report().guardrails if each.quantity == "basket")
+        found = next(
+            guardrail for guardrail in experiment.report().guardrails if guardrail.quantity == "basket"
+        )
         return found.mean, found.mean_against
 
     assert basket() == (None, None)  # no decision counts yet

@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, and that it asks nobody but its service."""
+"""The page in a real browser: its content, and that it sends requests to its service only."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_logs(admin: Any) -> None:
     assert "--keep_log DAYS" in refused(admin.delete_logs)
 
 
-def test_calls_that_are_not_here_say_what_to_use(admin: Any) -> None:
+def test_missing_calls_name_the_alternative(admin: Any) -> None:
     now = datetime.datetime.now(datetime.UTC)
     job = {"name": "one", "startTime": (now - DAY).isoformat(), "endTime": now.isoformat(), "policies": []}
     assert "POST /v1/evaluate" in refused(admin.create_evaluation, "id", job)

@@ -1,4 +1,4 @@
-"""Rank servers that follow a learner: models come down, records go up, each once, whatever breaks."""
+"""Rank servers: each decision and reward reaches the learner once, and each model the rank servers."""
 
 from __future__ import annotations
 
@@ -14,41 +14,28 @@ import pytest
 
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.errors import InputError
-from onlineauto.service.join.decision import read_decision
-from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
+from onlineauto.service.join.join import MOST_SOURCES, Join, read_decision
 from onlineauto.service.learning.experiment import CONTROL, arm_of, bucket_of
-from onlineauto.service.log.record import read_record, sealed
+from onlineauto.service.log.segment_log import read_record, sealed
 from onlineauto.service.loop.folder import FolderCopy, restore_folder
+from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.rank_server import HttpUpstream, RankServer
 from onlineauto.service.loop.slots import SlotRequest, SlotsRankRequest, rank_slots, reward_slots
 from onlineauto.service.options import Limits
-from onlineauto.service.ranking.rank_request import RankRequest
 from onlineauto.service.refused import RefusedError
 from tests.service.serving import Service
-from tests.service.traffic import BEGIN, CONFIGURATION, decision
+from tests.service.traffic import BEGIN, CONFIGURATION, TOPICS, decision, join_of, rank_request
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.lane("ci")
 
-TOPICS = ("politics", "sports", "music")
-ACTIONS = [[{"article": msgspec.Raw(b'{"%b":1}' % topic.encode())}] for topic in TOPICS]
 
-
-def rank_request(event_id: str, user: str = "tom") -> RankRequest:
-    context = [{"user": msgspec.Raw(b'{"%b":1}' % user.encode())}]
-    return RankRequest(event_id, context, TOPICS, ACTIONS)
-
-
-def ignore_completion(error: Exception | None) -> None:
-    assert error is None
-
-
-class Beside:
+class Beside(HttpUpstream):
     """A learner in the same process; it loses requests or answers now and then."""
 
     def __init__(self, loop: Loop, *, loses: float = 0.0) -> None:
@@ -75,18 +62,23 @@ class Beside:
 
 
 @pytest.fixture
-def loop(tmp_path: Path) -> Iterator[Loop]:
-    settings = {"reward_wait": 100.0, "learn_at": "reward"}
-    made = Loop(tmp_path / "loop", CONFIGURATION, settings=settings, every=Every(publish=0.0))
-    yield made
-    made.close()
+def loop(open_loop: Callable[..., Loop]) -> Loop:
+    return open_loop(settings={"reward_wait": 100.0, "learn_at": "reward"}, every=Every(publish=0.0))
+
+
+@pytest.fixture
+def follower(tmp_path: Path, loop: Loop) -> Iterator[RankServer]:
+    """A rank server that follows the loop."""
+    server = RankServer(tmp_path / "rank", Beside(loop))
+    yield server
+    server.close()
 
 
 def settled(loop: Loop) -> None:
     until(lambda: not loop.unwritten and not loop.learn())
 
 
-def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> None:
+def test_decisions_of_rank_servers_are_learnt_once(tmp_path: Path, loop: Loop) -> None:
     upstreams = [Beside(loop) for _ in range(2)]
     followers = [RankServer(tmp_path / f"rank{n}", each) for n, each in enumerate(upstreams)]
     for upstream in upstreams:
@@ -113,7 +105,7 @@ def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> 
         each.close()
 
 
-def test_a_rank_server_that_starts_again_goes_on(tmp_path: Path, loop: Loop) -> None:
+def test_a_restarted_rank_server_continues_its_log(tmp_path: Path, loop: Loop) -> None:
     for begin in (0, 10):
         follower = RankServer(tmp_path / "rank", Beside(loop))
         for number in range(begin, begin + 10):
@@ -126,8 +118,7 @@ def test_a_rank_server_that_starts_again_goes_on(tmp_path: Path, loop: Loop) -> 
     assert list(loop.join.sources) == [(tmp_path / "rank/source").read_text()]
 
 
-def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> None:
-    follower = RankServer(tmp_path / "rank", Beside(loop))
+def test_the_settings_are_those_of_the_learner(loop: Loop, follower: RankServer) -> None:
     assert follower.join.settings == loop.join.settings
     loop.change({"mode": "apprentice"}, ignore_completion)
     loop.rank(rank_request("x"), ignore_completion)
@@ -135,7 +126,6 @@ def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> No
     settled(loop)
     follower.follow()
     assert follower.rank(rank_request("y"), ignore_completion).probabilities == [1.0, 0.0, 0.0]
-    follower.close()
 
 
 def test_slots_arms_and_metrics_of_a_rank_server_are_those_of_its_learner(tmp_path: Path, loop: Loop) -> None:
@@ -165,7 +155,7 @@ def test_slots_arms_and_metrics_of_a_rank_server_are_those_of_its_learner(tmp_pa
     assert {each.name: each.decisions for each in report.arms} == arms
     assert report.unmatched == 0
     assert loop.learner.held_out == arms[CONTROL]
-    basket = next(each for each in report.guardrails if each.quantity == "basket")
+    basket = next(guardrail for guardrail in report.guardrails if guardrail.quantity == "basket")
     assert basket.mean == pytest.approx(2.0, abs=0.05)
 
 
@@ -231,7 +221,7 @@ def test_a_learner_that_stops_learning_still_has_its_settings_followed(tmp_path:
     follower.close()
 
 
-def test_records_that_do_not_follow_are_refused(loop: Loop) -> None:
+def test_records_beyond_the_known_position_are_refused(loop: Loop) -> None:
     with pytest.raises(RefusedError, match="known up to 0") as refused:
         loop.take_over("rank", 100, b"", ignore_completion)
     assert refused.value.status == 409
@@ -240,9 +230,7 @@ def test_records_that_do_not_follow_are_refused(loop: Loop) -> None:
 
 
 @pytest.mark.parametrize("rewarded", [True, False])
-def test_a_part_of_more_records_than_may_wait_is_taken_as_far_as_there_is_room(
-    tmp_path: Path, rewarded: bool
-) -> None:
+def test_records_are_taken_over_up_to_the_limit_of_pending_decisions(tmp_path: Path, rewarded: bool) -> None:
     settings = {"reward_wait": 100.0, "learn_at": "reward"}
     loop = Loop(tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10), settings=settings)
     follower = RankServer(tmp_path / "rank", Beside(loop))
@@ -289,9 +277,8 @@ def test_a_rank_server_restored_from_a_backup_loses_no_decision(
 
 
 def test_decisions_of_a_rank_server_have_the_epoch_of_the_settings_and_the_model_that_made_them(
-    tmp_path: Path, loop: Loop
+    loop: Loop, follower: RankServer
 ) -> None:
-    follower = RankServer(tmp_path / "rank", Beside(loop))
 
     def epoch_of(event_id: str) -> int:
         follower.rank(rank_request(event_id), ignore_completion)
@@ -314,7 +301,6 @@ def test_decisions_of_a_rank_server_have_the_epoch_of_the_settings_and_the_model
     settled(loop)
     followed()
     assert epoch_of("d") == begin + 2 == loop.learner.experiment.epoch
-    follower.close()
 
 
 @pytest.mark.parametrize("away", [False, True])
@@ -380,7 +366,7 @@ def test_names_of_a_log_that_are_damaged_are_an_error(tmp_path: Path, loop: Loop
     RankServer(tmp_path / "rank", Beside(loop)).close()
 
 
-def test_rank_servers_that_are_long_gone_make_room_for_others(tmp_path: Path) -> None:
+def test_silent_rank_servers_are_replaced_by_new_ones(tmp_path: Path) -> None:
     now = [1.7e9]
 
     def part(name: str) -> bytes:
@@ -438,10 +424,7 @@ def test_rewards_that_cannot_wait_for_their_rank_are_counted_and_block_nothing(t
         loop.reward("one more", 1.0, ignore_completion)
     assert refused.value.status == 429
     loop.reward("e", 1.0, ignore_completion)  # of a decision that is there
-    read = Join(JoinSettings())
-    until(lambda: not loop.unwritten)
-    for position, line in loop.log.lines(0):
-        read.take(read_record(line), position, len(line))
+    read = join_of(loop)
     assert (read.counts, read.early) == (loop.join.counts, 10)
     follower.close()
     loop.close()
@@ -489,7 +472,7 @@ def test_a_learner_that_is_away_is_named() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"{}", b'{"settings":3}', b'{"position":"x"}', b"\xff"])
-def test_an_answer_of_something_that_is_no_learner_is_as_if_the_learner_were_away(
+def test_an_answer_of_another_server_counts_as_an_absent_learner(
     answer: bytes, tmp_path: Path, loop: Loop
 ) -> None:
     started = RankServer(tmp_path / "rank", Beside(loop))
@@ -506,17 +489,19 @@ def test_an_answer_of_something_that_is_no_learner_is_as_if_the_learner_were_awa
     again.close()
 
 
-def test_taken_over_records_say_where_they_are_from(tmp_path: Path, loop: Loop) -> None:
+def test_taken_over_records_name_their_source(tmp_path: Path, loop: Loop) -> None:
     follower = RankServer(tmp_path / "rank", Beside(loop))
     follower.rank(rank_request("e"), ignore_completion)
     follower.close()
     settled(loop)
     records = [read_record(line) for _, line in loop.log.lines(0)]
-    assert [each.source for each in records if each.kind == "rank"] == [follower.source]
+    assert [record.source for record in records if record.kind == "rank"] == [follower.source]
 
 
-class Away:
+class Away(HttpUpstream):
     """A learner that is away."""
+
+    def __init__(self) -> None: ...
 
     def settings(self) -> dict[str, Any]:
         raise InputError("the learner is away: nobody listens")
@@ -553,9 +538,7 @@ def test_a_rank_server_starts_while_the_learner_is_away(tmp_path: Path, loop: Lo
     again.close()
 
 
-def test_a_record_that_cannot_be_read_is_not_handed_over_and_stops_nothing(
-    tmp_path: Path, loop: Loop
-) -> None:
+def test_an_unreadable_record_is_skipped_by_a_rank_server(tmp_path: Path, loop: Loop) -> None:
     follower = RankServer(tmp_path / "rank", Beside(loop))
     follower.rank(rank_request("before"), ignore_completion)
     until(lambda: not follower.unwritten)

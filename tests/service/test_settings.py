@@ -1,4 +1,4 @@
-"""A decision keeps the settings of its time; whatever a log and a snapshot have, a slow twin agrees."""
+"""A decision keeps the settings in force when it was made; the join equals a reference implementation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from onlineauto.formats.decisions.waiting import LEARN_AT
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
 from onlineauto.service.join.settings import AGGREGATIONS
 from onlineauto.service.learning.learner import LogLearner
-from onlineauto.service.log.record import read_record, taken_over
-from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.log.segment_log import SegmentLog, read_record, taken_over
 from tests.naive.join import NaiveJoin
 from tests.service.traffic import BEGIN, CONFIGURATION, decision, record, records, reward
 
@@ -53,7 +52,7 @@ def taken(
 
 
 @pytest.mark.parametrize(("before", "after"), [*itertools.permutations(AGGREGATIONS, 2)])
-def test_a_decision_keeps_the_aggregation_of_its_time(before: str, after: str) -> None:
+def test_a_decision_keeps_the_aggregation_in_force_when_it_was_made(before: str, after: str) -> None:
     lines = [
         decision("old", 0.0),
         reward("old", 1.0, VALUES[0]),
@@ -70,7 +69,7 @@ def test_a_decision_keeps_the_aggregation_of_its_time(before: str, after: str) -
         assert found == pytest.approx({0: WANTED[before], sum(map(len, lines[:3])): WANTED[after]})
 
 
-def test_a_decision_keeps_the_range_and_the_default_reward_of_its_time() -> None:
+def test_a_decision_keeps_the_range_and_default_reward_in_force_when_it_was_made() -> None:
     lines = [
         *(decision("a", 0.0), decision("b", 0.0)),
         settings(1.0, default_reward=-9.0, reward_range=[-10.0, 10.0]),
@@ -153,7 +152,7 @@ def line_of(drawn: tuple[Any, ...], time: float) -> bytes:
     repeats=st.frozensets(st.integers(0, 60)),
     cuts=st.frozensets(st.integers(0, 120)),
 )
-def test_whatever_happens_the_join_is_that_of_the_naive_twin(
+def test_the_join_equals_its_reference_implementation(
     first: JoinSettings,
     drawn: list[tuple[Any, ...]],
     origins: list[tuple[str, bool, bool]],

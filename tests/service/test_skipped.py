@@ -1,4 +1,4 @@
-"""Nothing stops what comes after it: a record that cannot be applied is skipped, counted and located."""
+"""A record that cannot be applied is skipped, counted and located; all others are applied."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import pytest
 
 from onlineauto.errors import InputError
 from onlineauto.service.join.join import Join, JoinSettings
-from onlineauto.service.learning.joined import join_log_lines
+from onlineauto.service.learning.evaluate import join_log_lines
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.learning.values import Values
-from onlineauto.service.log.record import read_record, sealed
-from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.log.segment_log import SegmentLog, read_record, sealed
 from onlineauto.service.loop.loop import Every, Loop
 from tests.service.traffic import CONFIGURATION, decision, record, records, reward
 
@@ -124,7 +123,7 @@ def test_a_damaged_last_record_is_kept_so_that_the_snapshot_behind_it_is_used(
     assert (found.skipped, found.latest[-1].position) == (1, end - len(LINES[-1]))
 
 
-def test_a_log_that_ends_before_the_snapshot_is_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_a_log_that_ends_before_the_snapshot_is_refused(tmp_path: Path) -> None:
     log = log_of(tmp_path, LINES)
     Learnt(tmp_path / "loop", log)
     log.close()
@@ -213,9 +212,7 @@ def test_a_line_without_an_end_is_cut_and_a_damaged_line_before_it_is_skipped(
         loop.close()
 
 
-def test_a_service_goes_on_and_says_what_it_has_skipped(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_service_reports_skipped_records(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     from onlineauto.service.http.status import status_of
 
     log_of(tmp_path / "loop", [*LINES[:9], *BAD.values(), *LINES[9:]]).close()
@@ -266,7 +263,7 @@ def test_a_snapshot_with_a_damaged_join_is_learnt_again(
         assert Learnt(tmp_path / "loop", log).model == wanted.model
 
 
-def test_without_the_beginning_of_the_log_a_model_of_the_history_takes_the_place_of_the_snapshot(
+def test_a_model_of_the_history_replaces_a_damaged_snapshot_of_a_shortened_log(
     tmp_path: Path, wanted: Learnt
 ) -> None:
     log, folder = log_of(tmp_path, LINES), tmp_path / "loop"

@@ -1,4 +1,4 @@
-"""Events with several slots over HTTP: filled, rewarded, logged and learnt slot by slot."""
+"""Events with several slots over HTTP."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto.service.http.tokens import Tokens
-from onlineauto.service.learning.joined import join_log_lines
+from onlineauto.service.learning.evaluate import join_log_lines
 from onlineauto.service.options import Limits
-from onlineauto.service.ranking.answer import is_drawn
-from tests.service.test_http import learnt
+from onlineauto.service.ranking import is_drawn
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -30,10 +29,7 @@ ASKED: dict[str, Any] = {
 PATH = "/personalizer/v1.1-preview.3/multislot"
 
 
-def test_slots_show_different_actions_and_have_their_own_rewards(
-    serve: Callable[..., InProcessClient],
-) -> None:
-    client = serve()
+def test_slots_show_different_actions_and_have_their_own_rewards(client: InProcessClient) -> None:
     for number in range(40):
         answer = client.post(f"{PATH}/rank", json={**ASKED, "eventId": f"e{number}"})
         assert answer.status_code == 201, answer.text
@@ -47,7 +43,7 @@ def test_slots_show_different_actions_and_have_their_own_rewards(
         sent = client.post(f"{PATH}/events/e{number}/reward", json={"reward": rewards})
         assert sent.status_code == 204
         assert client.post(f"{PATH}/events/e{number}/activate").status_code == 204
-    assert learnt(client, 80)["joined"] == 80
+    assert client.learnt(80)["joined"] == 80
     loop = client.loop
     lines = list(join_log_lines(loop.log))
     costs = {line.split(b'"EventId":"')[1].split(b'"')[0]: line.split(b",")[0] for line in lines}
@@ -59,8 +55,7 @@ def test_slots_show_different_actions_and_have_their_own_rewards(
 
 
 @pytest.mark.ci
-def test_the_model_learns_what_each_slot_is_for(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
+def test_the_model_learns_a_preference_for_each_slot(client: InProcessClient) -> None:
     good = {"top": "news", "side": "music"}
     shown = []
     for number in range(600):
@@ -78,7 +73,7 @@ def test_the_model_learns_what_each_slot_is_for(serve: Callable[..., InProcessCl
             body = {"event_id": f"e{number}", "slot": slot["id"], "reward": float(right)}
             assert client.post("/v1/reward", json=body).status_code == 204
         if number % 50 == 0:
-            learnt(client, 2 * number)
+            client.learnt(2 * number)
     assert sum(shown[-200:]) / 200 > 0.7 > sum(shown[:40]) / 40
 
 
@@ -140,21 +135,20 @@ def test_deferred_slots_are_learnt_once_their_event_is_activated(
     rewards = [{"slotId": "top", "value": 1.0}, {"slotId": "side", "value": 0.0}]
     assert client.post(f"{PATH}/events/e/reward", json={"reward": rewards}).status_code == 204
     assert client.get("/v1/status").json()["joined"] == 0
-    client.__exit__(None, None, None)
+    client.__exit__()
     again = serve()
     assert [again.post(path).status_code for _ in range(2)] == [204, 204]
-    assert learnt(again, 2)["joined"] == 2
+    assert again.learnt(2)["joined"] == 2
 
 
-def test_deferred_slots_that_have_ended_are_forgotten(serve: Callable[..., InProcessClient]) -> None:
-    client = serve()
+def test_deferred_slots_that_have_ended_are_forgotten(client: InProcessClient) -> None:
     loop = client.loop
     for number in range(1200):
         loop.deferred_slots.add(f"e{number}#top")
     assert len(loop.deferred_slots.ids_of("e5")) + len(loop.deferred_slots.ids_of("e1199")) == 1
 
 
-def test_slots_that_have_no_room_are_refused_together(serve: Callable[..., InProcessClient]) -> None:
+def test_slots_beyond_the_limit_are_refused_together(serve: Callable[..., InProcessClient]) -> None:
     client = serve(limits=Limits(pending=3, only=("user", "topic", "place")), tokens=Tokens())
     assert client.post(f"{PATH}/rank", json=ASKED).status_code == 201
     full = client.post(f"{PATH}/rank", json=ASKED)
@@ -166,16 +160,16 @@ def test_slots_are_learnt_again_from_the_log(serve: Callable[..., InProcessClien
     for number in range(30):
         client.post(f"{PATH}/rank", json={**ASKED, "eventId": f"e{number}"})
         client.post("/v1/reward", json={"event_id": f"e{number}", "slot": "top", "reward": 1.0})
-    learnt(client, 30)
+    client.learnt(30)
     loop = client.loop
     until(lambda: loop.learner.position >= loop.log.durable)
     before = loop.learner.workspace.predict(
         b'{"c":{"user":{"age":30},"slot":{"top":1},"_multi":[{"topic":{"art":1}},{"topic":{"news":1}}]}}\n'
     )
-    client.__exit__(None, None, None)
+    client.__exit__()
     (loop.folder / "snapshot.oam").unlink()
     again = serve()
-    learnt(again, 30)
+    again.learnt(30)
     other = again.loop
     after = other.learner.workspace.predict(
         b'{"c":{"user":{"age":30},"slot":{"top":1},"_multi":[{"topic":{"art":1}},{"topic":{"news":1}}]}}\n'

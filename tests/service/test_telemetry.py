@@ -20,7 +20,7 @@ from onlineauto.errors import OptionError
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.telemetry import ENDPOINTS, LogHandler
-from onlineauto.service.ranking.rank_request import RankRequest
+from onlineauto.service.ranking import RankRequest
 from onlineauto.workspace.options import REGISTRY
 from tests.service.serving import Service
 
@@ -122,11 +122,11 @@ def test_a_service_sends_spans_and_warnings_to_a_collector(
         sent = (traces.ExportTraceServiceRequest if path == "/v1/traces" else logs.ExportLogsServiceRequest)()
         sent.ParseFromString(posted_body)
         if path == "/v1/traces":
-            scopes = [scope for each in sent.resource_spans for scope in each.scope_spans]
+            scopes = [scope for resource_span in sent.resource_spans for scope in resource_span.scope_spans]
             spans |= {span.name for scope in scopes for span in scope.spans}
         else:
             assert path == "/v1/logs"
-            records += [one for each in sent.resource_logs for one in each.scope_logs]
+            records += [one for resource_log in sent.resource_logs for one in resource_log.scope_logs]
     assert {"onlineauto.rank", "onlineauto.reward", "onlineauto.learn"} <= spans
     assert "serving" in str(records)
 

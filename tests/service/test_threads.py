@@ -1,4 +1,4 @@
-"""Threads that rank, reward and learn at once: no torn answer, and a model that is that of the log."""
+"""Threads that rank, reward and learn at once: every answer is whole, and the model is that of the log."""
 
 from __future__ import annotations
 
@@ -10,43 +10,30 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
 from onlineauto.service.http.app import application
 from onlineauto.service.http.endpoint import Waiting
-from onlineauto.service.learning.joined import join_log_lines
+from onlineauto.service.learning.evaluate import join_log_lines
 from onlineauto.service.learning.learner import LogLearner
-from onlineauto.service.log.record import read_record
-from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.log.segment_log import SegmentLog, read_record
+from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
-from onlineauto.service.ranking.answer import is_drawn, read_answer
-from onlineauto.service.ranking.rank_request import RankRequest
+from onlineauto.service.ranking import is_drawn, read_answer
 from onlineauto.service.refused import RefusedError
 from tests.service.in_process import InProcessClient
 from tests.service.serving import ROOT
-from tests.service.traffic import CONFIGURATION
+from tests.service.traffic import CONFIGURATION, TOPICS, rank_request
 from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-TOPICS = ("politics", "sports", "music")
-ACTIONS = [[{"article": msgspec.Raw(b'{"%b":1}' % topic.encode())}] for topic in TOPICS]
 
-
-def rank_request(event_id: str, user: str) -> RankRequest:
-    context = [{"user": msgspec.Raw(b'{"%b":1}' % user.encode())}]
-    return RankRequest(event_id, context, TOPICS, ACTIONS)
-
-
-def ignore_completion(error: Exception | None) -> None:
-    assert error is None
-
-
-def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
+def test_threads_share_a_loop_while_models_change(open_loop: Callable[..., Loop], tmp_path: Path) -> None:
     every = Every(publish=0.0, snapshot=0.05)
-    loop = Loop(tmp_path / "loop", CONFIGURATION, settings={"learn_at": "reward"}, every=every)
+    loop = open_loop(settings={"learn_at": "reward"}, every=every)
     stop = threading.Event()
     errors: list[BaseException] = []
     models: set[str] = set()
@@ -83,9 +70,8 @@ def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
     stop.set()
     learning.join()
     assert not errors
-    loop.close()
     assert len(models) > 3
-    loop = Loop(tmp_path / "loop", CONFIGURATION)
+    loop = open_loop()
     counts = loop.join.counts
     assert (counts.ranked, counts.joined, loop.learner.learnt) == (1000, 1000, 1000)
     again = tmp_path / "again"
@@ -98,13 +84,12 @@ def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
     loop.learner.workspace.save(saved[1])
     assert saved[0].getvalue() == saved[1].getvalue()
     whole.close(snapshot=False)
-    loop.close()
 
 
-def test_any_action_can_be_drawn_again(tmp_path: Path) -> None:
-    loop = Loop(tmp_path / "loop", CONFIGURATION, app="shop")
+def test_any_draw_can_be_repeated(open_loop: Callable[..., Loop], tmp_path: Path) -> None:
+    loop = open_loop(app="shop")
     for number in range(200):
-        loop.rank(rank_request(f"e{number}", "tom"), ignore_completion)
+        loop.rank(rank_request(f"e{number}"), ignore_completion)
     loop.close()
     lines = [line for _, line in SegmentLog(tmp_path / "loop/log", read_only=True).lines(0)]
     ranks = [line for line in lines if read_record(line).kind == "rank"]
@@ -114,35 +99,35 @@ def test_any_action_can_be_drawn_again(tmp_path: Path) -> None:
     assert {read_answer(line)[0].ids[0] for line in ranks} == set(TOPICS)
 
 
-def test_ranks_go_on_when_learning_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = Loop(tmp_path / "loop", CONFIGURATION)
+def test_ranks_go_on_when_learning_has_failed(
+    open_loop: Callable[..., Loop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = open_loop()
 
     def broken(self: object) -> int:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(LogLearner, "step", broken)
-    loop.rank(rank_request("a", "tom"), ignore_completion)
+    loop.rank(rank_request("a"), ignore_completion)
     with pytest.raises(OSError, match="Input/output"):
         loop.learn()
     assert loop.failed is not None
     assert loop.learn() == 0
-    assert loop.rank(rank_request("b", "tom"), ignore_completion).ids
+    assert loop.rank(rank_request("b"), ignore_completion).ids
     monkeypatch.undo()
-    loop.close()
-    again = Loop(tmp_path / "loop", CONFIGURATION)
-    assert again.join.counts.ranked == 2
-    again.close()
+    assert open_loop().join.counts.ranked == 2
 
 
-def test_one_process_has_a_folder(tmp_path: Path) -> None:
-    loop = Loop(tmp_path / "loop", CONFIGURATION)
+def test_a_folder_is_locked_by_one_process(open_loop: Callable[..., Loop]) -> None:
+    loop = open_loop()
     with pytest.raises(Exception, match="another service runs"):
-        Loop(tmp_path / "loop", CONFIGURATION)
-    loop.close()
+        Loop(loop.folder, CONFIGURATION)
 
 
-def test_a_full_disk_refuses_and_nothing_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = Loop(tmp_path / "loop", CONFIGURATION)
+def test_ranks_are_refused_while_the_disk_is_full(
+    open_loop: Callable[..., Loop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = open_loop()
     heard: list[Exception | None] = []
     answered = threading.Event()
 
@@ -155,21 +140,18 @@ def test_a_full_disk_refuses_and_nothing_is_answered(tmp_path: Path, monkeypatch
 
     until(lambda: loop.log.durable)  # the settings are written
     monkeypatch.setattr(loop.log, "append", full)
-    loop.rank(rank_request("a", "tom"), done)
+    loop.rank(rank_request("a"), done)
     assert answered.wait(PATIENCE)
     assert isinstance(heard[0], OSError)
     assert not loop.writable
     with pytest.raises(RefusedError, match="No space left") as refused:
-        loop.rank(rank_request("b", "tom"), done)
+        loop.rank(rank_request("b"), done)
     assert refused.value.status == 503
-    loop.close()
 
 
-def test_what_is_old_is_removed_and_nothing_that_is_needed(tmp_path: Path) -> None:
+def test_only_old_segments_that_are_not_needed_are_removed(open_loop: Callable[..., Loop]) -> None:
     now = [time.time()]
-    loop = Loop(
-        tmp_path / "loop",
-        CONFIGURATION,
+    loop = open_loop(
         settings={"reward_wait": 5.0, "default_reward": 0.5},
         every=Every(snapshot=0.0),
         keep_log=0.0,
@@ -179,7 +161,7 @@ def test_what_is_old_is_removed_and_nothing_that_is_needed(tmp_path: Path) -> No
 
     def rank(event_id: str, *, after: float) -> None:
         now[0] += after
-        loop.rank(rank_request(event_id, "tom"), ignore_completion)
+        loop.rank(rank_request(event_id), ignore_completion)
         until(lambda: not loop.unwritten)  # one by one: segments end between groups of records
 
     for number in range(60):
@@ -190,18 +172,16 @@ def test_what_is_old_is_removed_and_nothing_that_is_needed(tmp_path: Path) -> No
         loop.tick()
         loop.learn()
     assert loop.log.begin > 0
-    loop.close()
-    again = Loop(tmp_path / "loop", CONFIGURATION)
+    again = open_loop()
     assert again.join.settings.default_reward == 0.5
     assert again.join.counts.ranked == 65
     assert all(b'"_label_cost":-0.5' in line for line in join_log_lines(again.log))
-    again.close()
 
 
 def test_an_event_that_is_being_ranked_is_not_answered_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_loop: Callable[..., Loop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loop = Loop(tmp_path / "loop", CONFIGURATION)
+    loop = open_loop()
     until(lambda: not loop.unwritten)
     go_on, answered = threading.Event(), threading.Event()
     sync = loop.log.sync
@@ -211,14 +191,13 @@ def test_an_event_that_is_being_ranked_is_not_answered_twice(
         sync()
 
     monkeypatch.setattr(loop.log, "sync", slow)
-    first = loop.rank(rank_request("e", "tom"), lambda _: answered.set())
+    first = loop.rank(rank_request("e"), lambda _: answered.set())
     with pytest.raises(RefusedError, match="being ranked") as refused:
-        loop.rank(rank_request("e", "tom"), ignore_completion)
+        loop.rank(rank_request("e"), ignore_completion)
     assert (refused.value.status, answered.is_set()) == (409, False)  # the disk has not confirmed it
     go_on.set()
     assert answered.wait(PATIENCE)
-    assert loop.rank(rank_request("e", "tom"), ignore_completion) == first
-    loop.close()
+    assert loop.rank(rank_request("e"), ignore_completion) == first
 
 
 def test_a_service_loads_no_kernel_once_it_is_warm(tmp_path: Path) -> None:
@@ -226,8 +205,9 @@ def test_a_service_loads_no_kernel_once_it_is_warm(tmp_path: Path) -> None:
 import sys
 from onlineauto.jit import code
 from onlineauto.service.loop.loop import Every, Loop
-from onlineauto.service.loop.warm import warm_up
-from tests.service.test_threads import ignore_completion, rank_request
+from onlineauto.service.loop.front import ignore_completion
+from onlineauto.service.loop.rank_server import warm_up
+from tests.service.traffic import rank_request
 from tests.waiting import until
 from onlineauto.workspace.options import REGISTRY
 
@@ -263,10 +243,10 @@ print(loaded)
 
 
 def test_a_service_that_ends_does_not_wait_for_the_compiler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_loop: Callable[..., Loop], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting, go_on, learning = Waiting(), threading.Event(), threading.Event()
-    loop = Loop(tmp_path / "loop", CONFIGURATION, deliver=waiting.deliver)
+    loop = open_loop(deliver=waiting.deliver)
 
     def compile_something(self: object) -> int:
         learning.set()
@@ -285,4 +265,3 @@ def test_a_service_that_ends_does_not_wait_for_the_compiler(
     lines = [line for _, line in SegmentLog(tmp_path / "loop/log", read_only=True).lines(0)]
     assert b'"EventId":"e"' in lines[-1]
     go_on.set()
-    loop.close()

@@ -1,4 +1,4 @@
-"""Records of a made-up service, with a clock of their own."""
+"""Records and requests of a simulated service."""
 
 from __future__ import annotations
 
@@ -8,15 +8,35 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from onlineauto.formats.decisions.dsjson import stamp
-from onlineauto.service.log.record import sealed
+from onlineauto.service.join.join import Join, JoinSettings, replay
+from onlineauto.service.log.segment_log import sealed
+from onlineauto.service.ranking import RankRequest
 from onlineauto.workspace.options import REGISTRY
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from onlineauto.service.loop.front import Front
+
 CONFIGURATION = REGISTRY.parse("--cb_explore_adf --automl 4 --dsjson --bit_precision 12 --epsilon 0.2")
 TOPICS = ("politics", "sports", "music")
 BEGIN = 1_700_000_000.0
+
+
+def rank_request(event_id: str, user: str = "tom") -> RankRequest:
+    """Return a request to rank three articles for a user."""
+    actions = [[{"article": msgspec.Raw(b'{"%b":1}' % topic.encode())}] for topic in TOPICS]
+    return RankRequest(event_id, [{"user": msgspec.Raw(b'{"%b":1}' % user.encode())}], TOPICS, actions)
+
+
+def join_of(front: Front) -> Join:
+    """Return the join of the log of a front, read from the beginning."""
+    join = Join(JoinSettings())
+    until(lambda: not front.unwritten)
+    for _ in replay(join, front.log, 0):
+        pass
+    return join
 
 
 def record(kind: str, time: float, **members: Any) -> bytes:
@@ -26,7 +46,7 @@ def record(kind: str, time: float, **members: Any) -> bytes:
 def decision(
     event_id: str, time: float, action: int = 0, *, user: str = "tom", age: float = 1, **members: Any
 ) -> bytes:
-    ranked = [action + 1, *(each + 1 for each in range(3) if each != action)]
+    ranked = [action + 1, *(number + 1 for number in range(3) if number != action)]
     actions = [{"_tag": topic, "article": {topic: 1}} for topic in TOPICS]
     chances = {"a": ranked, "p": [0.5, 0.25, 0.25], "mode": "online"}
     context = {"user": {user: age}, "_multi": actions}

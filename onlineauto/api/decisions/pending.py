@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from onlineauto.errors import InputError, OptionError, short_repr
-from onlineauto.formats.decisions.waiting import Finished, Timed
+from onlineauto.formats.decisions.waiting import Finished, WaitingDecisions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.values import plain
 
@@ -70,8 +70,8 @@ class Pending:
         self.limit, self.time_to_live, self.expired = limit, time_to_live, 0
         self._clock = clock
         self._now = -math.inf
-        self._waiting: Timed[PendingDecision] = Timed(_deadline_of)
         self._ended: Finished[Literal["learnt", "expired"]] = Finished()
+        self._fill([])
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for a copy, with deadlines relative to now, since clocks differ."""
@@ -116,7 +116,7 @@ class Pending:
 
     def _fill(self, rows: list[tuple[str, PendingDecision]]) -> None:
         """Let decisions wait whose deadlines are relative to now."""
-        self._waiting, now = Timed(_deadline_of), self._clock()
+        self._waiting, now = WaitingDecisions(_deadline_of, self._ended), self._clock()
         for key, decision in rows:
             waiting = replace(decision, deadline=decision.deadline + now)
             self._waiting.add(key, waiting, wait=self.time_to_live)
@@ -135,8 +135,7 @@ class Pending:
             raise InputError(f"event {event_id!r} waits for its reward already: each needs its own id")
         self._now = now = self._clock()
         decision = PendingDecision(event, action, probability, now + self.time_to_live)
-        self._waiting.add(event_id, decision, wait=self.time_to_live)
-        self._ended.discard(event_id)
+        self._waiting.begin(event_id, decision, wait=self.time_to_live)
 
     def find(self, event_id: str) -> PendingDecision:
         """Return a waiting decision."""
@@ -154,8 +153,7 @@ class Pending:
 
     def end(self, event_id: str) -> None:
         """Remove a decision, because it was learnt."""
-        self._waiting.pop(event_id)
-        self._remember(event_id, "learnt")
+        self._waiting.end(event_id, "learnt", deadline=math.inf, most=self.limit)
 
     @property
     def overdue(self) -> bool:
@@ -169,12 +167,9 @@ class Pending:
         event_id, decision = next(due, ("", None))
         if decision is not None:
             self.expired += decision.cost is None
-            self._remember(event_id, "expired" if decision.cost is None else "learnt")
+            how: Literal["learnt", "expired"] = "expired" if decision.cost is None else "learnt"
+            self._waiting.end(event_id, how, deadline=math.inf, most=self.limit)
         return decision
-
-    def _remember(self, event_id: str, how: Literal["learnt", "expired"]) -> None:
-        """Record how a decision ended; the latest ones are remembered, up to `limit` and at least half."""
-        self._ended.add(event_id, how, deadline=math.inf, most=self.limit)
 
     def _reason(self, event_id: str, decision: PendingDecision | None) -> str:
         """Return the reason why a decision cannot be learnt."""

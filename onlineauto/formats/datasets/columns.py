@@ -1,5 +1,7 @@
 """``DatasetColumns``: the roles of the columns of a dataset, read from and written to a TOML file.
 
+`problem_of_schema` checks that the columns of a file exist, and that their types fit their roles.
+
 =============  ======================================================================================
 ``rows``       what a row is
 =============  ======================================================================================
@@ -21,12 +23,21 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError, short_repr
-from onlineauto.formats.mappings.identities import spelling
+from onlineauto.formats.datasets.arrow_arrays import (
+    is_list,
+    is_number,
+    is_text,
+    pyarrow,
+    type_at,
+    why_unsupported,
+)
+from onlineauto.formats.datasets.features import ColumnName
+from onlineauto.formats.mappings.identities import identity, numbers_in, spelling
 from onlineauto.options.settings_file import read_settings
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 ROWS: Final = ("labels", "events", "actions", "lists")
 """Kinds of rows."""
@@ -45,6 +56,8 @@ _TAKES: Final = {
 
 Groups = Mapping[str, Sequence[str]]
 """Columns by namespace."""
+_NOT_SUPPLIED: Final[Groups] = {}
+"""The default of `actions`, unlike an empty mapping, which says that actions have no features."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +67,7 @@ class DatasetColumns:
     rows: str  # Meaning of a row; see the top of this module.
     context: Groups = field(default_factory=dict)  # Features of the context, or of an event with a label.
     # Features of an action: columns, or fields of the structs in `list`.
-    actions: Groups = field(default_factory=dict)
+    actions: Groups = field(default_factory=lambda: _NOT_SUPPLIED)
     # Columns. `reward` is a negative cost. The text in `tag` is written next to predictions.
     label: str | None = None
     action: str | None = None
@@ -77,8 +90,9 @@ class DatasetColumns:
         """Check that the columns are complete and consistent."""
         if self.rows not in ROWS:
             raise InputError(f"rows cannot be {self.rows!r}; it takes one of {', '.join(ROWS)}")
-        for name in _NEEDS[self.rows]:
-            if not getattr(self, name):
+        for name in self.needs:
+            value = getattr(self, name)
+            if value is _NOT_SUPPLIED or not (value or name == "actions"):
                 raise InputError(f'rows = "{self.rows}" needs {name}')
         for name in (role.name for role in fields(self)):
             if getattr(self, name) and name not in ("rows", "categories", "left_out", *_TAKES[self.rows]):
@@ -94,6 +108,11 @@ class DatasetColumns:
                 f"{self.cost_column} is the cost of the chosen action: name the column of that action in "
                 "chosen"
             )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The fields that the kind of rows needs."""
+        return _NEEDS[self.rows]
 
     @property
     def cost_column(self) -> str | None:
@@ -136,7 +155,7 @@ class DatasetColumns:
                 comment = f"  # {_on_one_line(evidence[name])}" if name in evidence else ""
                 yield f"{name} = {_value(value)}{comment}"
         for name, groups in (("context", self.context), ("actions", self.actions)):
-            if groups:
+            if groups or name in self.needs:
                 yield f"\n[{name}]  # namespace = columns"
                 for namespace, columns in groups.items():
                     yield f"{_key(namespace)} = [{', '.join(map(_quote, columns))}]"
@@ -254,3 +273,100 @@ def _quote(text: str) -> str:
 def _on_one_line(text: str) -> str:
     """Return a text without line breaks, for a comment."""
     return "".join(char if char.isprintable() else "?" for char in text)
+
+
+_NUMERIC: Final = ("label", "cost", "reward", "probability", "weight", "chosen")
+_MOST_NAMED: Final = 20
+
+
+def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
+    """Return the reason why a file with this schema lacks one of the columns, or ""."""
+    for name, purpose in columns.required().items():
+        kind = type_at(schema, name)
+        if kind is None:
+            return f"there is no column {name!r} ({purpose}); there are {_list_names(schema.names)}"
+        if problem := _problem(name, kind, purpose):
+            return problem
+    if columns.list is None:
+        return ""
+    structs = _fields_of_actions(columns, schema)
+    for name in chain.from_iterable(columns.actions.values()):
+        kind = type_at(structs, name)
+        if kind is None:
+            there = _list_names(structs.names)
+            return f"the structs in {columns.list!r} have no field {name!r}; there are {there}"
+        if reason := why_unsupported(kind):
+            return f"field {name!r} of {columns.list!r} is {reason}"
+    return ""
+
+
+def _problem(name: str, kind: Any, purpose: str) -> str:
+    """Return the reason why a column's type does not fit its purpose, or ""; the null type always fits."""
+    if pyarrow().types.is_null(kind) and purpose != "list":
+        return ""
+    if purpose == "list":
+        fits = is_list(kind) and pyarrow().types.is_struct(kind.value_type)
+        return "" if fits else f"column {name!r} (list) is of {kind}, not of lists of structs"
+    if purpose in _NUMERIC:
+        return "" if is_number(kind) else f"column {name!r} ({purpose}) is of {kind}, not of numbers"
+    if purpose in ("action", "event", "tag"):
+        kind = kind.value_type if pyarrow().types.is_dictionary(kind) else kind
+        fits = is_number(kind) or is_text(kind)
+        return "" if fits else f"column {name!r} ({purpose}) is of {kind}, not of texts or numbers"
+    reason = why_unsupported(kind)
+    return f"column {name!r} is {reason}" if reason else ""
+
+
+def kinds_of_names(columns: DatasetColumns, schema: Any, folders: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Return the identities and the columns with numbers, each as ``namespace^column``.
+
+    Identities are the action, `categories`, columns with a dictionary, and the names of folders.
+    """
+    identities, numbers = set[str](), set[str]()
+    actions = columns.actions, _fields_of_actions(columns, schema)
+    for groups, available in ((columns.context, schema), actions):
+        for namespace, names in groups.items():
+            for name in names:
+                kind, column = type_at(available, name), ColumnName.of(available, namespace, name).identity
+                if name in columns.categories or name in folders or pyarrow().types.is_dictionary(kind):
+                    identities.add(column)
+                elif is_number(kind):
+                    numbers.add(column)
+    if isinstance(columns.choices, Mapping):
+        numbers.update(*map(numbers_in, columns.choices.values()))
+    if columns.rows == "events" and columns.action is not None:
+        identities.add(identity(columns.action, columns.action))
+    return identities, numbers
+
+
+def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:
+    """Return the family of each column with features: texts, numbers, or lists of these."""
+    result = {
+        name: _family(type_at(schema, name))
+        for name, purpose in columns.required().items()
+        if purpose in ("features", "action", "event")
+    }
+    if columns.list is not None:
+        structs, names = _fields_of_actions(columns, schema), chain.from_iterable(columns.actions.values())
+        result |= {f"{columns.list}: {name}": _family(type_at(structs, name)) for name in names}
+    return {name: family for name, family in result.items() if family}
+
+
+def _fields_of_actions(columns: DatasetColumns, schema: Any) -> Any:
+    """Return the schema of the structs in the list of actions, or `schema` if actions are no list."""
+    return (
+        schema if columns.list is None else pyarrow().schema(list(type_at(schema, columns.list).value_type))
+    )
+
+
+def _family(kind: Any) -> str:
+    if is_list(kind):
+        return f"lists of {_family(kind.value_type)}"
+    if pyarrow().types.is_null(kind):
+        return ""
+    return "texts" if is_text(kind) else "numbers"
+
+
+def _list_names(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

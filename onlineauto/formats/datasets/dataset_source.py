@@ -23,12 +23,18 @@ from onlineauto.formats.datasets.arrow_arrays import (
     read_group,
     type_at,
 )
-from onlineauto.formats.datasets.columns import DatasetColumns, columns_of, read_columns
+from onlineauto.formats.datasets.columns import (
+    DatasetColumns,
+    columns_of,
+    families,
+    kinds_of_names,
+    problem_of_schema,
+    read_columns,
+)
 from onlineauto.formats.datasets.features import Encoder
 from onlineauto.formats.datasets.files import DatasetFile, digest_of, files_of_dataset, files_of_paths
 from onlineauto.formats.datasets.inference import all_values, infer_columns
 from onlineauto.formats.datasets.row_decoder import RowDecoder
-from onlineauto.formats.datasets.schema import families, kinds_of_names, problem_of_schema
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode, make_diagnostic, summary_of
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.sources.source import SingleCaller
@@ -355,7 +361,9 @@ class DatasetSource:
         if self._columns is None or not self._learnt:
             return {}
         columns = msgspec.to_builtins(replace(self._columns, left_out=())).items()
-        return {"columns": {name: value for name, value in columns if value}, "types": self._learnt}
+        needed = self._columns.needs
+        stored = {name: value for name, value in columns if value or name in needed}
+        return {"columns": stored, "types": self._learnt}
 
     @property
     def action_names(self) -> tuple[str, ...]:

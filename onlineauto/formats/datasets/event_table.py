@@ -53,7 +53,7 @@ class InMemory:
                 self.problems.locate(code, row + 1, lacking, reading="row")
 
 
-class Numbers(NamedTuple):
+class NumberColumn(NamedTuple):
     """A column of numbers as float32, NaN for null, and as they were given, for messages."""
 
     values: NDArray[np.float32]
@@ -134,13 +134,13 @@ class EventTable:
             texts = [text if isinstance(text, str) else text(event) for event in events[:100].tolist()]
             self.report(code, self.row[events], texts, column)
 
-    def add_labels(self, labels: Numbers) -> None:
+    def add_labels(self, labels: NumberColumn) -> None:
         """Add the labels of single lines; NaN is no label."""
         values = labels.values
         self.refuse(np.isinf(values), ProblemCode.LABEL_NOT_FINITE, labels.text, labels.column)
         self.label = np.where(np.isnan(values), UNLABELLED, values)
 
-    def add_weights(self, weights: Numbers) -> None:
+    def add_weights(self, weights: NumberColumn) -> None:
         """Add importance weights, which must be finite and not negative."""
         self.weight = weights.values
         bad = ~np.isfinite(self.weight)
@@ -149,8 +149,8 @@ class EventTable:
 
     def add_outcomes(
         self,
-        cost: Numbers,
-        probability: Numbers | None,
+        cost: NumberColumn,
+        probability: NumberColumn | None,
         *,
         action: tuple[str, Callable[[int], str]],
         no_action: NDArray[np.bool_] | None = None,

@@ -138,6 +138,12 @@ class FrameColumns:
         numbers = [_number(value, row, name) for row, value in enumerate(self.values(name))]
         return pa.array(numbers, pa.float64())
 
+    def spelled_numbers(self, name: str) -> set[str]:
+        """Return the texts of the numbers in a column whose values are read one by one."""
+        values = () if self.array(name) is not None else map(plain, self.values(name))
+        numbers = (value for value in values if type(value) in (int, float) and value == value)
+        return {str(spelling(number)) for number in numbers}
+
     def is_categories(self, name: str) -> bool:
         """Return whether a column has categories, whose values are names."""
         array = self.array(name)

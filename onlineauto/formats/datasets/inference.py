@@ -26,7 +26,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
 from onlineauto.formats.datasets.columns import DatasetColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 
 _NAMES: Final = {
@@ -82,6 +82,8 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
         chosen["event"] = roles["event"]
         columns, left_out = features_of(schema, {*chosen.values(), *flag})
         context, actions = _split(first, roles["event"], columns)
+        if not actions:
+            raise _ambiguity(schema, "which columns describe the actions")
         chosen |= {"categories": _ids(schema, columns), "left_out": (*flag.values(), *left_out)}
         return DatasetColumns(rows="actions", context=context, actions=actions, **chosen)
     raise _ambiguity(schema, "which column or columns describe the actions")
@@ -129,6 +131,8 @@ def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> Datase
     names = (*_NAMES["cost"], *_NAMES["reward"], *_NAMES["chosen"], *_NAMES["label"])
     outcomes_inside = [name for name in structs.names if name.lower() in names]
     actions, more = features_of(structs, set(outcomes_inside))
+    if not actions:
+        raise _ambiguity(schema, f"which fields of {taken['list']!r} describe the actions")
     more += tuple(f"{name}: {_OUTCOME}" for name in outcomes_inside)
     taken["categories"] = tuple(dict.fromkeys(_ids(schema, context) + _ids(structs, actions)))
     more = tuple(f"{taken['list']}: {reason}" for reason in more)
@@ -177,22 +181,22 @@ def _mean_inverse(array: Any) -> float:
 
 def evidence_of(columns: DatasetColumns, first: Any) -> dict[str, str]:
     """Return what the first rows of a dataset say about each role of a column, as a short text."""
-    found = {"categories": "numbers named like ids"}
+    evidence = {"categories": "numbers named like ids"}
     for role in ("event", "tag", "action", "list", "chosen", *_NUMERIC):
         if (column := getattr(columns, role)) is None:
             continue
         array = column_at(first, column)
         array = array.value_lengths() if role == "list" else array
         n, what = _n_values(array), "lengths" if role == "list" else "values"
-        found[role] = f"{n:,} distinct {what[: -1 if n == 1 else None]} in {first.num_rows:,} rows"
+        evidence[role] = f"{n:,} distinct {what[: -1 if n == 1 else None]} in {first.num_rows:,} rows"
         if is_number(array.type) and not np.isnan(numbers := numbers_of(array)).all():
-            found[role] += f", from {np.nanmin(numbers):g} to {np.nanmax(numbers):g}"
+            evidence[role] += f", from {np.nanmin(numbers):g} to {np.nanmax(numbers):g}"
         if n == first.num_rows and role == "tag" and columns.rows == "events":
-            found[role] += ": one row is one decision"
+            evidence[role] += ": one row is one decision"
         if role == "action" and columns.probability is not None:
             mean = _mean_inverse(column_at(first, columns.probability))
-            found[role] += f"; 1 / {columns.probability} is {mean:.3g} on average"
-    return found
+            evidence[role] += f"; 1 / {columns.probability} is {mean:.3g} on average"
+    return evidence
 
 
 def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
@@ -260,13 +264,16 @@ def _is_same(array: Any, within: np.ndarray[Any, np.dtype[np.int64]]) -> bool:
     return bool((codes[within] == codes[within + 1]).all())
 
 
-def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
-    """Return all values of a column as texts, sorted; numbers are sorted by size."""
+def all_values(batches: Iterable[Any], column: str, numbers: Collection[str] = ()) -> tuple[str, ...]:
+    """Return all values of a column as texts, sorted: numbers by size, then texts.
+
+    `numbers` are the texts of a column of several kinds that spell numbers.
+    """
     values: set[str] = set()
     numeric = False
     for batch in batches:
         array = column_at(batch, column)
-        numeric = not is_text(array.type)
+        numeric = not (is_text(array.type) or pyarrow().types.is_boolean(array.type))
         texts = texts_of(as_texts(array))
         present = pyarrow().array(np.unique(texts.code[texts.code >= 0]))
         decoded = plain_values(texts.values.take(present).unique(), strict=True)
@@ -277,7 +284,5 @@ def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
             )
     if not values:
         raise InputError(f"there is no action: no value of {column} can be read")
-    try:
-        return tuple(sorted(values, key=float) if numeric else sorted(values))
-    except ValueError:  # truth values, which float() cannot read
-        return tuple(sorted(values))
+    by_size = values if numeric else values.intersection(numbers)
+    return (*sorted(by_size, key=float), *sorted(values.difference(by_size)))

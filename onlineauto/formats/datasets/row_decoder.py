@@ -19,7 +19,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
     run_codes,
     texts_of,
 )
-from onlineauto.formats.datasets.event_table import EventTable, Numbers, spelled
+from onlineauto.formats.datasets.event_table import EventTable, NumberColumn, spelled
 from onlineauto.formats.datasets.features import ColumnName, Repeated, repeated
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 
@@ -234,11 +234,11 @@ class RowDecoder:
             table.refuse(bad, ProblemCode.LIST_TOO_LONG, column.column, column.column)
 
 
-def _numbers(batch: Any, column: str, rows: NDArray[np.int64] | None = None) -> Numbers:
+def _numbers(batch: Any, column: str, rows: NDArray[np.int64] | None = None) -> NumberColumn:
     array = column_at(batch, column)
     if rows is not None:
         array = array.take(pyarrow().array(rows))
-    return Numbers(numbers_of(array), array, column)
+    return NumberColumn(numbers_of(array), array, column)
 
 
 def _text_by_event(given: Any, element_of: Mapping[int, int]) -> Callable[[int], str]:

@@ -1,4 +1,17 @@
-"""``Timed``: entries by id that expire; ``Finished``: recently ended ids, up to a maximum number."""
+"""``WaitingDecisions``: the decisions that wait for rewards, and the latest ones that ended.
+
+=========== ==========================================================================================
+a decision
+=========== ==========================================================================================
+waits       from `begin` to its deadline, at which `pop_due` removes it, rewarded or not
+has ended   if `end` ended it before that; it is remembered until a deadline, up to a maximum number
+is unknown  if it never began or is forgotten: its id is free, and `begin` may use it
+=========== ==========================================================================================
+
+A bandit (`api.decisions.pending`) and a service (`service.join.join`) share this table. `LEARN_AT` says
+whether the first reward ends a decision. A log that is joined with its rewards as a whole
+(`api.decisions.joining`) has no waits and no table: its decisions wait until the end of the log.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +27,12 @@ LEARN_AT: Final[tuple[LearnAt, ...]] = ("wait", "reward")
 """When a decision ends: after its wait, whatever its outcome; or at its first reward, else after its wait."""
 
 Entry = TypeVar("Entry")
+Ended = TypeVar("Ended")
 _SPARE = 1024
 
 
 class Timed(Generic[Entry]):
-    """Entries by id, each with a deadline.
+    """Entries by id, each with a deadline; `earliest` is at most the earliest deadline.
 
     Entries with the same wait are added in the order of their deadlines, since time does not run back. So
     there is one queue for each wait, and a change of the wait delays no later entry.
@@ -45,12 +59,13 @@ class Timed(Generic[Entry]):
         queue = self._queues.get(wait)
         if queue is None:
             queue = self._queues[wait] = deque(), deque()
-        queue[0].append(event_id)
-        queue[1].append(entry)
-        self._queued += 1
-        deadline = self._deadline_of(entry)
-        if deadline < self.earliest:
+        ids, entries = queue
+        # An entry behind another one of its queue is not due before that one.
+        if not ids and (deadline := self._deadline_of(entry)) < self.earliest:
             self.earliest = deadline
+        ids.append(event_id)
+        entries.append(entry)
+        self._queued += 1
 
     def replace(self, event_id: str, entry: Entry) -> None:
         """Replace the entry of an id by one of the same deadline."""
@@ -187,3 +202,21 @@ class Finished(Generic[Entry]):
     def _turn(self) -> None:
         self.old, self.old_until = self.young, self.young_until
         self.young, self.young_until = {}, -math.inf
+
+
+class WaitingDecisions(Timed[Entry], Generic[Entry, Ended]):
+    """The decisions that wait, and the latest `ended` ones."""
+
+    def __init__(self, deadline_of: Callable[[Entry], float], ended: Finished[Ended] | None = None) -> None:
+        super().__init__(deadline_of)
+        self.ended = Finished[Ended]() if ended is None else ended
+
+    def begin(self, event_id: str, entry: Entry, *, wait: float) -> None:
+        """Let a decision wait, with an id of which no decision waits."""
+        self.ended.discard(event_id)
+        self.add(event_id, entry, wait=wait)
+
+    def end(self, event_id: str, entry: Ended, *, deadline: float, most: int) -> int:
+        """Remember an ended decision, and return the number of those that were forgotten for it."""
+        self.pop(event_id)
+        return self.ended.add(event_id, entry, deadline=deadline, most=most)

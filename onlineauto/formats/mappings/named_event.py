@@ -286,7 +286,8 @@ def _features(name: str, value: object, where: str, depth: int) -> Iterator[tupl
     builtin = plain(value)
     if isinstance(builtin, Mapping):
         for key, inner in builtin.items():
-            feature, of_it, here = str(key), plain(inner), f"{where}: {key}"
+            feature, of_it = str(key), plain(inner)
+            here = where if depth == 0 and feature == name else f"{where}: {key}"  # not `c: c` of a column c
             if isinstance(of_it, Mapping) or is_sequence(of_it):
                 yield from _features(feature, of_it, here, depth + 1)
             else:

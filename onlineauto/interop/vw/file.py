@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.interop.vw.decay import VwDecay, decay_fields
 from onlineauto.interop.vw.fields import FieldReader, Fields, FieldWriter
-from onlineauto.interop.vw.search import NO_SEARCH, VwSearch, search_fields
+from onlineauto.interop.vw.search import NO_SEARCH, VwDecay, VwSearch, decay_fields, search_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable

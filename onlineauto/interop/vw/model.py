@@ -1,4 +1,4 @@
-"""``read_vw_model``: models that Vowpal Wabbit has saved, as workspaces."""
+"""``read_vw_model``: models of Vowpal Wabbit as workspaces; ``read_model``: models of either program."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.search import Candidate, ConfigState, LiveConfig
 from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.engine.report.progress import ProgressTable
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError, short_repr
+from onlineauto.estimators.robust_kernels import HISTOGRAM, LOW, LOWER, MID, SIZE, SUM, UPPER, USED
+from onlineauto.estimators.robust_kernels import T as OBSERVATIONS
 from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.explorers.options import SlotOptions, choose_explorer
 from onlineauto.explorers.ranking_kernels import LEARNT as EXPLORED
-from onlineauto.interop.vw.evidence import evidence_of
-from onlineauto.interop.vw.file import read_vw_file
+from onlineauto.interop.vw.file import begins_as_vw, read_vw_file
 from onlineauto.interop.vw.options import EXPLORER_FIELDS, configuration_of, shape_of
+from onlineauto.interop.vw.search import VwBound, VwEstimator
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
@@ -34,19 +36,22 @@ from onlineauto.learners.gradient_kernels import (
 )
 from onlineauto.learners.rule import make_rule
 from onlineauto.state.stored import Stored
+from onlineauto.workspace.model_file import MAGIC
 from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.save_load import load_model
 from onlineauto.workspace.stored_run import stored_run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from numpy.typing import NDArray
+
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.engine.records.task import Decay
     from onlineauto.engine.stream.counters import Count
-    from onlineauto.interop.vw.decay import VwDecay
     from onlineauto.interop.vw.file import VwDescent, VwFile
-    from onlineauto.interop.vw.search import VwConfig, VwSearch
+    from onlineauto.interop.vw.search import VwConfig, VwDecay, VwSearch
     from onlineauto.options import Configuration
     from onlineauto.workspace.option_types import Options
 
@@ -163,10 +168,10 @@ def _fill_decay(decay: Decay, stored: VwDecay) -> None:
         raise ValueError(f"{stored.place} are not the places of {len(decay.place)} models")
     decay.place[:] = stored.place
     for model, estimators in enumerate(stored.evidence):
-        for since, each in enumerate(estimators):
-            if not each.updates == each.lower.observations == each.upper.observations <= _MOST:
+        for since, estimator in enumerate(estimators):
+            if not estimator.updates == estimator.lower.observations == estimator.upper.observations <= _MOST:
                 raise ValueError("bounds of one model are of other events")
-            decay.evidence[model, since] = evidence_of(each)
+            decay.evidence[model, since] = evidence_of(estimator)
 
 
 def _fill_search(workspace: Workspace, stored: VwSearch) -> None:
@@ -177,7 +182,11 @@ def _fill_search(workspace: Workspace, stored: VwSearch) -> None:
             f"{len(stored.live)} live configs, {stored.valid} valid ones of {len(stored.configs)}"
         )
     numbers = [each.config for each in stored.live] + [number for _, number in stored.queue]
-    times = [stored.learnt, *(each.lease for each in stored.configs), *(count for _, count in stored.counts)]
+    times = [
+        stored.learnt,
+        *(config.lease for config in stored.configs),
+        *(count for _, count in stored.counts),
+    ]
     if max(numbers) >= len(stored.configs) or max(times) > _MOST:
         raise ValueError("numbers of configs or of events are out of range")
     if any(len(element) not in (2, 3) for config in stored.configs for element in config.elements):
@@ -203,7 +212,7 @@ def _fill_search(workspace: Workspace, stored: VwSearch) -> None:
             arrays["last"][live, owner] = estimator.weight, estimator.reward
     known = {
         "configs": [search.config(live) for live in range(len(search.slots))],
-        "indices": [each.index for each in search.slots],
+        "indices": [slot.index for slot in search.slots],
         "namespaces": namespaces,
         "counts": [(bytes([key]), count, 0) for key, count in stored.counts],
     }
@@ -216,3 +225,75 @@ def _candidate(stored: VwConfig) -> Candidate:
         raise ValueError(f"{stored.kind} is not a kind of config, or {stored.state} not a state")
     elements = tuple(tuple(bytes([key]) for key in element) for element in stored.elements)
     return Candidate(Config(elements, _KINDS[stored.kind]), stored.lease, _STATES[stored.state])
+
+
+def evidence_of(estimator: VwEstimator) -> NDArray[np.float64]:
+    """Return an estimator as evidence, float64[LOWER | UPPER, SIZE]."""
+    evidence = np.zeros((2, SIZE))
+    evidence[LOWER], evidence[UPPER] = _state_of(estimator.lower), _state_of(estimator.upper)
+    return evidence
+
+
+def _state_of(bound: VwBound) -> NDArray[np.float64]:
+    state = np.zeros(SIZE)
+    state[[OBSERVATIONS, SUM, LOW, MID]] = bound.observations, bound.total, bound.low, bound.mid
+    for bucket, between, weight in bound.buckets:
+        at = HISTOGRAM + 2 * bucket + between
+        if at >= SIZE:
+            raise ValueError(f"{bucket} is not a bucket of errors")
+        state[at] = weight
+        state[USED] = max(state[USED], bucket + 1)
+    return state
+
+
+def estimator_of(evidence: NDArray[np.float64]) -> VwEstimator:
+    """Return evidence as an estimator, the inverse of `evidence_of`, without the last event."""
+    lower, upper = (_bound_of(evidence[row]) for row in (LOWER, UPPER))
+    return VwEstimator(updates=lower.observations, lower=lower, upper=upper)
+
+
+def _bound_of(state: NDArray[np.float64]) -> VwBound:
+    return VwBound(
+        observations=int(state[OBSERVATIONS]),
+        total=float(state[SUM]),
+        low=float(state[LOW]),
+        mid=float(state[MID]),
+        buckets=tuple(
+            (int(entry) // 2, bool(entry % 2), float(state[HISTOGRAM + entry]))
+            for entry in np.flatnonzero(state[HISTOGRAM:])
+        ),
+    )
+
+
+_HEAD = 16
+
+
+def is_vw_model(source: object) -> bool:
+    """Return whether a path, or bytes, is a model of Vowpal Wabbit."""
+    if isinstance(source, bytes):
+        return begins_as_vw(source[:_HEAD])
+    if not isinstance(source, str | os.PathLike) or not Path(source).is_file():
+        return False
+    with Path(source).open("rb") as file:
+        return begins_as_vw(file.read(_HEAD))
+
+
+def load_any_model(
+    path: str | os.PathLike[str], configuration: Configuration
+) -> tuple[Workspace, dict[str, Any]]:
+    """Return the workspace of a model file, and the stored state of the run that saved it."""
+    if is_vw_model(path):
+        return load_vw_model(path, configuration)
+    return load_model(Workspace, path, configuration)
+
+
+def read_model(source: str | os.PathLike[str] | bytes, *, testonly: bool = False) -> Workspace:
+    """Return the workspace of a model file of either program; with `testonly`, only to predict."""
+    if not isinstance(source, str | os.PathLike | bytes):
+        raise OptionError(
+            f"cannot read a model from {short_repr(source)}: give a path, or the bytes of a model"
+        )
+    data, _ = _data_of(source)
+    if not data.startswith(MAGIC):
+        return read_vw_model(data)
+    return Workspace.load(data, testonly=True) if testonly else Workspace.load(data)

@@ -1,6 +1,6 @@
-"""The state of ``--automl`` in Vowpal Wabbit's model files.
+"""The states of ``--automl`` and ``--epsilon_decay`` in Vowpal Wabbit's model files.
 
-Source: VW 9.11.9 ``automl_iomodel.cc``, ``confidence_sequence_robust.cc``.
+Source: VW 9.11.9 ``automl_iomodel.cc``, ``confidence_sequence_robust.cc``, ``epsilon_decay.cc``.
 """
 
 from __future__ import annotations
@@ -122,3 +122,30 @@ def _read_bound(fields: Fields, bound: VwBound) -> VwBound:
     total, low, mid = (fields.number("d", value) for value in (bound.total, bound.low, bound.mid))
     fields.constant("Q", observations)  # VW writes the number twice
     return VwBound(observations, total, low, mid, fields.items(bound.buckets, bucket, empty=(0, False, 0.0)))
+
+
+class VwDecay(NamedTuple):
+    """The state of all models of ``--epsilon_decay``."""
+
+    # For each model, the champion last: bounds on its reward since the start of each earlier model, and since
+    # its start.
+    evidence: tuple[tuple[VwEstimator, ...], ...] = ()
+    place: tuple[int, ...] = ()  # Index of the weights of each model.
+    audited: int = 1  # Number of the next event that ``--epsilon_decay_audit`` reports.
+
+    @classmethod
+    def of(cls, models: int) -> VwDecay:
+        """Return the state of `models` models before the first event."""
+        return cls(tuple((VwEstimator(),) * (model + 1) for model in range(models)), tuple(range(models)))
+
+
+def decay_fields(fields: Fields, decay: VwDecay) -> VwDecay:
+    """Read or write the state, with the number of models in `decay`; return it."""
+    fields.constant("I", len(decay.evidence))
+    evidence = []
+    for each in decay.evidence:
+        fields.constant("I", len(each))
+        evidence.append(tuple([estimator_fields(fields, estimator) for estimator in each]))
+    fields.constant("I", len(decay.place))
+    position = tuple([fields.number("Q", position) for position in decay.place])
+    return VwDecay(tuple(evidence), position, fields.number("Q", decay.audited))

@@ -2,29 +2,35 @@
 
 There are two kinds of handlers. A coroutine answers one request in a task. A function receives all requests
 of one turn of the event loop, and submits them to the log; their replies are sent once the log has them.
+`Router` finds the endpoint of a request by its method and path.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from urllib.parse import unquote, urlsplit
 
-from onlineauto.service.http.reply import Reply, reply_to_error
-from onlineauto.service.log.group_commit import call_all
+from httptools import HttpParserInvalidURLError, parse_url
+
+from onlineauto.service.http.wire import Reply, problem, reply_to_error
+from onlineauto.service.log.segment_log import call_all
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
+    from onlineauto.service.http.http_protocol import Connections
     from onlineauto.service.http.tokens import Tokens
-    from onlineauto.service.log.group_commit import Done
+    from onlineauto.service.log.segment_log import Done
 
 _LOG = logging.getLogger("onlineauto.service")
 LENGTH_DIGITS: Final = 20
@@ -264,3 +270,74 @@ def _parts(url: str) -> tuple[str, str | None]:
         return parts.netloc, parts.hostname
     except ValueError:
         return "", None
+
+
+class Router:
+    """The endpoints by path and method; a path may have parts in braces.
+
+    Connections are served within the context that `running` returns.
+    """
+
+    hint: ClassVar[str] = ""  # The end of the message that there is no such endpoint.
+
+    def __init__(
+        self,
+        endpoints: Mapping[str, Mapping[str, Endpoint]],
+        connections: Connections,
+        running: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self.connections, self.running = connections, running
+        self._plain = {path: methods for path, methods in endpoints.items() if "{" not in path}
+        self._patterns = [(_pattern_of(path), methods) for path, methods in endpoints.items() if "{" in path]
+        self._direct = {
+            (method.encode(), path.encode()): endpoint
+            for path, methods in self._plain.items()
+            for method, endpoint in methods.items()
+        }
+
+    def stop(self) -> None:
+        """Prepare the end of the server; requests are still answered."""
+
+    def canonical_path(self, path: str) -> str:
+        """Return the path under which an endpoint is declared."""
+        return path
+
+    def missing(self, method: str, path: str, methods: Mapping[str, Endpoint]) -> Reply:
+        """Return the answer to a request for which there is no endpoint; `methods` are those of its path."""
+        message = f"there is no {method} {path}{self.hint}"
+        if not methods:
+            return problem(message, 404)
+        allowed = sorted({*methods, *(("HEAD",) if "GET" in methods else ())})
+        reply = problem(message, 405)
+        return reply._replace(headers=(*reply.headers, (b"allow", ", ".join(allowed).encode())))
+
+    def find(self, method: bytes, target: bytes) -> tuple[Endpoint | Reply, Mapping[str, str]]:
+        """Return the endpoint of a request, or the reply if there is none, and the parts of its path."""
+        direct = self._direct.get((method, target))
+        if direct is not None:
+            return direct, {}
+        given_path = _path_of(target)
+        path, verb = self.canonical_path(given_path), method.decode()
+        methods, parts = self._plain.get(path), dict[str, str]()
+        if methods is None:
+            candidates = ((pattern.fullmatch(path), methods) for pattern, methods in self._patterns)
+            match, methods = next((each for each in candidates if each[0] is not None), (None, {}))
+            parts = {} if match is None else match.groupdict()
+        endpoint = methods.get("GET" if verb == "HEAD" else verb)
+        return endpoint or self.missing(verb, given_path, methods), parts
+
+
+def _pattern_of(path: str) -> re.Pattern[str]:
+    """Return the expression that a path with parts in braces matches.
+
+    The id of an event and the name of a study may have slashes.
+    """
+    path = re.sub(r"\{(event_id|study)\}", r"(?s:(?P<\1>.+))", path)
+    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
+
+
+def _path_of(target: bytes) -> str:
+    """Return the decoded path of a request's target."""
+    with suppress(HttpParserInvalidURLError):
+        return unquote((parse_url(target).path or b"").decode("latin-1"))
+    return ""

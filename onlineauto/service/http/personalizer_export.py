@@ -81,11 +81,11 @@ def read_export(folder: str | os.PathLike[str]) -> Export:
             if line.startswith(b"{") and (b'"c":' in line or b'"EventId":' in line):
                 logs.append(path)
             elif line.startswith(b"{") and path.stat().st_size < (1 << 20):
-                found = _decoded(path.read_bytes())
-                if "rewardWaitTime" in found:
-                    configuration = msgspec.convert(found, ServiceConfiguration)
-                elif "arguments" in found:
-                    policy = PolicyContract(str(found.get("name", "")), str(found["arguments"]))
+                content = _decoded(path.read_bytes())
+                if "rewardWaitTime" in content:
+                    configuration = msgspec.convert(content, ServiceConfiguration)
+                elif "arguments" in content:
+                    policy = PolicyContract(str(content.get("name", "")), str(content["arguments"]))
     if not logs:
         raise InputError(
             f"{folder} has no log of Personalizer: files of lines of dsjson, with or without .gz"
@@ -227,7 +227,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 def _decoded(content: bytes) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
+        value = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}

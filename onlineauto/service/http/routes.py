@@ -40,8 +40,8 @@ from onlineauto.service.http.wire import (
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.evaluate import Estimate
 from onlineauto.service.learning.experiment import ExperimentReport
-from onlineauto.service.learning.models import ModelVersion
-from onlineauto.service.log.record import RecordsAnswer
+from onlineauto.service.learning.learner import ModelVersion
+from onlineauto.service.log.segment_log import RecordsAnswer
 
 
 class Endpoints(NamedTuple):

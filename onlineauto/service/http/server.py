@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
 import os
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,22 +15,21 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.service.http.app import application
 from onlineauto.service.http.endpoint import Waiting
-from onlineauto.service.http.memory import memory_bytes, return_memory
-from onlineauto.service.http.protocol.connections import ConnectionLimits, most_connections
-from onlineauto.service.http.protocol.serving import (
+from onlineauto.service.http.http_protocol import (
     OWN_HOSTS,
+    ConnectionLimits,
     address_of,
     bind_socket,
     is_own,
+    most_connections,
     run_until_signal,
 )
 from onlineauto.service.http.tokens import Tokens
-from onlineauto.service.join.decision import BYTES_PER_DECISION
+from onlineauto.service.join.join import BYTES_PER_DECISION
 from onlineauto.service.loop.folder import FolderCopy
 from onlineauto.service.loop.loop import Every, Loop
-from onlineauto.service.loop.rank_server import HttpUpstream, RankServer
+from onlineauto.service.loop.rank_server import HttpUpstream, RankServer, warm_up
 from onlineauto.service.loop.telemetry import end_telemetry
-from onlineauto.service.loop.warm import warm_up
 from onlineauto.service.options import Limits
 
 if TYPE_CHECKING:
@@ -42,6 +42,41 @@ _LOG = logging.getLogger("onlineauto.service")
 _SWITCH: Final = 0.0005
 """Seconds after which a Python thread yields to another one, so that a rank does not wait for the learner."""
 _FEW: Final = 100_000
+
+_MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
+_LARGE: Final = 1 << 20
+_ARENAS: Final = 2
+
+
+def return_memory() -> bool:
+    """Make the allocator return freed blocks of 1 MB or more to the system; return False if it cannot.
+
+    Otherwise glibc keeps them: once a large block was freed, blocks of up to its size come from a heap, and
+    each thread has a separate heap. The memory of a process with a large snapshot every 30 seconds grows for
+    an hour, and is never returned.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is None:
+        return False
+    wanted = ((_MMAP_THRESHOLD, _LARGE), (_ARENA_MAX, _ARENAS))
+    taken = [mallopt(name, value) == 1 for name, value in wanted]
+    return all(taken)
+
+
+def memory_bytes() -> int:
+    """Return the memory that the process may use: that of its container, or of the machine.
+
+    >>> memory_bytes() > 1 << 26
+    True
+    """
+    limits = [1 << 33]
+    with suppress(OSError, ValueError, AttributeError):
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # the file is missing, or says "max"
+            limits.append(int(Path(path).read_text()))
+    return min(limits)
 
 
 def serve(
@@ -162,8 +197,8 @@ def _copies_of(folder: str, options: ServeOptions, front: Loop | RankServer) -> 
     if options.ship is not None:
         copies.append(FolderCopy(folder, front.log, options.ship))
     if options.log_topic is not None:
-        from onlineauto.service.topics.brokers import read_client_settings
         from onlineauto.service.topics.log_topic import LogTopic
+        from onlineauto.service.topics.partitions import read_client_settings
 
         settings = None if options.client_settings is None else read_client_settings(options.client_settings)
         copies.append(LogTopic(folder, front.log, options.log_topic, settings))

@@ -1,26 +1,36 @@
 """``Status``: the answer of ``/v1/status``, and which of its fields are metrics of ``/metrics``.
 
-A field says once where its value is: at a path of attributes of the service, where a method is called. A
-counter or a gauge is also a metric, with its meaning. So a new metric is one line.
+A field says once where its value is: at a path of attributes of the service, where a method is called; a path
+that ends with a dot continues with the name of the field. A counter or a gauge is also a metric, with its
+meaning. So a new metric is one line.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Meta
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
 
-from onlineauto.service.join.decision import BYTES_PER_DECISION
-from onlineauto.service.join.join import JoinSettings
+from onlineauto.service.http.http_protocol import Connections
+from onlineauto.service.join.join import BYTES_PER_DECISION, JoinSettings
 from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.segments import SegmentSummary
 from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.log.log_copier import CopyStatus
-from onlineauto.service.loop.board import ChampionChange, LiveConfigSummary
+from onlineauto.service.loop.loop import ChampionChange, LiveConfigSummary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from prometheus_client import Metric
+
     from onlineauto.service.loop.front import Front
     from onlineauto.service.loop.loop import Loop
     from onlineauto.service.loop.rank_server import RankServer
@@ -31,7 +41,7 @@ def _at(path: str, *, kind: str = "", meaning: str | None = None) -> Meta:
     return Meta(description=meaning, extra={"path": path, "kind": kind, "meaning": meaning})
 
 
-def _counter(meaning: str, path: str) -> Meta:
+def _counter(meaning: str, path: str = "join.counts.") -> Meta:
     """Declare a counter of ``/metrics``."""
     return _at(path, kind="counter", meaning=meaning)
 
@@ -44,8 +54,8 @@ def _gauge(meaning: str, path: str = "") -> Meta:
 class FrontStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The state that a service and a rank server have."""
 
-    ranked: Annotated[int, _counter("Decisions.", "join.counts.ranked")]
-    rewarded: Annotated[int, _counter("Rewards.", "join.counts.rewarded")]
+    ranked: Annotated[int, _counter("Decisions.")]
+    rewarded: Annotated[int, _counter("Rewards.")]
     model: str
     ready: Annotated[bool, _gauge("1 if the log can be written.", "writable")]
     learning: Annotated[bool, _gauge("1 if learning continues.")]
@@ -105,58 +115,40 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         The copies of the log in another folder or in a topic, and how far they are behind.
     """
 
-    learnt: Annotated[int, _counter("Decisions that were learnt.", "board.learnt")]
+    learnt: Annotated[int, _counter("Decisions that were learnt.", "board.")]
     champion: LiveConfigSummary
-    champion_changes: Annotated[int, _counter("Changes of the champion.", "board.champion_changes")]
+    champion_changes: Annotated[int, _counter("Changes of the champion.", "board.")]
     lag_seconds: Annotated[float, _gauge("Age of the oldest record that was not learnt.", "lag_seconds")]
     table_bytes: int
-    joined: Annotated[int, _counter("Decisions that ended with a reward.", "join.counts.joined")]
-    defaulted: Annotated[int, _counter("Decisions that ended without a reward.", "join.counts.defaulted")]
-    inactive: Annotated[int, _counter("Decisions that were never activated.", "join.counts.inactive")]
+    joined: Annotated[int, _counter("Decisions that ended with a reward.")]
+    defaulted: Annotated[int, _counter("Decisions that ended without a reward.")]
+    inactive: Annotated[int, _counter("Decisions that were never activated.")]
     late: Annotated[
         int,
-        _counter(
-            "Rewards that arrived after the end of their decision, or after the first one that counts.",
-            "join.counts.late",
-        ),
+        _counter("Rewards that arrived after the end of their decision, or after the first one that counts."),
     ]
-    duplicate: Annotated[int, _counter("Rewards that repeated an earlier one.", "join.counts.duplicate")]
+    duplicate: Annotated[int, _counter("Rewards that repeated an earlier one.")]
     dangling: Annotated[
-        int,
-        _counter(
-            "Rewards whose decision never arrived, or that could not wait within the limits.",
-            "join.counts.dangling",
-        ),
+        int, _counter("Rewards whose decision never arrived, or that could not wait within the limits.")
     ]
-    repeated: Annotated[int, _counter("Decisions whose id was in use.", "join.counts.repeated")]
-    forgotten: Annotated[
-        int,
-        _counter(
-            "Finished decisions that were forgotten before their wait was over.", "join.counts.forgotten"
-        ),
-    ]
+    repeated: Annotated[int, _counter("Decisions whose id was in use.")]
+    forgotten: Annotated[int, _counter("Finished decisions that were forgotten before their wait was over.")]
     clipped: Annotated[
-        int,
-        _counter(
-            "Rewards beyond the range that is declared or learnt, and sums beyond a declared one.",
-            "join.counts.clipped",
-        ),
+        int, _counter("Rewards beyond the range that is declared or learnt, and sums beyond a declared one.")
     ]
-    clock_jumps: Annotated[
-        int, _counter("Records whose time is implausibly far from the one before.", "join.counts.clock_jumps")
-    ]
-    faulty: Annotated[int, _counter("Decisions that could not be learnt.", "learner.faulty")]
+    clock_jumps: Annotated[int, _counter("Records whose time is implausibly far from the one before.")]
+    faulty: Annotated[int, _counter("Decisions that could not be learnt.", "learner.")]
     too_wide: Annotated[
-        int, _counter("Decisions that were learnt without their widest interactions.", "board.too_wide")
+        int, _counter("Decisions that were learnt without their widest interactions.", "board.")
     ]
     outliers: Annotated[
         int,
         _counter(
             "Decisions that were not learnt, since a number is far beyond all others of its kind.",
-            "board.outliers",
+            "board.",
         ),
     ]
-    skipped: Annotated[int, _counter("Records that could not be applied.", "learner.skipped")]
+    skipped: Annotated[int, _counter("Records that could not be applied.", "learner.")]
     skipped_latest: list[str]
     mean_wait: Annotated[float, _gauge("Mean seconds that a learnt decision has waited.", "board.waited")]
     live_configs: Annotated[list[LiveConfigSummary], _at("board.live_configs")]
@@ -165,7 +157,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
     agreement: Annotated[Agreement, _at("board.agreement")]
     points: list[Point]
     segments: Annotated[list[SegmentSummary], _at("board.segments")]
-    held_out: Annotated[int, _counter("Decisions of the control arm that have ended.", "learner.held_out")]
+    held_out: Annotated[int, _counter("Decisions of the control arm that have ended.", "learner.")]
     experiment: Annotated[ExperimentReport, _at("experiment")]
     loss_window_seconds: float = 0.0  # An answer is sent only after the disk has its record.
     copies: list[CopyStatus]
@@ -216,7 +208,10 @@ def metrics_of(kind: Literal["counter", "gauge"]) -> dict[str, str]:
 def _values(status: type[FrontStatus], front: Front) -> dict[str, Any]:
     """Return the values of the fields that declare a path."""
     fields = _fields_of(status).items()
-    values = {name: attrgetter(field["path"])(front) for name, field in fields if field["path"]}
+    paths = {
+        name: field["path"] + name * field["path"].endswith(".") for name, field in fields if field["path"]
+    }
+    values = {name: attrgetter(path)(front) for name, path in paths.items()}
     return {name: value() if callable(value) else value for name, value in values.items()}
 
 
@@ -228,3 +223,115 @@ def _fields_of(status: type[FrontStatus]) -> dict[str, dict[str, str]]:
         for name, arguments in declared.items()
         if len(arguments) > 1 and isinstance(arguments[1], Meta)
     }
+
+
+COUNTERS: Final = metrics_of("counter")
+"""Meanings of the counters, by field of the status; their names are ``onlineauto_FIELD_total``."""
+GAUGES: Final = metrics_of("gauge")
+"""Meanings of the gauges, by field of the status; their names are ``onlineauto_FIELD``."""
+_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
+_BOUNDS: Final = (*(str(each) for each in _BUCKETS), "+Inf")
+
+
+class _Seconds:
+    """Counts the requests of an endpoint by duration, and sums their seconds."""
+
+    def __init__(self) -> None:
+        self.counts, self.total = [0] * len(_BOUNDS), 0.0
+
+
+class ServiceMetrics(Collector):
+    """The metrics of one service."""
+
+    def __init__(self, status: Callable[[], Status | RankServerStatus]) -> None:
+        self._status, self._registry, self.connections = status, CollectorRegistry(), Connections()
+        self._registry.register(self)
+        self._requests: dict[tuple[str, int], int] = {}
+        self._seconds: dict[str, _Seconds] = {}
+
+    def request(self, endpoint: str, status: int, seconds: float) -> None:
+        """Count a request; only the thread of the event loop calls this."""
+        key = endpoint, status
+        self._requests[key] = self._requests.get(key, 0) + 1
+        counter = self._seconds.get(endpoint)
+        if counter is None:
+            counter = self._seconds[endpoint] = _Seconds()
+        counter.counts[bisect_left(_BUCKETS, seconds)] += 1
+        counter.total += seconds
+
+    def text(self) -> bytes:
+        """Return all metrics in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of the service; a rank server has some of them."""
+        yield from self._requests_so_far()
+        status = self._status()
+        for name, meaning in COUNTERS.items():
+            if hasattr(status, name):
+                yield CounterMetricFamily(f"onlineauto_{name}", meaning, value=getattr(status, name))
+        for name, meaning in GAUGES.items():
+            if hasattr(status, name):
+                yield GaugeMetricFamily(f"onlineauto_{name}", meaning, value=float(getattr(status, name)))
+        yield GaugeMetricFamily("onlineauto_connections", "Open connections.", value=len(self.connections))
+        closed = CounterMetricFamily(
+            "onlineauto_connections_closed", "Connections that were closed by limits.", labels=["reason"]
+        )
+        yield _filled(closed, ((count, reason) for reason, count in self.connections.dropped.items()))
+        reward = GaugeMetricFamily(
+            "onlineauto_reward", "Mean reward of a policy and its interval.", labels=["policy", "bound"]
+        )
+        values, bounds = (status.values if isinstance(status, Status) else ()), ("reward", "low", "high")
+        yield _filled(
+            reward, ((getattr(value, bound), value.policy, bound) for value in values for bound in bounds)
+        )
+        if isinstance(status, Status):
+            yield from self._experiment(status)
+            yield from _copies(status)
+
+    def _experiment(self, status: Status) -> Iterator[Metric]:
+        report = status.experiment
+        lift = GaugeMetricFamily(
+            "onlineauto_lift", "Reward of the treatment less that of the control arm.", labels=["bound"]
+        )
+        yield _filled(lift, ((getattr(report.lift, each), each) for each in ("difference", "low", "high")))
+        alarms = sum(alarm.epoch == report.epoch for alarm in report.alarms)
+        yield GaugeMetricFamily(
+            "onlineauto_guardrail_alarms", "Broken guardrails since the latest change.", value=alarms
+        )
+        matches = float(report.sample_ratio.matches)
+        yield GaugeMetricFamily(
+            "onlineauto_sample_ratio_matches", "1 if the control arm has its share.", value=matches
+        )
+
+    def _requests_so_far(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily("onlineauto_requests", "Requests.", labels=["endpoint", "status"])
+        counts = list(self._requests.items())
+        yield _filled(requests, ((count, endpoint, str(code)) for (endpoint, code), count in counts))
+        seconds = HistogramMetricFamily(
+            "onlineauto_request_seconds", "Seconds from a request to its answer.", labels=["endpoint"]
+        )
+        for endpoint, counter in list(self._seconds.items()):
+            buckets = zip(_BOUNDS, accumulate(counter.counts), strict=True)
+            seconds.add_metric([endpoint], [(bound, float(count)) for bound, count in buckets], counter.total)
+        yield seconds
+
+
+def _copies(status: Status) -> Iterator[Metric]:
+    for family, name, meaning in (
+        (GaugeMetricFamily, "behind_bytes", "Bytes of the log that a copy does not have."),
+        (GaugeMetricFamily, "lag_seconds", "Age of the oldest record that a copy does not have."),
+        (CounterMetricFamily, "failures", "Failed attempts to copy the log."),
+    ):
+        metric = family(f"onlineauto_copy_{name}", meaning, labels=["target"])
+        yield _filled(metric, ((getattr(copy, name), copy.target) for copy in status.copies))
+
+
+def _filled(
+    metric: CounterMetricFamily | GaugeMetricFamily, rows: Iterable[tuple[float | None, *tuple[str, ...]]]
+) -> Metric:
+    """Add rows of a number and its labels to a metric, except those without a number."""
+    for number, *labels in rows:
+        if number is not None:
+            metric.add_metric(labels, number)
+    return metric

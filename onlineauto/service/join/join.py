@@ -27,27 +27,16 @@ reward, recognised by its key, is counted and changes nothing.
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from math import frexp, inf, ldexp
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 from onlineauto.errors import InputError, OptionError
-from onlineauto.formats.decisions.waiting import Finished, Timed
-from onlineauto.service.join.decision import (
-    DecisionTable,
-    JoinDecision,
-    deadline_of,
-    entries_of,
-    hash_of,
-    is_decision,
-    n_keys,
-    pack_decision,
-    read_decision,
-    remember_key,
-    reward_of,
-    table_of,
-)
+from onlineauto.formats.decisions.waiting import Timed, WaitingDecisions
 from onlineauto.service.join.settings import (
     MOST_WAIT,
     JoinRules,
@@ -58,7 +47,7 @@ from onlineauto.service.join.settings import (
     final_reward,
     read_settings,
 )
-from onlineauto.service.log.record import read_record
+from onlineauto.service.log.segment_log import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,6 +71,102 @@ _SUPPORT: Final = 3
 _EARLY: Final = 32
 _ROOM_EARLY: Final = 3
 _ROOM: Final = 1
+
+BYTES_PER_DECISION: Final = 350
+"""Memory in bytes of a decision in a table, with an id of 32 characters; 212 to 335 bytes were measured."""
+_PLAIN: Final = Struct("<qIddH?")
+_REWARDED: Final = Struct("<qIddH?Id")
+_TIMES: Final = Struct("<12xdd")
+_KEY: Final = Struct("<8sd")
+
+
+class JoinDecision(NamedTuple):
+    """A decision of the table: the position of its record, and its rewards so far."""
+
+    position: int  # The position and length of its record in the log.
+    size: int
+    made: float  # The time of the decision on the clock of the join, and the seconds for which it waits.
+    wait: float
+    rules: int  # The number of the rules that were in force at the time.
+    active: bool  # False for a deferred decision that is not activated yet.
+    rewards: int = 0  # The number of rewards so far, and their running value.
+    value: float = 0.0
+    # A hash of the key of each reward and value of a metric, and the number, 16 bytes each.
+    keys: bytes = b""
+
+    @property
+    def deadline(self) -> float:
+        """The time at which its wait is over."""
+        return self.made + self.wait
+
+
+def pack_decision(decision: JoinDecision) -> bytes:
+    """Return a decision as bytes; millions wait, and a Python object would take several times the memory."""
+    if not decision.rewards and not decision.keys:
+        return _PLAIN.pack(*decision[:6])
+    return _REWARDED.pack(*decision[:8]) + decision.keys
+
+
+def read_decision(packed: bytes) -> JoinDecision:
+    """Return the decision that bytes encode."""
+    if len(packed) == _PLAIN.size:
+        return JoinDecision._make((*_PLAIN.unpack(packed), 0, 0.0, b""))
+    return JoinDecision._make((*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
+
+
+def deadline_of(packed: bytes) -> float:
+    """Return the time at which the wait of a packed decision is over."""
+    made, wait = _TIMES.unpack_from(packed)
+    return float(made + wait)
+
+
+def hash_of(key: str, metric: str = "") -> bytes:
+    """Return the hash of the key of a reward, or of a value of a metric; the first bit tells which."""
+    digest = blake2b((f"{metric}\n{key}" if metric else key).encode(), digest_size=8).digest()
+    return bytes([digest[0] & 127 | 128 * bool(metric)]) + digest[1:]
+
+
+class DecisionTable(msgspec.Struct):
+    """Decisions in order: their ids, their concatenated packed bytes, and the sizes of these."""
+
+    ids: list[str]
+    sizes: bytes
+    entries: bytes
+    until: float = 0.0
+
+
+def remember_key(decision: JoinDecision, key_hash: bytes, reward: float) -> JoinDecision:
+    """Return a decision that also remembers the reward of a key, given the hash of that key."""
+    return decision._replace(keys=decision.keys + _KEY.pack(key_hash, reward))
+
+
+def n_keys(decision: JoinDecision, *, metrics: bool = False) -> int:
+    """Return the number of keys of rewards that a decision remembers, or of metrics."""
+    return sum((known[0] > 127) == metrics for known, _ in _KEY.iter_unpack(decision.keys))
+
+
+def reward_of(keys: bytes, key_hash: bytes) -> float | None:
+    """Return the reward stored under the hash `key_hash` of a key; None if there is none."""
+    return next((reward for known, reward in _KEY.iter_unpack(keys) if known == key_hash), None)
+
+
+def table_of(ids: list[str], entries: list[bytes], until: float = 0.0) -> DecisionTable:
+    """Return a table of packed decisions."""
+    sizes = np.fromiter(map(len, entries), "<u4", len(entries)).tobytes()
+    return DecisionTable(ids, sizes, b"".join(entries), max(until, -1e300))
+
+
+def decisions_of(table: DecisionTable) -> Iterator[tuple[str, bytes]]:
+    """Yield the ids and the packed decisions of a table; raise an error if it is damaged."""
+    sizes = np.frombuffer(table.sizes, "<u4")
+    ends = np.cumsum(sizes, dtype=np.int64)
+    if len(sizes) != len(table.ids) or int(sizes.sum()) != len(table.entries):
+        raise ValueError("the table of decisions is damaged")
+    for event_id, begin, end in zip(table.ids, (ends - sizes).tolist(), ends.tolist(), strict=True):
+        known_keys, rest = divmod(end - begin - _REWARDED.size, _KEY.size)
+        if end - begin != _PLAIN.size and (known_keys < 0 or rest):
+            raise InputError(f"{event_id!r} has {end - begin} bytes, as no decision has")
+        yield event_id, table.entries[begin:end]
 
 
 class RewardScale:
@@ -165,7 +250,7 @@ class Join:
 
     Examples
     --------
-    >>> from onlineauto.service.log.record import read_record, sealed
+    >>> from onlineauto.service.log.segment_log import read_record, sealed
     >>> join = Join(JoinSettings(reward_wait=60.0))
     >>> rank = sealed(b'{"Type":"rank","EventId":"e","Timestamp":"2026-01-01T00:00:00Z"}')
     >>> late = sealed(b'{"Type":"tick","Timestamp":"2026-01-01T00:01:00Z"}')
@@ -181,8 +266,7 @@ class Join:
         self._book = RuleBook(settings)
         self._clock: float | None = None  # the time of the latest record on its own clock
         self._set_back: tuple[float, float] | None = None  # that time before it was set back, and `now` then
-        self._waiting: Timed[bytes] = Timed(deadline_of)
-        self._finished: Finished[bytes] = Finished()
+        self._waiting: WaitingDecisions[bytes, bytes] = WaitingDecisions(deadline_of)
         self._early: Timed[Early] = Timed(lambda early: early.deadline)
         self._scale = RewardScale()
 
@@ -194,7 +278,7 @@ class Join:
     @property
     def finished(self) -> int:
         """The number of decisions that have ended and are remembered."""
-        return len(self._finished)
+        return len(self._waiting.ended)
 
     @property
     def early(self) -> int:
@@ -204,7 +288,7 @@ class Join:
     @property
     def oldest(self) -> int | None:
         """The position of the oldest decision that waits; None if no decision waits."""
-        return min((read_decision(each).position for each in self._waiting.first_entries()), default=None)
+        return min((read_decision(entry).position for entry in self._waiting.first_entries()), default=None)
 
     def find(self, event_id: str, time: float) -> JoinDecision | None:
         """Return the decision of an id, unless the id is free again at a time of the clock."""
@@ -337,7 +421,7 @@ class Join:
 
     def state(self) -> dict[str, Any]:
         """Return the table as values that a model file can store."""
-        finished = self._finished
+        finished = self._waiting.ended
         state = JoinState(
             self.settings,
             self.now,
@@ -375,7 +459,7 @@ class Join:
             join._early.add(event_id, early, wait=early.wait)
         for event_id, packed in decisions_of(stored.waiting):
             join._waiting.add(event_id, packed, wait=checked_wait(read_decision(packed), join._book))
-        finished, (old, young) = join._finished, stored.finished
+        finished, (old, young) = join._waiting.ended, stored.finished
         finished.old, finished.old_until = dict(decisions_of(old)), old.until
         finished.young, finished.young_until = dict(decisions_of(young)), young.until
         return join
@@ -391,7 +475,7 @@ class Join:
     def _packed_of(self, event_id: str) -> bytes | None:
         packed = self._waiting.get(event_id)
         if packed is None:
-            packed = self._finished.get(event_id)
+            packed = self._waiting.ended.get(event_id)
             if packed is not None and deadline_of(packed) <= self.now:
                 return None
         return packed
@@ -428,19 +512,18 @@ class Join:
         if self._early.earliest <= self.now:
             for _, early in self._early.pop_due(self.now):
                 self.counts.dangling += len(early.rewards)
-        if self._finished.old_until <= self.now:
-            self._finished.expire(self.now)
+        if self._waiting.ended.old_until <= self.now:
+            self._waiting.ended.expire(self.now)
 
     def _rank(self, record: LogRecord, position: int, size: int, ended: list[EndedDecision]) -> None:
         event_id, wait = record.event_id, self.settings.reward_wait
         if self._packed_of(event_id) is not None:
             self.counts.repeated += 1
             return
-        self._finished.discard(event_id)
         self.counts.ranked += 1
         rules = self._book.current
         packed = pack_decision(JoinDecision(position, size, self.now, wait, rules, not record.deferred))
-        self._waiting.add(event_id, packed, wait=wait)
+        self._waiting.begin(event_id, packed, wait=wait)
         early = self._early.pop(event_id)
         if early is not None:
             if early.active:
@@ -457,26 +540,22 @@ class Join:
             else:
                 early.rewards.append((key, reward))
             return
-        waits, decision = self._waiting.get(event_id) is not None, read_decision(packed)
-        rules = self._book[decision.rules] if waits else None
-        hashed = hash_of(key) if key else b""
+        decision, hashed = read_decision(packed), hash_of(key) if key else b""
         if key and reward_of(decision.keys, hashed) is not None:
             self.counts.duplicate += 1
             return
         if key:
             decision = remember_key(decision, hashed, reward)
+        rules = self._book[decision.rules] if self.waits(event_id) else None
         if rules is None or (decision.rewards and rules.aggregation == "first"):
             self.counts.late += 1
-            (self._finished if rules is None else self._waiting).replace(event_id, pack_decision(decision))
+            self._replace(event_id, decision)
             return
         value = add_reward(
             rules.aggregation, decision.rewards, decision.value, self._bound_reward(reward, rules)
         )
         decision = decision._replace(rewards=decision.rewards + 1, value=value)
-        if decision.active and rules.at_once:
-            self._end_now(event_id, decision, ended)
-        else:
-            self._waiting.replace(event_id, pack_decision(decision))
+        self._replace_or_end(event_id, decision, ended)
 
     def _metric(self, record: LogRecord) -> None:
         """Remember the key of a value of a metric for as long as its decision is known."""
@@ -485,9 +564,7 @@ class Join:
             decision = read_decision(packed)
             self.is_repeated = reward_of(decision.keys, hashed) is not None
             if not self.is_repeated and not record.no_room:
-                waits = self._waiting.get(record.event_id) is not None
-                table = self._waiting if waits else self._finished
-                table.replace(record.event_id, pack_decision(remember_key(decision, hashed, record.value)))
+                self._replace(record.event_id, remember_key(decision, hashed, record.value))
 
     def _bound_reward(self, reward: float, rules: JoinRules) -> float:
         """Return a reward limited to the range declared for its decision, or to the learnt range."""
@@ -503,13 +580,8 @@ class Join:
         if packed is None:
             self._waits(event_id).active = True
             return
-        if self._waiting.get(event_id) is None:
-            return
-        decision = read_decision(packed)._replace(active=True)
-        if decision.rewards and self._book[decision.rules].at_once:
-            self._end_now(event_id, decision, ended)
-        else:
-            self._waiting.replace(event_id, pack_decision(decision))
+        if self.waits(event_id):
+            self._replace_or_end(event_id, read_decision(packed)._replace(active=True), ended)
 
     def _waits(self, event_id: str) -> Early:
         """Return the entry for what waits for the decision of an id; add one if there is none."""
@@ -520,31 +592,41 @@ class Join:
             self._early.add(event_id, early, wait=wait)
         return early
 
-    def _end_now(self, event_id: str, found: JoinDecision, ended: list[EndedDecision]) -> None:
-        """End a decision before its wait is over, and remember it until then."""
-        self._waiting.pop(event_id)
-        self._end(found, ended)
-        self._remember(event_id, pack_decision(found._replace(rewards=0, value=0.0)))
+    def _replace(self, event_id: str, decision: JoinDecision) -> None:
+        """Replace a decision that waits, or one that has ended."""
+        table = self._waiting if self.waits(event_id) else self._waiting.ended
+        table.replace(event_id, pack_decision(decision))
 
-    def _remember(self, event_id: str, packed: bytes) -> None:
-        most = self.settings.max_finished
-        self.counts.forgotten += self._finished.add(event_id, packed, deadline=deadline_of(packed), most=most)
+    def _replace_or_end(self, event_id: str, decision: JoinDecision, ended: list[EndedDecision]) -> None:
+        """Replace a decision that waits, or end it if its first reward ends it."""
+        if not (decision.active and decision.rewards and self._book[decision.rules].at_once):
+            self._waiting.replace(event_id, pack_decision(decision))
+            return
+        self._end(decision, ended)
+        self.counts.forgotten += self._waiting.end(
+            event_id,
+            pack_decision(decision._replace(rewards=0, value=0.0)),
+            deadline=decision.deadline,
+            most=self.settings.max_finished,
+        )
 
-    def _end(self, found: JoinDecision, ended: list[EndedDecision]) -> None:
+    def _end(self, decision: JoinDecision, ended: list[EndedDecision]) -> None:
         """Count the end of a decision, and add it to `ended` if it is to be learnt."""
-        if not found.active:
+        if not decision.active:
             self.counts.inactive += 1
             return
-        how, waited = self._book[found.rules], max(self.now - found.made, 0.0)
-        if found.rewards:
+        rules, waited = self._book[decision.rules], max(self.now - decision.made, 0.0)
+        if decision.rewards:
             self.counts.joined += 1
-            joined = final_reward(how.aggregation, found.rewards, found.value)
-            reward = joined if how.reward_range is None else _within(how.reward_range, joined)
-            self.counts.clipped += how.aggregation == "sum" and reward != joined  # a mean differs by rounding
+            joined = final_reward(rules.aggregation, decision.rewards, decision.value)
+            reward = joined if rules.reward_range is None else _within(rules.reward_range, joined)
+            self.counts.clipped += (
+                rules.aggregation == "sum" and reward != joined
+            )  # a mean differs by rounding
         else:
             self.counts.defaulted += 1
-            reward = how.default_reward
-        ended.append(EndedDecision(found.position, found.size, reward, found.rewards > 0, waited))
+            reward = rules.default_reward
+        ended.append(EndedDecision(decision.position, decision.size, reward, decision.rewards > 0, waited))
 
 
 def _within(bounds: tuple[float, float], reward: float) -> float:
@@ -590,28 +672,20 @@ def checked_wait(decision: JoinDecision, book: RuleBook) -> float:
     return decision.wait
 
 
-def decisions_of(table: DecisionTable) -> Iterator[tuple[str, bytes]]:
-    """Yield the entries of a table of a state."""
-    for event_id, packed in entries_of(table):
-        if not is_decision(packed):
-            raise InputError(f"{event_id!r} has {len(packed)} bytes, as no decision has")
-        yield event_id, packed
-
-
-def check_state(kept: JoinState) -> None:
+def check_state(state: JoinState) -> None:
     """Check that the settings, times and bounds of a state are within their ranges."""
     try:
-        check_settings(kept.settings)
-        for _, _, rules in kept.rules[1]:
-            check_settings(msgspec.structs.replace(kept.settings, **msgspec.structs.asdict(rules)))
+        check_settings(state.settings)
+        for _, _, rules in state.rules[1]:
+            check_settings(msgspec.structs.replace(state.settings, **msgspec.structs.asdict(rules)))
     except OptionError as error:
         raise InputError(f"the settings are out of range: {error}") from None
-    times = [kept.now, kept.clock or 0.0, kept.retired, *(kept.set_back or ()), *kept.heard.values()]
-    times += [time for _, early in kept.early for time in (early.deadline, early.wait)]
+    times = [state.now, state.clock or 0.0, state.retired, *(state.set_back or ()), *state.heard.values()]
+    times += [time for _, early in state.early for time in (early.deadline, early.wait)]
     if not all(abs(time) < _END for time in times):
         raise InputError("a time is out of range")
-    if not 0 < kept.scale[1] < inf:
-        raise InputError(f"the bound of rewards is {kept.scale[1]}")
+    if not 0 < state.scale[1] < inf:
+        raise InputError(f"the bound of rewards is {state.scale[1]}")
 
 
 class Skipped(NamedTuple):

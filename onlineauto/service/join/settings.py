@@ -169,7 +169,7 @@ def _check_experiment(settings: JoinSettings) -> None:
         )
     if bool(settings.canary) != bool(settings.canary_share):
         raise OptionError("a canary needs the name of a model and a share above 0")
-    names = [each.partition(":") for each in settings.guardrails]
+    names = [guardrail.partition(":") for guardrail in settings.guardrails]
     if len(names) > _MOST_GUARDRAILS or len({name for name, _, _ in names}) < len(names):
         raise OptionError(f"guardrails are at most {_MOST_GUARDRAILS} different names")
     for name, mark, act in names:
@@ -240,7 +240,7 @@ class RuleBook:
             return
         for number in [number for number, until in self._until.items() if until <= now]:
             del self._rules[number], self._until[number]
-        number = next((number for number, each in self._rules.items() if each == wanted), -1)
+        number = next((number for number, rule in self._rules.items() if rule == wanted), -1)
         if number < 0:
             if len(self._rules) >= _MOST_RULES:
                 raise InputError(f"{_MOST_RULES} different settings have decisions that may wait for them")
@@ -260,12 +260,12 @@ class RuleBook:
         cls, settings: JoinSettings, state: tuple[int, Sequence[tuple[int, float, JoinRules]]]
     ) -> RuleBook:
         """Return the book of a `state`, whose current rules must match the settings."""
-        made = cls(settings)
-        made.current, entries = state
-        made._rules = {number: rules for number, _, rules in entries}
-        made._until = {number: until for number, until, _ in entries if number != made.current}
-        if made._rules.get(made.current) != rules_of(settings) or not all(
-            0 <= number < _MOST_RULES for number in made._rules
+        book = cls(settings)
+        book.current, entries = state
+        book._rules = {number: rules for number, _, rules in entries}
+        book._until = {number: until for number, until, _ in entries if number != book.current}
+        if book._rules.get(book.current) != rules_of(settings) or not all(
+            0 <= number < _MOST_RULES for number in book._rules
         ):
             raise InputError("the rules of decisions are not those of their settings")
-        return made
+        return book

@@ -251,14 +251,14 @@ class BucketSums:
     def ratio(self, control: slice, treatment: slice) -> SampleRatio:
         """Return whether buckets of both arms have equally many decisions."""
         counts = [self.counts[control], self.counts[treatment]]
-        means = [float(each.mean()) if len(each) else 0.0 for each in counts]
-        total = sum(float(each.sum()) for each in counts)
+        means = [float(count.mean()) if len(count) else 0.0 for count in counts]
+        total = sum(float(count.sum()) for count in counts)
         expected = len(counts[0]) / max(len(counts[0]) + len(counts[1]), 1)
         observed = float(counts[0].sum()) / total if total else 0.0
         if min(means) * min(map(len, counts)) < 5 * _LEAST_BUCKETS:  # the normal law needs some decisions
             return SampleRatio(expected, observed, None, None, matches=True)
         variances = [
-            max(float(each.var()), mean) / len(each) for each, mean in zip(counts, means, strict=True)
+            max(float(count.var()), mean) / len(count) for count, mean in zip(counts, means, strict=True)
         ]
         half = _half_width(math.sqrt(sum(variances)) / means[1], _TYPICAL_RATIO, _RATIO_ALPHA)
         more = means[0] / means[1] - 1.0
@@ -271,11 +271,11 @@ class BucketSums:
     @classmethod
     def of(cls, state: Sequence[Any], quantities: Sequence[str]) -> BucketSums:
         """Return the sums of a `state`."""
-        made = cls(quantities)
-        made.counts[:] = state[0]
+        restored = cls(quantities)
+        restored.counts[:] = state[0]
         for name, (sums, squares) in state[1].items():
-            made.sums[name], made.squares[name] = np.array(sums, float), float(squares)
-        return made
+            restored.sums[name], restored.squares[name] = np.array(sums, float), float(squares)
+        return restored
 
     def _mean(self, quantity: str, arm: slice, variance: float) -> tuple[float, float]:
         """Return the mean of an arm, and the square of its standard error."""
@@ -311,7 +311,7 @@ class Experiment:
         self._broken: set[tuple[str, str]] = set()
 
     def _quantities(self) -> list[str]:
-        return list(dict.fromkeys((REWARD, *(name_of(each) for each in self._settings.guardrails))))
+        return list(dict.fromkeys((REWARD, *(name_of(guardrail) for guardrail in self._settings.guardrails))))
 
     def follow(self, settings: JoinSettings, replaced: int, now: float) -> None:
         """Take settings and the number of replacements of the model from the log.
@@ -413,7 +413,9 @@ class Experiment:
             "held": [[position, msgspec.to_builtins(each)] for position, each in self._held.items()],
             "alarms": msgspec.to_builtins(self.alarms),
             "broken": [list(each) for each in sorted(self._broken)],
-            "scales": {name: [list(each.counts.items()), each.limit] for name, each in self._scales.items()},
+            "scales": {
+                name: [list(scale.counts.items()), scale.limit] for name, scale in self._scales.items()
+            },
             "whole": self._whole.state(),
             "part": self._part.state(),
         }
@@ -421,18 +423,20 @@ class Experiment:
     @classmethod
     def of(cls, state: dict[str, Any]) -> Experiment:
         """Return the experiment of a `state`."""
-        made = cls(msgspec.convert(state["settings"], JoinSettings))
-        made._began, made._changed = map(float, state["times"])
-        made.changes, made.unmatched, made._parts, made.epoch, made._began_epoch = map(int, state["numbers"])
-        made._held = msgspec.convert(dict(state["held"]), dict[int, _Held])
-        made.alarms = msgspec.convert(state["alarms"], list[Alarm])
-        made._broken = {(quantity, arm) for quantity, arm in state["broken"]}
+        restored = cls(msgspec.convert(state["settings"], JoinSettings))
+        restored._began, restored._changed = map(float, state["times"])
+        restored.changes, restored.unmatched, restored._parts, restored.epoch, restored._began_epoch = map(
+            int, state["numbers"]
+        )
+        restored._held = msgspec.convert(dict(state["held"]), dict[int, _Held])
+        restored.alarms = msgspec.convert(state["alarms"], list[Alarm])
+        restored._broken = {(quantity, arm) for quantity, arm in state["broken"]}
         for name, (counts, limit) in state["scales"].items():
             of_power = {int(power): int(count) for power, count in counts}
-            made._scales[name] = RewardScale(of_power, float(limit))
-        made._whole = BucketSums.of(state["whole"], made._quantities())
-        made._part = BucketSums.of(state["part"], made._quantities())
-        return made
+            restored._scales[name] = RewardScale(of_power, float(limit))
+        restored._whole = BucketSums.of(state["whole"], restored._quantities())
+        restored._part = BucketSums.of(state["part"], restored._quantities())
+        return restored
 
     def _arms(self) -> dict[str, slice]:
         control, canary = buckets_in(self._settings.control), buckets_in(self._settings.canary_share)

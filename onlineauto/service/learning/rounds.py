@@ -45,14 +45,14 @@ class Learners(Protocol):
         """End the workers."""
 
 
-class Part(NamedTuple):
+class PlannedPart(NamedTuple):
     """The records of the log from the current position up to the first one at or behind `end`."""
 
     end: int
     together: bool
 
 
-ANY: Final = Part(1 << 63, False)
+ANY: Final = PlannedPart(1 << 63, False)
 
 
 def planned_parts(path: Path, log_end: int) -> tuple[list[tuple[int, int]], int]:
@@ -91,19 +91,19 @@ class PlannedRounds:
         self._begins = [begin for begin, _ in parts]
         self._ends = [end for _, end in parts]
 
-    def part_at(self, position: int, learnt: int) -> Part:
+    def part_at(self, position: int, learnt: int) -> PlannedPart:
         """Return the part that begins or continues at a position; plan one if the learner is far behind."""
         number = bisect_right(self._begins, position)
         if number and position < self._ends[number - 1]:
-            return Part(self._ends[number - 1], True)
+            return PlannedPart(self._ends[number - 1], True)
         if number < len(self._begins):
-            return Part(self._begins[number], False)
+            return PlannedPart(self._begins[number], False)
         missing = self._log.durable - position
         if not self.learners.plans or learnt < self.learners.alone or missing < LEAST_BYTES:
             return ANY
         end = position + min(missing, MOST_BYTES)
         self._write(position, end)
-        return Part(end, True)
+        return PlannedPart(end, True)
 
     def _write(self, begin: int, end: int) -> None:
         line = b"%d %d\n" % (begin, end)

@@ -139,9 +139,9 @@ class Segments:
     @classmethod
     def of(cls, state: dict[str, Any]) -> Segments:
         """Return the segments of a `state`."""
-        made = cls()
-        made._sums = msgspec.convert(state, dict[str, _Sums])
-        return made
+        segments = cls()
+        segments._sums = msgspec.convert(state, dict[str, _Sums])
+        return segments
 
     def _frequent(self) -> list[tuple[str, _Sums]]:
         return sorted(self._sums.items(), key=lambda each: -each[1].decisions)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from onlineauto.errors import InputError
-from onlineauto.service.log.record import is_whole, read_record, sealed
+from onlineauto.service.log.segment_log import is_whole, read_record, sealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -52,7 +52,7 @@ def erase(
 
     A damaged record with one of the ids is overwritten with blanks, since no reader can use it.
     """
-    wanted, counts = {msgspec.json.encode(each): each for each in event_ids}, Counter[str]()
+    wanted, counts = {msgspec.json.encode(event_id): event_id for event_id in event_ids}, Counter[str]()
     erased: dict[int, bytes] = {}
     for position, line in log.lines(log.begin):
         named = [event_id for text, event_id in wanted.items() if text in line]

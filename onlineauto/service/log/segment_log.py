@@ -2,22 +2,40 @@
 
 A position in the log is the number of bytes before it, counted over all segments; each segment is named
 after the position of its first byte. So positions stay valid when old segments are removed.
+
+A record is a line of JSON that ends with its checksum, and a decision is a line of dsjson::
+
+    {"Type":"rank","EventId":"e1","Timestamp":"…","a":[2,1],"p":[0.9,0.1],…,"c":{…},"crc":"0b7e1d5a"}
+
+A newline ends a record. JSON contains no raw newline, so it frames the record as well as a length would, and
+people, ``jq`` and Vowpal Wabbit can read the file. The checksum is the CRC-32 of all bytes before its member.
+
+`GroupCommit` is a thread that writes all records submitted since its last write, with one flush. A group that
+cannot be written, for example because the disk is full, is kept and written again until it is in the log,
+because the table of decisions already has its records. Its callers get the error at once, and new records are
+rejected until the group is written.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import os
 import re
 import shutil
 import threading
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
+from zlib import crc32
+
+import msgspec
 
 from onlineauto.errors import InputError
-from onlineauto.service.log.record import is_whole
+from onlineauto.formats.decisions.dsjson import LogRecord, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +52,55 @@ in the order of their lines."""
 _BLANKS: Final = 1 << 20
 """Length in bytes of a line of blanks, which a reader of the log skips as a damaged record."""
 
+_TAIL: Final = len(b',"crc":"00000000"}\n')
+_DECODER = msgspec.json.Decoder(LogRecord)
+
+
+class RecordsAnswer(msgspec.Struct):
+    """The answer to ``POST /v1/records``: the position from which more records are wanted."""
+
+    position: int
+
+
+def sealed(record: bytes) -> bytes:
+    r"""Return a JSON object as the line of a record, with its checksum.
+
+    >>> sealed(b'{"Type":"tick"}')
+    b'{"Type":"tick","crc":"53c100da"}\n'
+    """
+    body = record[:-1]
+    return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+
+
+def is_whole(line: bytes) -> bool:
+    r"""Return whether a line is a record with the right checksum.
+
+    >>> is_whole(sealed(b'{"Type":"tick"}')), is_whole(b'{"Type":"tock","crc":"53c100da"}\n')
+    (True, False)
+    """
+    return line[-_TAIL:] == b',"crc":"%08x"}\n' % crc32(line[:-_TAIL])
+
+
+def taken_over(line: bytes, *, source: str, behind: int, time: float, no_room: bool = False) -> bytes:
+    """Return a record of another log as a line of this log, with its source and position."""
+    origin = {
+        "Source": source,
+        "Behind": behind,
+        "Taken": stamp(time),
+        **({"NoRoom": True} if no_room else {}),
+    }
+    return sealed(line[:-_TAIL] + b"," + msgspec.json.encode(origin)[1:])
+
+
+def read_record(line: bytes, *, where: str = "the log") -> LogRecord:
+    """Return the members of a record that the join reads."""
+    if not is_whole(line):
+        raise InputError(f"{where}: the record is damaged: its checksum does not match its content")
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"{where}: not a record of a service's log: {error}") from None
+
 
 class SegmentLog:
     """Lines in segments. One thread appends and syncs; any number of threads read.
@@ -41,7 +108,6 @@ class SegmentLog:
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from onlineauto.service.log.record import sealed
     >>> line = sealed(b'{"Type":"tick"}')
     >>> with TemporaryDirectory() as folder:
     ...     log = SegmentLog(folder)
@@ -168,7 +234,7 @@ class SegmentLog:
                 os.fsync(file.fileno())
             shutil.copystat(self._path(start), copy)  # removal of old segments goes by the time of the file
             copy.replace(self._path(start))
-            self._sync_folder()
+            sync_path(self.folder)
             self._forget(start)
             if start == self._starts[-1] and self._file >= 0:
                 os.close(self._file)
@@ -207,7 +273,7 @@ class SegmentLog:
 
     def _segment_starts(self) -> tuple[int, ...]:
         """Return the positions at which the segments begin; create the first segment if there is none."""
-        names = sorted(each.name for each in self.folder.iterdir())
+        names = sorted(path.name for path in self.folder.iterdir())
         starts = tuple(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
         for start, following in itertools.pairwise(starts):
             missing = following - start - self._path(start).stat().st_size
@@ -223,10 +289,10 @@ class SegmentLog:
     def _open_last(self) -> None:
         """Open the last segment for appending, without its incomplete tail."""
         path = self._path(self._starts[-1])
-        made = not path.exists()
+        is_new = not path.exists()
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        if made:
-            self._sync_folder()
+        if is_new:
+            sync_path(self.folder)
             return
         good, size = self._good_bytes(path), os.fstat(self._file).st_size
         if good < size:
@@ -259,7 +325,7 @@ class SegmentLog:
         path = self._path(self.end)
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            self._sync_folder()
+            sync_path(self.folder)
         except OSError:
             os.close(file)
             raise
@@ -287,12 +353,14 @@ class SegmentLog:
             if start in self._opened:
                 os.close(self._opened.pop(start))
 
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+
+def sync_path(path: Path) -> None:
+    """Wait until the disk has a file or a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def fill_gaps(folder: Path) -> list[tuple[int, int]]:
@@ -315,3 +383,110 @@ def fill_gaps(folder: Path) -> list[tuple[int, int]]:
             file.flush()
             os.fsync(file.fileno())
     return gaps
+
+
+_LOG = logging.getLogger("onlineauto.service")
+_RETRY: Final = 0.5
+"""Seconds after which a failed write is repeated."""
+Done: TypeAlias = Callable[[Exception | None], object]
+"""Called once a line is in the log, or with the error that prevented the write."""
+
+
+def call_all(waiting: Sequence[Done], error: Exception | None) -> None:
+    """Call the callbacks of a group."""
+    for done in waiting:
+        done(error)
+
+
+class GroupCommit:
+    """Appends lines to a log in the order in which they are submitted, many at once."""
+
+    def __init__(
+        self, log: SegmentLog, *, deliver: Callable[[Sequence[Done], Exception | None], object] = call_all
+    ) -> None:
+        self.log, self.deliver, self.position = log, deliver, log.end
+        self.failed: Exception | None = None
+        self.groups = 0
+        self._lines: list[bytes] = []
+        self._waiting: list[Done] = []
+        self._changed = threading.Condition()
+        self._closing = False
+        self._together = 0
+        self._thread = threading.Thread(target=self._run, name="onlineauto-log", daemon=True)
+        self._thread.start()
+
+    def __len__(self) -> int:
+        """Return the number of lines that wait to be written."""
+        return len(self._lines)
+
+    def submit(self, line: bytes, done: Done) -> int:
+        """Queue a line and its callback; return the position that the line will have."""
+        with self._changed:
+            if self.failed is not None or self._closing:
+                raise InputError(f"the log accepts no more records: {self.failed or 'it is closed'}")
+            position = self.position
+            self.position += len(line)
+            self._lines.append(line)
+            self._waiting.append(done)
+            if not self._together:
+                self._changed.notify()
+            return position
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Write all lines submitted within a ``with`` block in the same group."""
+        self._together += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._together -= 1
+                if self._lines and not self._together:
+                    self._changed.notify()
+
+    def close(self) -> None:
+        """Write all queued lines, and end the thread; the caller of a lost line has its error."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._lines and not self._closing:
+                    self._changed.wait()
+                if not self._lines:
+                    return
+                lines, self._lines = self._lines, []
+                waiting, self._waiting = self._waiting, []
+            while not self._write(lines):
+                with self._changed:  # records that arrived during the wait join the next attempt
+                    lines += self._lines
+                    waiting += self._waiting
+                    self._lines, self._waiting = [], []
+                self.deliver(waiting, self.failed)
+                waiting = []
+                with self._changed:
+                    if self._closing or self._changed.wait_for(lambda: self._closing, _RETRY):
+                        self._write(lines)
+                        return
+            self.deliver(waiting, None)
+
+    def _write(self, lines: list[bytes]) -> bool:
+        """Write a group, and return whether the disk has confirmed it."""
+        try:
+            self.log.append(lines)
+            self.log.sync()
+        except OSError as error:
+            if self.failed is None:
+                self.failed = error
+                _LOG.error("the log cannot be written: %s", error, extra={"event": "log_not_writable"})
+            with suppress(OSError):
+                self.log.cut_back()
+            return False
+        self.groups += 1
+        if self.failed is not None:
+            self.failed = None
+            _LOG.warning("the log can be written again", extra={"event": "log_writable"})
+        return True

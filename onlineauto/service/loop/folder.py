@@ -22,8 +22,14 @@ import msgspec
 from onlineauto.errors import InputError
 from onlineauto.service.learning.rounds import planned_parts
 from onlineauto.service.log.log_copier import LogCopier
-from onlineauto.service.log.record import is_whole, read_record
-from onlineauto.service.log.segment_log import SEGMENTS, SegmentLog, fill_gaps
+from onlineauto.service.log.segment_log import (
+    SEGMENTS,
+    SegmentLog,
+    fill_gaps,
+    is_whole,
+    read_record,
+    sync_path,
+)
 from onlineauto.workspace.model_file import read_file, replace_file
 
 if TYPE_CHECKING:
@@ -213,7 +219,7 @@ class FolderCopy(LogCopier):
         self.log.refresh()
         self._copy_log(copy)
         new.replace(self._to / _SNAPSHOT)
-        _sync(self._to)
+        sync_path(self._to)
         self._versions[_SNAPSHOT] = version
         copy.remove_first(copy.old_segments(begin))
         self._snapshot_at = now + _SHARE * (time.monotonic() - now)
@@ -353,12 +359,12 @@ def restore_folder(source: Path, folder: Path) -> Restored:
                 target = folder / path.relative_to(source)
                 target.parent.mkdir(exist_ok=True)
                 shutil.copy2(path, target)
-                _sync(target)
-                _sync(target.parent)
+                sync_path(target)
+                sync_path(target.parent)
         if not (folder / "log" / segments[0].name).exists():  # a service has removed it behind the snapshot
             raise InputError(f"{source} was changed while it was copied: run the restore again")
         restored = _check_log(folder)
-        _sync(folder.resolve().parent)
+        sync_path(folder.resolve().parent)
         identity.write(folder)
     finally:
         lock.release()
@@ -398,15 +404,6 @@ def _check_log(folder: Path) -> Restored:
         snapshot.replace(snapshot.with_suffix(".damaged"))
     time_of_last = read_record(latest).time.isoformat(timespec="milliseconds") if latest else ""
     return Restored(log.begin, log.end, time_of_last, log.torn, gaps, damaged, learnt)
-
-
-def _sync(path: Path) -> None:
-    """Wait until the disk has a file or a folder."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _version(path: Path) -> tuple[int, int, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -29,21 +30,21 @@ from onlineauto.service.learning.experiment import (
     bucket_of,
     name_of,
 )
-from onlineauto.service.log.group_commit import GroupCommit
-from onlineauto.service.log.record import read_record, sealed
+from onlineauto.service.log.segment_log import GroupCommit, read_record, sealed
 from onlineauto.service.loop.slots import DeferredSlots
-from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.loop.telemetry import record_spans
-from onlineauto.service.ranking.answer import (
+from onlineauto.service.ranking import (
     Ranked,
+    RankRequest,
     answer_of,
     certain_choice,
     choose,
+    context_of,
     line_of,
+    path_at,
     read_answer,
     seed_of,
 )
-from onlineauto.service.ranking.rank_request import RankRequest, context_of, path_at
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ if TYPE_CHECKING:
     from onlineauto.service.join.join import Join
     from onlineauto.service.join.settings import JoinSettings
     from onlineauto.service.learning.learner import Published
-    from onlineauto.service.log.group_commit import Done
-    from onlineauto.service.log.segment_log import SegmentLog
+    from onlineauto.service.log.segment_log import Done, SegmentLog
     from onlineauto.service.options import Limits
 
 _LOG = logging.getLogger("onlineauto.service")
@@ -73,6 +73,40 @@ _BLOCK: Final = 128
 """Number of ranks from which one block takes less time than single events."""
 WAITING: Final = "decisions wait for their rewards"
 """Names what there is too much of, in the error that rejects a rank."""
+
+_SLEW: Final = 1.0
+_ALWAYS: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The clock that also counts while the machine sleeps, where there is such a clock."""
+
+
+class SteadyClock:
+    """Returns the seconds since 1970, based on the machine's clock at the start of the process.
+
+    It follows the machine's clock while that clock is adjusted by less than a second at a time. If the clock
+    is set, this clock continues unchanged until the process ends.
+
+    >>> clock = SteadyClock()
+    >>> clock() <= clock(), abs(clock.lead) < 60
+    (True, True)
+    """
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.clock_gettime(_ALWAYS)
+        self._latest = 0.0
+
+    def __call__(self) -> float:
+        """Return the time, which never runs back."""
+        steady = time.clock_gettime(_ALWAYS)
+        offset = time.time() - steady
+        if abs(offset - self._offset) < _SLEW:
+            self._offset = offset
+        self._latest = max(self._latest, steady + self._offset)
+        return self._latest
+
+    @property
+    def lead(self) -> float:
+        """The seconds by which the machine's clock was set ahead since the process began."""
+        return time.time() - time.clock_gettime(_ALWAYS) - self._offset
 
 
 class Front:
@@ -110,7 +144,7 @@ class Front:
             raise answer
         return answer
 
-    def rank_all(self, asked: Sequence[tuple[RankRequest, Done]]) -> list[Ranked | Exception]:
+    def rank_all(self, requests: Sequence[tuple[RankRequest, Done]]) -> list[Ranked | Exception]:
         """Decide several requests like `rank`; return the answers, with errors in place of failed ones.
 
         Each step is done for all requests before the next step, so that its code and tables stay in the
@@ -118,17 +152,17 @@ class Front:
         """
         settings, published = self.join.settings, self.published
         epoch = settings.epoch + published.replaced
-        turn = [_Ranking(request, done, settings.mode, published, epoch) for request, done in asked]
-        _step(self._read, turn)
+        rankings = [_Ranking(request, done, settings.mode, published, epoch) for request, done in requests]
+        _step(self._read, rankings)
         if settings.mode == "online" and (settings.control or settings.canary_share):
-            _step(partial(self._assign, settings), turn)
-        _predict_many(turn)
-        _step(_predict, turn)
-        _step(self._choose, turn)
+            _step(partial(self._assign, settings), rankings)
+        _predict_many(rankings)
+        _step(_predict, rankings)
+        _step(self._choose, rankings)
         with self._lock:
-            _step(self._log, turn)
-        self._last = next((each for each in reversed(turn) if each.error is None), self._last)
-        return [each.answer if each.error is None else each.error for each in turn]
+            _step(self._log, rankings)
+        self._last = next((ranking for ranking in reversed(rankings) if ranking.error is None), self._last)
+        return [ranking.answer if ranking.error is None else ranking.error for ranking in rankings]
 
     def explain(self) -> dict[str, Any]:
         """Return which features and members moved the predicted rewards of the latest decision."""

@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from onlineauto.api.champion import champion_of
+from onlineauto.automl.config import namespace_text
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.formats.decisions.dsjson import stamp
+from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.service.join.join import MOST_SOURCES, Join, replay
 from onlineauto.service.join.settings import JoinSettings, check_settings, seconds_of
 from onlineauto.service.learning.experiment import CANARY, LEAST_SHARE, can_compare
 from onlineauto.service.learning.learner import LogLearner
-from onlineauto.service.log.group_commit import call_all
-from onlineauto.service.log.record import read_record, sealed, taken_over
-from onlineauto.service.log.segment_log import SegmentLog
-from onlineauto.service.loop.board import board_of
+from onlineauto.service.learning.segments import SegmentSummary
+from onlineauto.service.learning.values import Agreement, Point, Value
+from onlineauto.service.log.segment_log import SegmentLog, call_all, read_record, sealed, taken_over
 from onlineauto.service.loop.folder import FolderLock, claim_folder
-from onlineauto.service.loop.front import WAITING, Front, ignore_completion
-from onlineauto.service.loop.steady_clock import SteadyClock
+from onlineauto.service.loop.front import WAITING, Front, SteadyClock, ignore_completion
 from onlineauto.service.options import Limits
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.service.learning.experiment import Experiment
     from onlineauto.service.learning.rounds import Learners
-    from onlineauto.service.log.group_commit import Done
     from onlineauto.service.log.log_copier import LogCopier
+    from onlineauto.service.log.segment_log import Done
 
 _LOG = logging.getLogger("onlineauto.service")
 _SILENT = 86400.0
@@ -55,6 +56,85 @@ _SHARE = 10.0
 
 NO_CANARY: Final[dict[str, Any]] = {"canary": "", "canary_share": 0.0}
 """The settings that end a canary."""
+
+_MOST_CHANGES: Final = 20
+
+
+class LiveConfigSummary(msgspec.Struct, frozen=True):
+    """A live config: its interactions and settings, bounds on its reward and on the champion's since then."""
+
+    interactions: list[str]
+    settings: dict[str, float | str]
+    events: int
+    low: float
+    high: float
+    champion_low: float
+    champion_high: float
+
+
+class ChampionChange(msgspec.Struct, frozen=True):
+    """A change of the champion: the number of events of its search, and the new champion's interactions."""
+
+    events: int
+    interactions: list[str]
+
+
+class Board(msgspec.Struct, frozen=True):
+    """The state of the model and of its search; the fields without a comment are those of `Status`."""
+
+    model: str
+    learnt: int
+    faulty: int
+    too_wide: int
+    outliers: int
+    waited: float  # Mean number of seconds that a learnt decision has waited.
+    champion_changes: int
+    changes: list[ChampionChange]  # The latest of these changes.
+    live_configs: list[LiveConfigSummary]  # The champion first.
+    values: list[Value]
+    points: list[Point]
+    agreement: Agreement
+    segments: list[SegmentSummary]
+
+
+def board_of(learner: LogLearner) -> Board:
+    """Return the state of the model of a learner; its thread calls this."""
+    workspace, values = learner.workspace, learner.values
+    champion, estimates = champion_of(workspace), workspace.estimates
+    live = []
+    for index, config in enumerate(workspace.searching.live_configs.configs):
+        names = workspace.searching.interactions(index)
+        live.append(
+            LiveConfigSummary(
+                interactions=list(champion.interactions)
+                if index == 0
+                else ["*".join(map(namespace_text, interaction)) for interaction in names],
+                settings=dict(champion.settings) | dict(config.settings),
+                events=champion.events if index == 0 else estimates.updates(index),
+                low=estimates.lower(index),
+                high=estimates.upper(index),
+                champion_low=estimates.champion_lower(index) if index else estimates.lower(0),
+                champion_high=estimates.champion_upper(index) if index else estimates.upper(0),
+            )
+        )
+    return Board(
+        model=learner.name,
+        learnt=learner.learnt,
+        faulty=learner.faulty,
+        too_wide=workspace.diagnostics.counts[ProblemCode.TOO_WIDE],
+        outliers=sum(workspace.outliers.values()),
+        waited=learner.waited / max(learner.learnt, 1),
+        champion_changes=champion.changes,
+        changes=[
+            ChampionChange(change.events, ["*".join(map(namespace_text, names)) for names in change.after])
+            for change in list(workspace.searching.changes)[-_MOST_CHANGES:]
+        ],
+        live_configs=live,
+        values=values.values(),
+        points=list(values.points),
+        agreement=msgspec.structs.replace(values.agreement),
+        segments=learner.segments.summaries(),
+    )
 
 
 def changes_after_alarm(experiment: Experiment, settings: JoinSettings) -> dict[str, Any]:
@@ -89,7 +169,7 @@ class Loop(Front):
 
     Examples
     --------
-    >>> from onlineauto.service.ranking.rank_request import RankRequest
+    >>> from onlineauto.service.ranking import RankRequest
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     loop = Loop(folder, REGISTRY.parse("--cb_explore_adf"))
@@ -438,7 +518,7 @@ class Loop(Front):
         with self._lock:  # other threads take records into this table
             oldest = self.join.oldest
         positions = (self.learner.position, self.learner.join.oldest, oldest)
-        needed = min(each for each in positions if each is not None)
+        needed = min(position for position in positions if position is not None)
         old = self.log.old_segments(needed, written_before=before)
         if not old or self._closing:
             return
@@ -464,21 +544,21 @@ def service_configuration(configuration: Configuration) -> Configuration:
     return REGISTRY.from_keywords(**{**supplied, "dsjson": True})
 
 
-def _changed(before: JoinSettings, given: Mapping[str, Any]) -> JoinSettings:
+def _changed(before: JoinSettings, changes: Mapping[str, Any]) -> JoinSettings:
     """Return settings with the given fields replaced."""
-    if "reward_wait" in given:
-        given = {**given, "reward_wait": seconds_of(given["reward_wait"], name="reward_wait")}
+    if "reward_wait" in changes:
+        changes = {**changes, "reward_wait": seconds_of(changes["reward_wait"], name="reward_wait")}
     try:
-        settings = msgspec.convert({**msgspec.to_builtins(before), **given}, JoinSettings)
+        settings = msgspec.convert({**msgspec.to_builtins(before), **changes}, JoinSettings)
     except msgspec.ValidationError as error:
         raise OptionError(f"settings: {error}") from None
     check_settings(settings)
     return before.next_epoch(settings)
 
 
-def _check_guardrails(settings: JoinSettings, given: Mapping[str, Any]) -> None:
+def _check_guardrails(settings: JoinSettings, changes: Mapping[str, Any]) -> None:
     """Reject guardrails, or a share of the control arm, with which nothing can ever be compared."""
-    is_given = given.get("guardrails") or (given.get("control") and settings.guardrails)
+    is_given = changes.get("guardrails") or (changes.get("control") and settings.guardrails)
     if is_given and not can_compare(settings.control, settings.canary_share):
         raise OptionError(
             f"guardrails compare with a control arm or a canary that has {LEAST_SHARE:.1%} of the units or "

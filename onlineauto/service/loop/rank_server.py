@@ -7,10 +7,11 @@ also start while the learner is away.
 
 from __future__ import annotations
 
+import io
 import logging
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import httpx
 import msgspec
@@ -21,22 +22,22 @@ from onlineauto.service.client import ServiceAddress, message_in
 from onlineauto.service.join.join import Join, JoinSettings, replay
 from onlineauto.service.join.settings import read_settings
 from onlineauto.service.learning.learner import Published
-from onlineauto.service.log.group_commit import call_all
-from onlineauto.service.log.record import RecordsAnswer, read_record, sealed
-from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.learning.values import Values
+from onlineauto.service.log.segment_log import RecordsAnswer, SegmentLog, call_all, read_record, sealed
 from onlineauto.service.loop.folder import FolderLock, claim_folder
-from onlineauto.service.loop.front import Front, ignore_completion
-from onlineauto.service.loop.steady_clock import SteadyClock
-from onlineauto.service.loop.warm import warm_predictor
+from onlineauto.service.loop.front import Front, SteadyClock, ignore_completion
 from onlineauto.service.options import Limits
 from onlineauto.workspace.model_file import replace_file
+from onlineauto.workspace.run import Run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from onlineauto.service.log.group_commit import Done
+    from onlineauto.options import Configuration
+    from onlineauto.service.log.segment_log import Done
+    from onlineauto.workspace.predictor import Predictor
 
 _LOG = logging.getLogger("onlineauto.service")
 _PART = 1 << 19
@@ -48,18 +49,31 @@ _KEPT: Final = 30.0
 
 Answer = TypeVar("Answer", bound=msgspec.Struct)
 
+_LABEL: Final = b'{"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,'
+_EVENT: Final = b'"a":[1,2],"p":[0.5,0.5],"c":{"u":{"x":1},"_multi":[{"a":{"y":1}},{"a":{"z":1}}]}}\n'
 
-class Upstream(Protocol):
-    """A learner as seen by a rank server. Each method raises `InputError` if the learner is away."""
 
-    def model(self, known: str) -> tuple[str, bytes] | None:
-        """Return the name and the bytes of the model, or None if it is still the known one."""
+def warm_up(configuration: Configuration) -> None:
+    """Rank, learn and evaluate a little with a temporary model."""
+    workspace, values = Workspace(configuration=configuration), Values()
+    for count in (4, 1):  # a single event has other kernels than a block
+        lines = (_LABEL + _EVENT) * count
+        run = Run(workspace, iter(list(workspace.read(lines))))
+        for _, outcomes in run:
+            values.take(outcomes, explored=True)
+        warm_predictor(workspace.predictor())
+    values.values()
+    workspace.save(io.BytesIO(), predict_only="stack")
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings of the join."""
 
-    def take(self, source: str, position: int, content: bytes) -> int:
-        """Hand over records, and return the position from which more are wanted."""
+def warm_predictor(predictor: Predictor, names: Sequence[str] = ("u", "a")) -> None:
+    """Rank once without effect; a predictor uses its fast path for the namespaces that it knows, `names`."""
+    if not names:
+        return
+    shared, own = ({name: {"x": 1}} for name in (names[0], names[-1]))
+    event = msgspec.json.encode({"c": {**shared, "_multi": [own, own]}}) + b"\n"
+    for _ in range(3):
+        predictor.predict(event)
 
 
 class _Status(msgspec.Struct):
@@ -155,7 +169,7 @@ class LogParts:
             raise InputError(
                 f"{path} is damaged: restore it from a backup, or begin with an empty folder"
             ) from None
-        self.parts = [each for each in parts if each.name and each.begin <= log.end]
+        self.parts = [part for part in parts if part.name and part.begin <= log.end]
         if not self.parts:
             self._begin(log.begin)
 
@@ -165,7 +179,7 @@ class LogParts:
         self._begin(position)
         return position
 
-    def known(self, upstream: Upstream) -> int:
+    def known(self, upstream: HttpUpstream) -> int:
         """Return the position up to which a learner has the log; it may be behind the end of the log."""
         end: int | None = None
         for part in reversed(self.parts):
@@ -199,7 +213,7 @@ class RankServer(Front):
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        upstream: Upstream,
+        upstream: HttpUpstream,
         *,
         limits: Limits | None = None,
         app: str = "default",

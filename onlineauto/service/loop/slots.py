@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.service.ranking.rank_request import Features, RankRequest
+from onlineauto.service.ranking import Features, RankRequest
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from onlineauto.service.join.join import Join
-    from onlineauto.service.log.group_commit import Done
+    from onlineauto.service.log.segment_log import Done
     from onlineauto.service.loop.front import Front
     from onlineauto.service.options import Limits
-    from onlineauto.service.ranking.answer import Ranked
+    from onlineauto.service.ranking import Ranked
 
 _FEW: Final = 1000
 
@@ -64,31 +64,33 @@ def slot_id(event_id: str, slot: str) -> str:
     return f"{event_id}{MARK}{slot}"
 
 
-def check_slots(asked: SlotsRankRequest, limits: Limits) -> None:
+def check_slots(request: SlotsRankRequest, limits: Limits) -> None:
     """Check that each slot can be filled, whatever the slots before it show."""
-    if not asked.slots:
+    if not request.slots:
         raise RefusedError("there are no slots: give at least one")
-    if len(asked.slots) > limits.slots:
+    if len(request.slots) > limits.slots:
         raise RefusedError(
-            f"there are {len(asked.slots)} slots; at most {limits.slots} are accepted", status=413
+            f"there are {len(request.slots)} slots; at most {limits.slots} are accepted", status=413
         )
-    if len({each.id for each in asked.slots}) < len(asked.slots):
+    if len({each.id for each in request.slots}) < len(request.slots):
         raise RefusedError("two slots have the same id; each needs its own")
-    for number, slot in enumerate(asked.slots):
-        slot_id(asked.event_id, slot.id)
+    for number, slot in enumerate(request.slots):
+        slot_id(request.event_id, slot.id)
         for name in (slot.baseline, *slot.excluded):
-            if name and name not in asked.ids:
+            if name and name not in request.ids:
                 raise RefusedError(f"slot {slot.id!r} names {name!r}, which is none of the actions")
         if slot.baseline in slot.excluded:
             raise RefusedError(f"slot {slot.id!r} excludes its baseline {slot.baseline!r}")
-        if len(asked.ids) - len(set(slot.excluded)) <= number:
+        if len(request.ids) - len(set(slot.excluded)) <= number:
             raise RefusedError(
-                f"slot {slot.id!r} may have no action left: of {len(asked.ids)} actions, it excludes "
+                f"slot {slot.id!r} may have no action left: of {len(request.ids)} actions, it excludes "
                 f"{len(set(slot.excluded))}, and the slots before it show {number}"
             )
 
 
-def slot_rank_request(asked: SlotsRankRequest, slot: SlotRequest, shown: Collection[str] = ()) -> RankRequest:
+def slot_rank_request(
+    request: SlotsRankRequest, slot: SlotRequest, shown: Collection[str] = ()
+) -> RankRequest:
     """Return the rank request of one slot, without the actions that are excluded or shown already.
 
     >>> asked = SlotsRankRequest("e", [], ["a", "b", "c"], [[], [], []], [SlotRequest("top", baseline="c")])
@@ -96,16 +98,18 @@ def slot_rank_request(asked: SlotsRankRequest, slot: SlotRequest, shown: Collect
     ['c', 'b']
     """
     out = {*shown, *slot.excluded}
-    left = [(name, each) for name, each in zip(asked.ids, asked.actions, strict=True) if name not in out]
+    left = [
+        (name, action) for name, action in zip(request.ids, request.actions, strict=True) if name not in out
+    ]
     left.sort(key=lambda each: each[0] != slot.baseline)  # the first action is the baseline
-    own: Features = {SLOT: msgspec.Raw(msgspec.json.encode({slot.id: 1}))}
+    slot_features: Features = {SLOT: msgspec.Raw(msgspec.json.encode({slot.id: 1}))}
     return RankRequest(
-        slot_id(asked.event_id, slot.id),
-        [*asked.context, *slot.features, own],
+        slot_id(request.event_id, slot.id),
+        [*request.context, *slot.features, slot_features],
         [name for name, _ in left],
         [each for _, each in left],
-        deferred=asked.deferred,
-        unit=asked.unit or asked.event_id,
+        deferred=request.deferred,
+        unit=request.unit or request.event_id,
     )
 
 
@@ -148,19 +152,19 @@ def activate_slots(front: Front, event_id: str, done: Done, *, single: bool) -> 
         front.activate(slot, part)
 
 
-def rank_slots(front: Front, asked: SlotsRankRequest, done: Done) -> list[Ranked]:
+def rank_slots(front: Front, request: SlotsRankRequest, done: Done) -> list[Ranked]:
     """Fill slots in order, each with an action that no earlier slot shows; return an answer for each.
 
     All slots are checked before the first one is logged. `done` is called once all are in the log.
     """
-    check_slots(asked, front.limits)
+    check_slots(request, front.limits)
     front.allow_namespace(SLOT)
-    for slot in asked.slots:
-        front.check(slot_rank_request(asked, slot))
-    front.check_room(len(asked.slots))
-    part, answers, shown = after_all(len(asked.slots), done), [], set[str]()
-    for slot in asked.slots:
-        answer = front.rank(slot_rank_request(asked, slot, shown), part)
+    for slot in request.slots:
+        front.check(slot_rank_request(request, slot))
+    front.check_room(len(request.slots))
+    part, answers, shown = after_all(len(request.slots), done), [], set[str]()
+    for slot in request.slots:
+        answer = front.rank(slot_rank_request(request, slot, shown), part)
         answers.append(answer)
         shown.add(answer.ids[0])
     return answers

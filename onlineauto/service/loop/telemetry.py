@@ -62,7 +62,7 @@ def record_spans(front: Front) -> None:
     counts: dict[str, Callable[..., Mapping[str, int] | None]] = {
         "rank_all": lambda answers: {
             "onlineauto.decisions": len(answers),
-            "onlineauto.rejected": sum(isinstance(each, Exception) for each in answers),
+            "onlineauto.rejected": sum(isinstance(answer, Exception) for answer in answers),
         },
         "reward": lambda _: {},
         "learn": lambda taken: {"onlineauto.records": taken} if taken else None,  # no span while idle
@@ -104,7 +104,7 @@ def _configured() -> bool:
             records.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
             _logs.set_logger_provider(records)
     if isinstance(_logs.get_logger_provider(), LoggerProvider) and not any(
-        isinstance(each, LogHandler) for each in _LOG.handlers
+        isinstance(handler, LogHandler) for handler in _LOG.handlers
     ):
         _LOG.addHandler(LogHandler())
     return isinstance(trace.get_tracer_provider(), TracerProvider)
@@ -112,12 +112,12 @@ def _configured() -> bool:
 
 def end_telemetry() -> None:
     """Send the spans and log records that wait, for 3 seconds at most if the collector is away."""
-    ends = [threading.Thread(target=each.shutdown, daemon=True) for each in _PROVIDERS]
+    threads = [threading.Thread(target=provider.shutdown, daemon=True) for provider in _PROVIDERS]
     until = time.monotonic() + _END_SECONDS
-    for each in ends:
-        each.start()
-    for each in ends:
-        each.join(max(until - time.monotonic(), 0.0))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(until - time.monotonic(), 0.0))
     _PROVIDERS.clear()
 
 

@@ -16,8 +16,8 @@ import msgspec
 
 from onlineauto.errors import InputError
 from onlineauto.service.log.log_copier import LogCopier
-from onlineauto.service.log.record import read_record
-from onlineauto.service.topics.brokers import WAIT, Brokers, kafka, split_address
+from onlineauto.service.log.segment_log import read_record
+from onlineauto.service.topics.partitions import WAIT, Brokers, kafka, split_address
 from onlineauto.workspace.model_file import replace_file
 
 if TYPE_CHECKING:

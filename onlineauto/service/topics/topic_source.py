@@ -32,9 +32,16 @@ from onlineauto.formats.lines.reader_state_kernels import ReaderRules
 from onlineauto.formats.text_reader import TextReader
 from onlineauto.service.join.join import Join
 from onlineauto.service.join.settings import JoinSettings, check_settings
-from onlineauto.service.learning.joined import label_line
-from onlineauto.service.topics.brokers import WAIT, Brokers, describe_error, kafka, split_address
-from onlineauto.service.topics.partitions import Origin, Partitions
+from onlineauto.service.learning.evaluate import label_line
+from onlineauto.service.topics.partitions import (
+    WAIT,
+    Brokers,
+    Origin,
+    Partitions,
+    describe_error,
+    kafka,
+    split_address,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -575,11 +582,11 @@ class TopicReader:
                 entry.origin, entry.raw or entry.line, "it has several costs, and only one can be known"
             )
             blocks, ends = self._parsed(entries)
-        found = self._lines.take_problems()
+        diagnostics = self._lines.take_problems()
         problems: dict[int, Diagnostic] = {}
-        self.diagnostics.log = found.log or self.diagnostics.log
-        self.diagnostics.counts.update(found.counts)
-        for each in found.kept:
+        self.diagnostics.log = diagnostics.log or self.diagnostics.log
+        self.diagnostics.counts.update(diagnostics.counts)
+        for each in diagnostics.kept:
             index = int(np.searchsorted(ends, each.line))
             problems.setdefault(index, _at(entries[index].origin, each))
             self.diagnostics.keep(_at(entries[index].origin, each))
@@ -599,8 +606,8 @@ class TopicReader:
 
     def _parsed(self, entries: list[TopicLine]) -> tuple[list[Block], NDArray[np.int64]]:
         """Return the events of lines, and the last line number of each entry."""
-        ends = np.cumsum([each.line.count(b"\n") + len(self._end) for each in entries])
-        return self._lines.parse(b"".join(each.line + self._end for each in entries)), ends
+        ends = np.cumsum([entry.line.count(b"\n") + len(self._end) for entry in entries])
+        return self._lines.parse(b"".join(entry.line + self._end for entry in entries)), ends
 
     def refuse(self, origin: Origin, value: bytes | None, reason: str) -> None:
         """Count and locate a message that cannot be used."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
@@ -241,6 +243,7 @@ def test_rows_must_fit_the_kind_of_learning(tmp_path: Path) -> None:
         ({"rows": "labels", "lable": "y"}, "unknown key 'lable'"),
         ({"rows": "labels", "cost": "y"}, 'cost cannot be used with rows = "labels"'),
         ({"rows": "lists", "list": "a"}, 'rows = "lists" needs actions'),
+        ({"rows": "actions", "event": "a"}, 'rows = "actions" needs actions'),
         ({"rows": "events", "action": "a", "choices": ["x", "x"]}, "each action once"),
         ({"rows": "events", "action": "a", "cost": "c", "reward": "r"}, "exclude each other"),
         (
@@ -258,6 +261,11 @@ def test_rows_must_fit_the_kind_of_learning(tmp_path: Path) -> None:
 def test_malformed_columns_are_refused(found: Any, why: str) -> None:
     with pytest.raises(InputError, match=why):
         columns_of(found)
+
+
+def test_actions_without_features_have_an_empty_table() -> None:
+    columns = columns_of({"rows": "actions", "event": "id", "actions": {}})
+    assert columns_of(tomllib.loads(columns.toml())) == columns
 
 
 def test_file_of_columns_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
@@ -341,3 +349,8 @@ def test_rewards_that_are_all_missing_have_no_range() -> None:
     table = pa.table({"arm": ["a", "b"], "reward": [float("nan")] * 2, "p": [0.5] * 2})
     columns = infer_columns(table.schema, table.to_batches()[0], decides=True)
     assert evidence_of(columns, table.to_batches()[0])["reward"] == "1 distinct value in 2 rows"
+    costs = pa.table({"id": [1, 1, 2, 2], "cost": [0.5, None, None, 1.0], "p": [0.5, None, None, 0.5]})
+    roles = {"rows": "actions", "event": "id", "actions": {}, "cost": "cost", "probability": "p"}
+    source = DatasetSource(pyarrow.dataset.dataset(costs), roles)
+    learnt(source, cb_explore_adf=True)
+    assert source.like(source.description, predicts=True).columns() == columns_of(roles)

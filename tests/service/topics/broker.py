@@ -54,7 +54,7 @@ class Broker:
         """Return all messages of a topic."""
         settings = {"bootstrap.servers": self.servers, "group.id": "test", "enable.partition.eof": True}
         consumer = self._kafka.Consumer(settings, logger=_LOG)
-        parts = [self._kafka.TopicPartition(topic, each, 0) for each in range(PARTITIONS)]
+        parts = [self._kafka.TopicPartition(topic, number, 0) for number in range(PARTITIONS)]
         consumer.assign(parts)
         found, ended = [], 0
         while ended < len(parts):
@@ -69,7 +69,7 @@ class Broker:
     def committed(self, topic: str, group: str = "onlineauto") -> list[int]:
         """Return the offsets that a group has committed, by partition."""
         consumer = self._kafka.Consumer({"bootstrap.servers": self.servers, "group.id": group}, logger=_LOG)
-        parts = [self._kafka.TopicPartition(topic, each) for each in range(PARTITIONS)]
+        parts = [self._kafka.TopicPartition(topic, number) for number in range(PARTITIONS)]
         offsets = [each.offset for each in consumer.committed(parts, timeout=10)]
         consumer.close()
         return offsets

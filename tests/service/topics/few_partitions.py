@@ -9,7 +9,7 @@ import sys
 
 from onlineauto.cli.main import main
 from onlineauto.cluster.partitions.coordinator import Schedule
-from onlineauto.service.topics.brokers import Brokers
+from onlineauto.service.topics.partitions import Brokers
 
 if __name__ == "__main__":
     Schedule.__new__.__defaults__ = Schedule()._replace(alone=8192)

@@ -1,4 +1,4 @@
-"""A learner that is killed again and again gives the model, and the predictions, of one that is not."""
+"""A killed and restarted learner of a topic gives the model of one that runs through."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_killed_learner_gives_the_same_model(broker: Broker, tmp_path: Path, kil
     messages, draw = decisions_and_rewards(n), Random(kills)
     names = {"decision": f"decisions{kills}", "reward": f"rewards{kills}"}
     for kind, topic in names.items():
-        broker.send(topic, spread_at([each for each in messages if each[1] == kind]))
+        broker.send(topic, spread_at([message for message in messages if message[1] == kind]))
     words = (broker.address(names["decision"]), "--rewards", names["reward"], "--reward_wait", 1, *LEARNING)
     words = (*words, "--until_end", "--quiet", "--save_every", 20)
     whole, model = tmp_path / "whole", tmp_path / "model"

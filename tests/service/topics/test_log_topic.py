@@ -1,4 +1,4 @@
-"""A topic that receives the log of a service gives, learnt from, what the service has learnt."""
+"""A topic that receives the log of a service gives the model of the service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from onlineauto import Run, Workspace
 from onlineauto.errors import InputError
-from onlineauto.service.learning.joined import join_log_lines
+from onlineauto.service.learning.evaluate import join_log_lines
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.topics import TopicSource
 from onlineauto.service.topics.log_topic import LogTopic
@@ -65,7 +65,7 @@ def test_service_sends_its_log_to_a_topic(broker: Broker, tmp_path: Path) -> Non
                 assert client.post("/v1/rank", json=body).status_code == 200
                 client.post("/v1/reward", json={"event_id": f"e{number}", "reward": 1.0}).raise_for_status()
         assert service.stop() == 0
-    sent = [json.loads(each.value()) for each in broker.messages("served")]
+    sent = [json.loads(message.value()) for message in broker.messages("served")]
     assert sorted(each["Type"] for each in sent) == ["rank"] * 30 + ["reward"] * 30
     workspace = Workspace(configuration=REGISTRY.parse([*MODEL, "--dsjson"]))
     join, address = {"learn_at": "reward"}, broker.address("served")

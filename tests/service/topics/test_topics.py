@@ -14,7 +14,7 @@ from onlineauto.cli.saving import Saving
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.service.topics import TopicSource
-from onlineauto.service.topics.brokers import Brokers, read_client_settings
+from onlineauto.service.topics.partitions import Brokers, read_client_settings
 from onlineauto.service.topics.topic_source import TopicReader
 from onlineauto.workspace.model_file import read_file
 from onlineauto.workspace.options import REGISTRY
@@ -124,7 +124,7 @@ def test_rewards_are_joined_by_the_times_of_the_messages(
     rewards = f"{topics}-rewards" if topics == "two" else f"{topics}-decisions"
     names = {"decision": f"{topics}-decisions", "reward": rewards}
     for topic in set(names.values()):
-        broker.send(topic, spread_at([each for each in messages if names[each[1]] == topic]))
+        broker.send(topic, spread_at([message for message in messages if names[message[1]] == topic]))
     words = ("--rewards", names["reward"], "--reward_wait", "PT1.0005S", "--until_end")
     for number in (100, 250, -1):  # in three runs
         more = () if number < 0 else ("--examples", number)
@@ -178,12 +178,14 @@ def test_messages_that_are_no_events_are_located_and_sent_to_a_topic(
     assert f"{len(poison)} problems in the input" in printed
     letters = broker.messages("letters")
     found = set()
-    for each in letters:
-        headers = {name.removeprefix("onlineauto."): value.decode() for name, value in each.headers()}
+    for letter in letters:
+        headers = {name.removeprefix("onlineauto."): value.decode() for name, value in letter.headers()}
         found.add((headers["topic"], int(headers["partition"]), int(headers["offset"])))
         assert headers["problem"]
     assert found == places
-    assert {(each.value() or b"").strip() for each in letters} == {(each or b"").strip() for each in poison}
+    assert {(letter.value() or b"").strip() for letter in letters} == {
+        (each or b"").strip() for each in poison
+    }
 
 
 def test_messages_of_a_join_that_are_neither_decisions_nor_rewards_are_counted(broker: Broker) -> None:
@@ -228,7 +230,7 @@ def test_text_and_json_are_learnt_too(broker: Broker) -> None:
     assert not workspace.diagnostics.total
 
 
-def test_event_with_two_costs_is_no_stop(broker: Broker) -> None:
+def test_event_with_two_costs_is_skipped(broker: Broker) -> None:
     good = b"shared |u tom\n0:-1:0.5 |a art\n|a news"
     broker.send("costs", [(0, 0, good), (0, 1, b"0:-1:0.5 |a art\n1:-1:0.5 |a news"), (0, 2, good)])
     workspace = Workspace(cb_explore_adf=True)
@@ -243,13 +245,13 @@ def test_deserialiser_reads_any_bytes(broker: Broker, tmp_path: Path) -> None:
         return found
 
     events = labelled(200)
-    broker.send("reversed", [*spread(each[::-1] for each in events), (0, 500, b"broken")])
+    broker.send("reversed", [*spread(event[::-1] for event in events), (0, 500, b"broken")])
     workspace = learning()
     with source_of(broker, "reversed", deserialise=reversed_json, dead_letters="reversed-letters") as source:
         assert Run(workspace, source).step() == 200
     assert content(workspace) == learnt_from_file(tmp_path / "events", events)
     assert "deserialise raised DecodeError" in str(workspace.diagnostics.kept[0])
-    assert [each.value() for each in broker.messages("reversed-letters")] == [b"broken"]
+    assert [message.value() for message in broker.messages("reversed-letters")] == [b"broken"]
 
 
 def test_interrupted_reading_is_not_saved(
@@ -278,7 +280,7 @@ def test_interrupted_reading_is_not_saved(
 def test_outlier_is_located_by_its_offset(broker: Broker) -> None:
     events = [msgspec.json.decode(each) for each in labelled(600)]
     events[550]["_label_cost"] = 1e30
-    broker.send("outlier", [(0, time, msgspec.json.encode(each)) for time, each in enumerate(events)])
+    broker.send("outlier", [(0, time, msgspec.json.encode(event)) for time, event in enumerate(events)])
     workspace = learning()
     with source_of(broker, "outlier") as source:
         Run(workspace, source).step()
@@ -287,12 +289,12 @@ def test_outlier_is_located_by_its_offset(broker: Broker) -> None:
 
 def test_offsets_beyond_retention_are_counted(broker: Broker, tmp_path: Path) -> None:
     events = [each[:-1] + b',"x":"%b"}' % (b"x" * 9000) for each in labelled(1000)]
-    broker.send("short", [(0, time, each) for time, each in enumerate(events[:10])])
+    broker.send("short", [(0, time, event) for time, event in enumerate(events[:10])])
     with source_of(broker, "short") as source:
         started = Run(learning(), source)
         started.step(10)
         started.checkpoint(tmp_path / "model")
-    broker.send("short", [(0, time + 10, each) for time, each in enumerate(events[10:])])  # it keeps 5 MB
+    broker.send("short", [(0, time + 10, event) for time, event in enumerate(events[10:])])  # it keeps 5 MB
     resumed = Run.resume(tmp_path / "model", source_of(broker, "short"), dsjson=True)
     learnt = resumed.step()
     lost = resumed.diagnostics.counts[ProblemCode.OFFSETS_LOST]
@@ -383,7 +385,7 @@ def test_unknown_topics_and_silent_brokers_are_errors(
     broker.send("known", spread(labelled(4)))
     run("topic", broker.address("unknown"), *LEARNING, *END, code=1)
     assert re.search(r"has no topic 'unknown': .*; it has .*known", capsys.readouterr().err)
-    monkeypatch.setattr("onlineauto.service.topics.brokers.WAIT", 0.5)
+    monkeypatch.setattr("onlineauto.service.topics.partitions.WAIT", 0.5)
     run("topic", "127.0.0.1:1/known", *LEARNING, *END, code=1)
     assert "no broker of 127.0.0.1:1 answers" in capsys.readouterr().err
     run("-d", broker.address("known"), *LEARNING, code=1)
@@ -437,7 +439,7 @@ def test_dead_letters_do_not_go_where_they_are_read(topic: str) -> None:
 def test_decisions_that_wait_are_saved_before_the_first_is_learnt(broker: Broker, tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     events = [decision(random, number) for number in range(300)]
-    broker.send("waits", [(0, 10 * n, msgspec.json.encode(each)) for n, each in enumerate(events)])
+    broker.send("waits", [(0, 10 * n, msgspec.json.encode(event)) for n, event in enumerate(events)])
     words = (
         "topic",
         broker.address("waits"),
@@ -463,8 +465,8 @@ def test_rewards_that_find_no_decision_are_counted_with_the_reason(
 ) -> None:
     random = np.random.default_rng(3)
     events = [decision(random, number) for number in range(100)]
-    late = [{"EventId": each["EventId"], "RewardValue": 1.0} for each in events]
-    messages = [(0, 10 * n, msgspec.json.encode(each)) for n, each in enumerate(events)]
+    late = [{"EventId": event["EventId"], "RewardValue": 1.0} for event in events]
+    messages = [(0, 10 * n, msgspec.json.encode(event)) for n, event in enumerate(events)]
     broker.send(
         "late", [*messages, *((0, 5000 + n, msgspec.json.encode(each)) for n, each in enumerate(late))]
     )

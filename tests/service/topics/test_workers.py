@@ -118,5 +118,5 @@ def test_events_are_learnt_soon_where_few_arrive(broker: Broker, tmp_path: Path)
     assert process.wait() == 128 + signal.SIGTERM
     run("topic", *words, "--until_end")
     assert predictions.read_bytes().count(b"\n\n") == len(events)
-    offsets = [sum(partition == each for partition, *_ in messages) for each in range(4)]
+    offsets = [sum(partition == number for partition, *_ in messages) for number in range(4)]
     assert broker.committed("slowly") == offsets

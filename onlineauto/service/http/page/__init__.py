@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from onlineauto.service.http.reply import Reply, content_type
+from onlineauto.service.http.wire import Reply, content_type
 
 _FOLDER: Final = Path(__file__).parent
 _SHARED: Final = ("look.css", "parts.js")

@@ -1,32 +1,42 @@
 """``HttpProtocol``: one connection of HTTP/1.1, parsed by httptools; requests go straight to their endpoints.
 
 Requests of a connection are answered in order, one at a time. A request is checked once its head is complete;
-one that is rejected is answered at once, and its body is read and discarded.
+one that is rejected is answered at once, and its body is read and discarded. `Connections` are the open
+connections of a server, within limits that hold before a request is known; `run_until_signal` serves them.
+
+A connection is *waiting* while it is idle, or while its client still sends a request. If there are too many
+connections, the one that has waited longest is closed for the new one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import logging
+import signal
+import socket
 import time
-from collections import deque
-from contextlib import aclosing
+from collections import Counter, OrderedDict, deque
+from contextlib import aclosing, suppress
 from email.utils import formatdate
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
+import msgspec
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
+from onlineauto.errors import OptionError
 from onlineauto.service.http.endpoint import LENGTH_DIGITS, Request
-from onlineauto.service.http.reply import Reply, problem, reply_to_error
+from onlineauto.service.http.wire import Reply, problem, reply_to_error
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from types import FrameType
 
-    from onlineauto.service.http.endpoint import Endpoint
-    from onlineauto.service.http.protocol.connections import ConnectionLimits, Connections
+    from onlineauto.service.http.endpoint import Router
 
 _STATUS: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 _BODILESS: Final = (204, 304)
@@ -39,6 +49,106 @@ _PIECE: Final = 2048
 _READ: Final = 65536
 """Bytes of an answer that a slow client reads within `ConnectionLimits.answer_seconds`."""
 
+_LOG = logging.getLogger("onlineauto.service")
+BACKLOG: Final = 256
+"""Connections that the system accepts beyond the limit, until they are closed."""
+_RESERVE: Final = 128
+"""File descriptors reserved for the log, the models and the libraries."""
+_MOST: Final = 4096
+
+
+class ConnectionLimits(msgspec.Struct, frozen=True):
+    """Bounds on connections; they hold for requests without a valid token as well."""
+
+    most: int = 1024  # Maximum number of connections.
+    # Maximum size of the target and all headers of a request, and their maximum number.
+    header_bytes: int = 16_384
+    headers: int = 100
+    # Seconds for which a connection may be idle, or may take to send a complete head.
+    header_seconds: float = 10.0
+    body_seconds: float = 10.0  # Seconds from the first byte of a request to its last.
+    # Seconds within which a client that reads slowly has to read the next 64 KB of its answers.
+    answer_seconds: float = 30.0
+
+
+class Connections:
+    """The open connections, ordered by how long they have waited."""
+
+    def __init__(self, limits: ConnectionLimits | None = None) -> None:
+        self.limits = limits or ConnectionLimits()
+        self.dropped: Counter[str] = Counter()
+        self._open: OrderedDict[HttpProtocol, None] = OrderedDict()
+        self._logged: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        """Return the number of open connections."""
+        return len(self._open)
+
+    def add(self, connection: HttpProtocol) -> None:
+        """Add a new connection; if there are too many, close the one that waits longest, or this one."""
+        if len(self._open) >= self.limits.most:
+            oldest = next((each for each in self._open if each.is_waiting), None)
+            if oldest is None:
+                message = f"there are {len(self._open)} connections; no more are accepted"
+                self._drop(connection, "too many", 503, message)
+                return
+            self._drop(oldest, "room for another")
+        self._open[connection] = None
+
+    def discard(self, connection: HttpProtocol) -> None:
+        """Remove a connection that is closed."""
+        self._open.pop(connection, None)
+
+    def waits(self, connection: HttpProtocol) -> None:
+        """Record that a connection waits from now on."""
+        if connection in self._open:
+            self._open.move_to_end(connection)
+
+    def sweep(self, now: float) -> None:
+        """Close the connections that have waited for too long."""
+        for connection in list(self._open):
+            if reason := connection.waits_for(now, self.limits):
+                answer = (408, f"{reason} did not come in time") if reason in ("head", "body") else (0, "")
+                self._drop(connection, reason, *answer)
+
+    def shutdown(self) -> None:
+        """Close each connection once its requests are answered."""
+        for connection in list(self._open):
+            connection.shutdown()
+
+    def _drop(self, connection: HttpProtocol, reason: str, status: int = 0, message: str = "") -> None:
+        self._open.pop(connection, None)
+        self.dropped[reason] += 1
+        connection.drop(status, message)
+        now = time.monotonic()
+        if reason != "idle" and now - self._logged.get(reason, -60.0) >= 60.0:  # at most one line a minute
+            self._logged[reason] = now
+            _LOG.warning(
+                "connections are closed: %s",
+                reason,
+                extra={"event": "connection_closed", "reason": reason, "count": self.dropped[reason]},
+            )
+
+
+def most_connections(wanted: int | None = None) -> int:
+    """Return the maximum number of connections that leaves enough file descriptors for everything else.
+
+    The limit of open files is raised as far as needed and as the system allows.
+    """
+    limit = _MOST if wanted is None else wanted
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return min(limit, 400)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = limit + _RESERVE + BACKLOG
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY:
+        return limit
+    return min(limit, max(soft - _RESERVE - BACKLOG, soft // 4))
+
 
 class RequestPart(StrEnum):
     """The part of a request that a connection receives; the values name the timeouts."""
@@ -48,21 +158,12 @@ class RequestPart(StrEnum):
     BODY = "body"
 
 
-class HttpApplication(Protocol):
-    """The attributes of `Application` that a connection uses."""
-
-    connections: Connections
-
-    def find(self, method: bytes, target: bytes) -> tuple[Endpoint | Reply, Mapping[str, str]]:
-        """Return the endpoint of a request, or the reply if there is none, and the parts of its path."""
-
-
 class HttpProtocol(asyncio.Protocol):
     """A connection."""
 
     transport: asyncio.Transport
 
-    def __init__(self, app: HttpApplication) -> None:
+    def __init__(self, app: Router) -> None:
         self._app, self._loop = app, asyncio.get_running_loop()
         self._parser = HttpRequestParser(self)
         self.since = self._stalled = 0.0
@@ -283,7 +384,7 @@ class HttpProtocol(asyncio.Protocol):
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         if method == b"CONNECT":
             raise HttpParserError("CONNECT")
-        lines = [b"%b: %b\r\n" % each for each in self._lines if each[0].lower() != b"upgrade"]
+        lines = [b"%b: %b\r\n" % line for line in self._lines if line[0].lower() != b"upgrade"]
         self._parser = HttpRequestParser(self)
         self._parser.feed_data(b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._target, version, b"".join(lines)))
 
@@ -356,7 +457,7 @@ def _head_of(reply: Reply, more: bytes) -> bytes:
 @lru_cache(maxsize=64)
 def _lines_of(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
     """Return a status line, and headers."""
-    return _STATUS[status] + b"".join(b"%b: %b\r\n" % each for each in headers)
+    return _STATUS[status] + b"".join(b"%b: %b\r\n" % header for header in headers)
 
 
 @lru_cache(maxsize=2)
@@ -374,3 +475,106 @@ def _headers_of(lines: tuple[tuple[bytes, bytes], ...]) -> tuple[Mapping[str, st
     headers = dict(reversed(both))  # of several headers with a name, the first one
     size = sum(len(name) + len(value) for name, value in lines)
     return headers, size, sum(name == "host" for name, _ in both) <= 1
+
+
+_GRACE: Final = 10.0
+"""Seconds for which connections are answered after the end."""
+_LOOK: Final = 0.05
+_SWEEP: Final = 0.25
+"""Seconds between two searches for connections that have waited for too long."""
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+"""Names of this machine, which a server without tokens accepts as host names."""
+
+
+def event_loop() -> asyncio.AbstractEventLoop:
+    """Return a new event loop: that of uvloop, if it is installed."""
+    with suppress(ImportError):  # not on Windows
+        import uvloop
+
+        return uvloop.new_event_loop()
+    return asyncio.new_event_loop()
+
+
+async def serve_until(
+    ended: asyncio.Event, app: Router, opened: socket.socket, started: Callable[[], object]
+) -> None:
+    """Serve an application."""
+    loop = asyncio.get_running_loop()
+    async with app.running():
+        server = await loop.create_server(partial(HttpProtocol, app), sock=opened, backlog=BACKLOG)
+        sweeping = asyncio.create_task(_sweep(app.connections))
+        started()
+        await ended.wait()
+        server.close()
+        app.connections.shutdown()
+        until = loop.time() + _GRACE
+        while len(app.connections) and loop.time() < until:
+            await asyncio.sleep(_LOOK)
+        sweeping.cancel()
+
+
+async def _sweep(connections: Connections) -> None:
+    """Close connections that have waited for too long."""
+    while True:
+        await asyncio.sleep(_SWEEP)
+        try:
+            connections.sweep(asyncio.get_running_loop().time())
+        except Exception:
+            _LOG.exception("a sweep has failed", extra={"event": "failed", "endpoint": "sweep"})
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address; it does not accept connections yet."""
+    opened = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        opened = socket.socket(family, kind, protocol)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+    except OSError as error:
+        if opened is not None:
+            opened.close()
+        raise OptionError(f"cannot listen to {host}:{port}: {error.strerror}") from None
+    return opened
+
+
+def address_of(host: str, opened: socket.socket) -> str:
+    """Return the URL of a server that listens to `host` with a bound socket."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{opened.getsockname()[1]}/"
+
+
+def run_until_signal(app: Router, opened: socket.socket, announce: Callable[[], object]) -> None:
+    """Run an application until a signal arrives; `announce` is called once connections are accepted."""
+
+    def exit_early(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    async def main() -> None:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+        def end(_number: int, _frame: FrameType | None) -> None:
+            app.stop()
+            loop.call_soon_threadsafe(ended.set)
+
+        def started() -> None:
+            for number in _SIGNALS:
+                signal.signal(number, end)
+            announce()
+
+        await serve_until(ended, app, opened, started)
+
+    for number in _SIGNALS:
+        signal.signal(number, exit_early)  # until connections are accepted
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        runner.run(main())
+
+
+def is_own(host: str) -> bool:
+    """Return whether an address is reachable from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
