@@ -80,8 +80,10 @@ def to_configspace(space: Space) -> Any:
             if parameter.low == parameter.high:
                 configspace.add(Theirs.Constant(name, parameter.low))
                 continue
-            kind = Theirs.Float if isinstance(parameter, Float) else Theirs.Integer
-            configspace.add(kind(name, (parameter.low, parameter.high), log=parameter.log))
+            if isinstance(parameter, Float):
+                configspace.add(Theirs.Float(name, (parameter.low, parameter.high), log=parameter.log))
+            else:
+                configspace.add(Theirs.Integer(name, (parameter.low, parameter.high), log=parameter.log))
     for name in space.ordered:
         conditions = [
             Theirs.InCondition(configspace[name], configspace[parent], list(values))
