@@ -138,14 +138,16 @@ def _code(text: str) -> str:
 
 
 def _member_rows() -> Iterator[str]:
-    yield "| member | score | least worth | needs | how states merge |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield "| member | score | of | least worth | needs | how states merge |"
+    yield "| --- | --- | --- | --- | --- | --- |"
     for name, entry in MEMBERS.items():
-        member = member_of(name)
-        for at, (score, needs) in enumerate(zip(member.names, member.needs, strict=True)):
-            which = f"`{name}`: {entry.help}" + ("" if entry.default else " (if chosen)") if at == 0 else ""
+        member, rows = member_of(name), list[str]()
+        for score, needs in zip(member.names, member.needs, strict=True) if entry.costs else ():
             terms = f"{member.least_worth:g} | {'; '.join(_needs(needs)) or 'nothing'}"
-            yield f"| {which} | {score} | {terms} | {member.merges if at == 0 else ''} |"
+            rows.append(f"{score} | costs | {terms} | {'' if rows else member.merges}")
+        rows += [f"{score} | classes | | | " for score in (member.class_scores if entry.classes else ())]
+        which = f"`{name}`: {entry.help}" + ("" if entry.default else " (if chosen)")
+        yield from (f"| {which if at == 0 else ''} | {row} |" for at, row in enumerate(rows))
 
 
 def _needs(needs: Needs) -> Iterator[str]:

@@ -13,15 +13,16 @@ from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
-from onlineauto.engine.classes.class_ensemble import ClassEnsemble
+from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble
+from onlineauto.engine.ensemble.member import Sizes
+from onlineauto.engine.ensemble.options import EnsembleOptions
+from onlineauto.engine.ensemble.registry import class_members_of
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, kind_of, short_repr
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.values import plain, whole_number
 from onlineauto.state.stored import Stored
-from onlineauto.workspace.options import REGISTRY
-from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 MAX_LABELS: Final = 100
 """The default of ``max_labels``."""
 _LEAST = 1e-9
-"""Minimum probability of a class, before the probabilities are scaled to sum to 1."""
+"""Minimum probability of a label in the average loss."""
 
 
 class AutoMLClassifier(SingleLines):
@@ -124,7 +125,6 @@ class AutoMLClassifier(SingleLines):
             flags, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
         )
         self._codes: dict[Hashable, int] = {}
-        self._rest: list[Workspace] = []
         self._ensemble = self._new_ensemble(trees=trees)
 
     @property
@@ -134,12 +134,9 @@ class AutoMLClassifier(SingleLines):
 
     @property
     def champions(self) -> dict[Any, Champion]:
-        """The champion of the first label; models saved by earlier versions have more."""
+        """The champion of the first label, whose search is the only one."""
         with self._lock:
-            return {
-                label: champion_of(model)
-                for label, model in zip(self._codes, [self._workspace, *self._rest], strict=False)
-            }
+            return {label: champion_of(self._workspace) for label in self.labels[:1]}
 
     def predict(self, features: Any) -> Any:
         """Return the likeliest label of one event, or a list with the label of each of many events.
@@ -202,18 +199,20 @@ class AutoMLClassifier(SingleLines):
                 if not self._codes:
                     return {}
                 event = {"context": self._encode(features)}
-                columns = [model.predict(event) for model in self._models()]
-                [row] = self._ensemble.run(
-                    self._block_of_one(event), searched=self._searched(columns)
-                ).tolist()
+                searched = None
+                if self._is_searched:
+                    searched = self._chances(self._workspace.predict(event))
+                [row] = self._ensemble.run(self._block_of_one(event), searched=searched).tolist()
                 return dict(zip(self._codes, row, strict=True))
         rows = list(rows_of(features))
         with self._lock:
             if not self._codes or not rows:
                 return np.empty((len(rows), len(self._codes)))
             block = self._block_of(rows)
-            columns = [model.predict_block(block).prediction for model in self._models()]
-            return self._ensemble.run(block, searched=self._searched(columns))
+            searched = None
+            if self._is_searched:
+                searched = self._chances(self._workspace.predict_block(block).prediction)
+            return self._ensemble.run(block, searched=searched)
 
     _predicts: ClassVar[str] = "probability"
 
@@ -238,29 +237,17 @@ class AutoMLClassifier(SingleLines):
         """Return the block of an event, faster than `named_block` does."""
         return self._reader.make_block() if self._reader.read(event) else self._reader.parse_one(event)
 
-    def _models(self) -> list[Workspace]:
-        """Return the models whose predictions the ensemble uses: up to two classes, the first model.
+    @property
+    def _is_searched(self) -> bool:
+        """True if the search is a member of the ensemble: up to two classes."""
+        return len(self._codes) <= 2
 
-        Models saved before the ensemble have one for each class that they had then.
-        """
-        if self._rest:
-            return [self._workspace, *self._rest]
-        return [self._workspace] if len(self._codes) <= 2 else []
-
-    def _searched(self, columns: Sequence[NDArray[np.float32]]) -> NDArray[np.float64] | None:
-        """Return float64[n_events, n_labels] from the predictions of each model, None without a model."""
-        if not columns:
-            return None
+    def _chances(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return float64[n_events, n_labels] from the search's probabilities of the first label."""
+        first = np.array(prediction, np.float64)
         if len(self._codes) == 1:
-            return np.ones((len(columns[0]), 1))
-        each: NDArray[np.float64] = np.array(columns, np.float64).T
-        if len(columns) == 1:
-            return np.concatenate([each, 1 - each], axis=1)
-        each[:, 1] = 1 - each[:, 1]  # the second model learns what is not of the second class
-        each += _LEAST
-        each /= each.sum(axis=1, keepdims=True)
-        new = np.full((len(each), len(self._codes) - len(columns)), 1 / (1 + self.events))
-        return np.hstack([each, new])
+            return np.ones((len(first), 1))
+        return np.stack([first, 1 - first], axis=1)
 
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
         """Return a label; a scalar of another library is converted to the equal Python value.
@@ -294,15 +281,14 @@ class AutoMLClassifier(SingleLines):
         code = self._codes.get(label)
         if code is None:
             return super()._learn_one(event, label)
-        before, columns = self._outliers(), []
-        for number, model in enumerate([self._workspace, *self._rest]):
-            columns.append(model.learn(event | {"label": _sign(code, number)}))
+        before = self._outliers()
+        prediction = self._workspace.learn(event | {"label": _sign(code)})
         outlier = self._outlier(before)
         if outlier == Outlier.BEGINS_AGAIN:
             self._ensemble.begin_again()
         if outlier in (Outlier.NONE, Outlier.BEGINS_AGAIN):
             block = self._block_of_one(event | {"label": 0})
-            searched = self._searched(columns[: len(self._models())])
+            searched = self._chances(prediction) if self._is_searched else None
             self._count(event["weight"], float(self._ensemble.run(block, [code], searched)[0, code]))
         return outlier
 
@@ -333,24 +319,18 @@ class AutoMLClassifier(SingleLines):
 
     def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
         """Learn events of known classes; return the outlier of each, like `_learn_block`."""
-        outliers, begun = np.zeros(len(block), np.uint8), -1
         if not len(block):
-            return outliers
+            return np.zeros(0, np.uint8)
         places = block.event_start[:-1]
         codes = np.array([self._codes[label] for label in labels])
-        columns = []
-        for number, model in enumerate([self._workspace, *self._rest]):
-            block.lines["label"][places] = [_sign(code, number) for code in codes.tolist()]
-            outcomes = model.learn_block(block)
-            columns.append(outcomes.prediction)
-            begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
-            outliers = np.maximum(outliers, outcomes.outlier % int(Outlier.BEGINS_AGAIN))
-            if len(begins):
-                begun = max(begun, int(begins[-1]))
+        block.lines["label"][places] = [_sign(code) for code in codes.tolist()]
+        outcomes = self._workspace.learn_block(block)
+        outliers = outcomes.outlier % int(Outlier.BEGINS_AGAIN)
+        begun = int(max(np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN), default=-1))
         if begun >= 0:
             self._ensemble.begin_again()
         learnt = np.where((outliers == 0) & (np.arange(len(codes)) >= begun), codes, -1)
-        searched = self._searched(columns[: len(self._models())])
+        searched = self._chances(outcomes.prediction) if self._is_searched else None
         probability = self._ensemble.run(block, learnt, searched)[np.arange(len(codes)), codes]
         weights = block.weight[places]
         for at in np.flatnonzero(outliers == 0).tolist():
@@ -364,14 +344,19 @@ class AutoMLClassifier(SingleLines):
     # -- models ----------------------------------------------------------------------------------------
 
     def _new_ensemble(self, *, trees: bool = True) -> ClassEnsemble:
-        features = self._workspace.configuration[FeatureOptions]
-        return ClassEnsemble(hash_bits=features.bit_precision, searched=True, trees=trees)
+        members = class_members_of(self._workspace.configuration[EnsembleOptions].members)
+        return ClassEnsemble(
+            [member for member in members if trees or member.name != "trees"], self._sizes(), searched=True
+        )
+
+    def _sizes(self) -> Sizes:
+        """Return the sizes of the members' states."""
+        configuration = self._workspace.configuration
+        return Sizes(configuration, cells=1 << configuration[FeatureOptions].bit_precision)
 
     def _extra_state(self) -> dict[str, Any]:
-        labels, models = self.labels, [model.state(copy=False) for model in self._rest]
-        content = super()._extra_state() | {"labels": labels, "models": models, "max_labels": self.max_labels}
-        content["ensemble"] = self._ensemble.state()
-        return content
+        content = super()._extra_state() | {"labels": self.labels, "max_labels": self.max_labels}
+        return content | {"ensemble": self._ensemble.state()}
 
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)
@@ -380,21 +365,10 @@ class AutoMLClassifier(SingleLines):
         self._codes = {label: code for code, label in enumerate(kept["labels"])}
         if len(self._codes) < len(kept["labels"]):
             raise ValueError("a label occurs twice")
-        # Files of earlier versions have no limit.
-        self.max_labels = max(msgspec.convert(kept.get("max_labels", MAX_LABELS), int), len(self._codes))
-        self._rest = []
-        for state in kept["models"]:
-            configuration = REGISTRY.parse_kept(Stored(state)["options"].convert(str))
-            self._rest.append(Workspace(configuration=configuration))
-            self._rest[-1].restore(state)
-        if "ensemble" in kept:
-            self._ensemble = ClassEnsemble.restored(Stored(kept)["ensemble"], len(self._codes))
-            return
-        self._ensemble = self._new_ensemble()
-        for _ in self._codes:
-            self._ensemble.add_class()
+        self.max_labels = max(msgspec.convert(kept["max_labels"], int), len(self._codes))
+        self._ensemble = ClassEnsemble.restored(Stored(kept)["ensemble"], len(self._codes), self._sizes())
 
 
-def _sign(code: int, number: int) -> int:
-    """Return the label of a class for a model; the second learns what is not of its class."""
-    return 1 if (code != 1 if number == 1 else code == number) else -1
+def _sign(code: int) -> int:
+    """Return the label of a class for the search, which is of the first class."""
+    return 1 if code == 0 else -1

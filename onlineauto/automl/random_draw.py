@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 
+from onlineauto.features.hash_constants import GOLDEN
+
 _MASK = 2**64 - 1
 
 
@@ -54,7 +56,7 @@ class FairDraw(RandomOrder):
         return drawn % bound
 
     def _next_number(self) -> int:
-        self.state = (self.state + 0x9E3779B97F4A7C15) & _MASK
+        self.state = (self.state + GOLDEN) & _MASK
         mixed = (self.state ^ self.state >> 30) * 0xBF58476D1CE4E5B9 & _MASK
         mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
         return mixed ^ mixed >> 31

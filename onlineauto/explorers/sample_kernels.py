@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.explorers.ranking_kernels import DRAWN
+from onlineauto.features.hash_constants import FNV_64_BASIS, FNV_64_PRIME, GOLDEN
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -14,14 +15,15 @@ if TYPE_CHECKING:
 
     from onlineauto.explorers.ranking_kernels import Exploration
 
+_FNV_64_BASIS = np.uint64(FNV_64_BASIS)
+_FNV_64_PRIME = np.uint64(FNV_64_PRIME)
+_GOLDEN = np.uint64(GOLDEN)
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _HALF = np.float32(2.0**-23)
 _A, _C = np.uint64(0xEECE66D5DEECE66D), np.uint64(2147483647)
 _BITS = np.uint64(0x7FFFFF)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FNV_BASIS, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
 @inline_kernel
@@ -54,9 +56,9 @@ def mix_number(seed: np.uint64, name: np.uint64) -> F32:
 @kernel
 def fnv1a(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     """Return the FNV-1a hash of bytes [start, end)."""
-    hashed = _FNV_BASIS
+    hashed = _FNV_64_BASIS
     for i in range(start, end):
-        hashed = (hashed ^ np.uint64(data[i])) * _FNV_PRIME
+        hashed = (hashed ^ np.uint64(data[i])) * _FNV_64_PRIME
     return hashed
 
 

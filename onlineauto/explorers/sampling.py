@@ -18,14 +18,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.explorers.explorer import EXPLORING
+from onlineauto.features.hash_constants import FNV_64_BASIS, FNV_64_PRIME, GOLDEN
 from onlineauto.options import option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MASK = 2**64 - 1
-_FNV_BASIS, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
-_GOLDEN = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +49,10 @@ def uniform(seed: int, event_id: str | bytes) -> float:
     (0.006822, 0.579408)
     """
     name = event_id.encode() if isinstance(event_id, str) else event_id
-    hashed = _FNV_BASIS
+    hashed = FNV_64_BASIS
     for byte in name:
-        hashed = (hashed ^ byte) * _FNV_PRIME & _MASK
-    mixed = (hashed + (seed + 1) * _GOLDEN) & _MASK
+        hashed = (hashed ^ byte) * FNV_64_PRIME & _MASK
+    mixed = (hashed + (seed + 1) * GOLDEN) & _MASK
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
     return ((mixed ^ mixed >> 31) >> 41) / 2**23

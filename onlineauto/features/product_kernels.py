@@ -5,19 +5,22 @@ Source: VW ``interactions_predict.h``. The hash of a product chains FNV-1 over i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onlineauto.features.group_kernels import group_in_vw_order, is_covered, squares_of_group
+from onlineauto.features.hash_constants import FNV_32_PRIME
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Interactions, Layout, Listing, Records, Scratch
 
-_FNV = np.uint64(16777619)
+_FNV_32_PRIME = np.uint64(FNV_32_PRIME)
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
@@ -59,50 +62,77 @@ def count_product(scratch: Scratch, order: int) -> float:
     return total
 
 
-@inline_kernel
-def _cross_pair(
-    scratch: Scratch,
-    features: Records,
-    listing: Listing,
-    n: int,
-) -> int:
-    """Append the products of two factors to the `n` listed features and return the new number."""
-    first, second = scratch.factors[0].start, scratch.factors[1].start
-    repeats = scratch.factors[1].repeats
-    for i in range(first, scratch.factors[0].end):
-        short_loop()
-        half = _FNV * np.uint64(features[i].hash)
-        x = features[i].value
-        for j in range(second + (i - first) if repeats else second, scratch.factors[1].end):
-            short_loop()
-            listing.cell[n] = (half ^ np.uint64(features[j].hash)) & listing.mask
-            listing.value[n] = x * features[j].value
-            n += 1
-    return n
+def make_pair_loop(take: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that calls ``take(sink, cell, value, result)`` for each product of two runs.
 
+    `take` returns the next result. With `same_run`, each pair counts once.
+    """
 
-@inline_kernel
-def _cross_triple(
-    scratch: Scratch,
-    features: Records,
-    listing: Listing,
-    n: int,
-) -> int:
-    """Append the products of three factors to the `n` listed features and return the new number."""
-    factors = scratch.factors
-    for i in range(factors[0].start, factors[0].end):
-        short_loop()
-        outer, x = _FNV * np.uint64(features[i].hash), features[i].value
-        for j in range(i if factors[1].repeats else factors[1].start, factors[1].end):
+    @inline_kernel
+    def cross_pair(
+        sink: Any,
+        features: Records,
+        mask: np.uint64,
+        runs: tuple[tuple[int, int], tuple[int, int]],
+        same_run: bool,
+        result: Any,
+    ) -> Any:
+        first, second = runs
+        begin = np.uint64(second[0])
+        for i in range(np.uint64(first[0]), np.uint64(first[1])):
             short_loop()
-            half = _FNV * (outer ^ np.uint64(features[j].hash))
-            y = x * features[j].value
-            for k in range(j if factors[2].repeats else factors[2].start, factors[2].end):
+            half = _FNV_32_PRIME * np.uint64(features[i].hash)
+            x = features[i].value
+            for j in range(i if same_run else begin, np.uint64(second[1])):
                 short_loop()
-                listing.cell[n] = (half ^ np.uint64(features[k].hash)) & listing.mask
-                listing.value[n] = y * features[k].value
-                n += 1
-    return n
+                cell = (half ^ np.uint64(features[j].hash)) & mask
+                result = take(sink, cell, x * features[j].value, result)
+        return result
+
+    return cross_pair
+
+
+def make_triple_loop(take: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel like that of `make_pair_loop`, for the products of three runs.
+
+    `same_run` says whether the second run is the first one, and whether the third run is the second one.
+    """
+
+    @inline_kernel
+    def cross_triple(
+        sink: Any,
+        features: Records,
+        mask: np.uint64,
+        runs: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
+        same_run: tuple[bool, bool],
+        result: Any,
+    ) -> Any:
+        first, second, third = runs
+        for i in range(np.uint64(first[0]), np.uint64(first[1])):
+            short_loop()
+            chain = _FNV_32_PRIME * np.uint64(features[i].hash)
+            x = features[i].value
+            for j in range(i if same_run[0] else np.uint64(second[0]), np.uint64(second[1])):
+                short_loop()
+                half = _FNV_32_PRIME * (chain ^ np.uint64(features[j].hash))
+                xy = x * features[j].value
+                for k in range(j if same_run[1] else np.uint64(third[0]), np.uint64(third[1])):
+                    short_loop()
+                    cell = (half ^ np.uint64(features[k].hash)) & mask
+                    result = take(sink, cell, xy * features[k].value, result)
+        return result
+
+    return cross_triple
+
+
+@inline_kernel
+def _append(listing: Listing, cell: np.uint64, value: F32, n: int) -> int:
+    """Append a product to the `n` listed features and return the new number."""
+    listing.cell[n], listing.value[n] = cell, value
+    return n + 1
+
+
+_list_pair, _list_triple = make_pair_loop(_append), make_triple_loop(_append)
 
 
 @inline_kernel
@@ -140,7 +170,7 @@ def cross_any(
         if depth > 0:
             chained ^= factors[depth - 1].chain
             x = factors[depth - 1].product * x
-        factors[depth].chain = _FNV * chained
+        factors[depth].chain = _FNV_32_PRIME * chained
         factors[depth].product = x
         depth += 1
         factors[depth].position = i if factors[depth].repeats else factors[depth].start
@@ -178,11 +208,15 @@ def cross_product(
     if order == 1:
         factor = scratch.factors[0]
         return _list_run(features, factor.start, factor.end, listing, n)
+    if order > 3:
+        return cross_any(scratch, features, order, listing, n)
+    one, two = scratch.factors[0], scratch.factors[1]
+    first, second = (one.start, one.end), (two.start, two.end)
     if order == 2:
-        return _cross_pair(scratch, features, listing, n)
-    if order == 3:
-        return _cross_triple(scratch, features, listing, n)
-    return cross_any(scratch, features, order, listing, n)
+        return _list_pair(listing, features, listing.mask, (first, second), two.repeats, n)
+    three = scratch.factors[2]
+    runs, same_run = (first, second, (three.start, three.end)), (two.repeats, three.repeats)
+    return _list_triple(listing, features, listing.mask, runs, same_run, n)
 
 
 @inline_kernel

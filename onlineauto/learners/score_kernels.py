@@ -8,10 +8,11 @@ load reads past the end of the table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from onlineauto.features.product_kernels import make_pair_loop, make_triple_loop
 from onlineauto.jit import F32, Four, inline_kernel, short_loop
 from onlineauto.jit.four import load, splat
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-
-
-_FNV = np.uint64(16777619)
 
 
 @inline_kernel
@@ -47,112 +45,34 @@ def add_run(
     return total
 
 
-@inline_kernel
-def add_pair(
-    weights: NDArray[np.float32],
-    features: Records,
-    mask: np.uint64,
-    runs: tuple[tuple[int, int], tuple[int, int]],
-    same_run: bool,
-    lane: int,
-    total: Four,
-) -> Four:
-    """Return `total` plus the terms of the product of two runs; with `same_run`, each pair counts once."""
-    first, second = runs
-    begin = np.uint64(second[0])
-    for i in range(np.uint64(first[0]), np.uint64(first[1])):
-        short_loop()
-        half = _FNV * np.uint64(features[i].hash)
-        x = features[i].value
-        for j in range(i if same_run else begin, np.uint64(second[1])):
-            short_loop()
-            cell = (half ^ np.uint64(features[j].hash)) & mask
-            total = add_term(weights, cell, lane, x * features[j].value, total)
-    return total
+class WeightLanes(NamedTuple):
+    """The lanes from `lane` on of a table of weights."""
+
+    weights: NDArray[np.float32]
+    lane: int
 
 
 @inline_kernel
-def add_pairs(
-    weights: NDArray[np.float32],
-    features: Records,
-    mask: np.uint64,
-    runs: tuple[tuple[int, int], tuple[int, int]],
-    same_run: bool,
-    lane: int,
-    total: Four,
-    next_total: Four,
-) -> tuple[Four, Four]:
-    """Return the results of `add_pair` for the lanes from `lane` on and for those from `lane` + 4 on."""
-    first, second = runs
-    begin = np.uint64(second[0])
-    for i in range(np.uint64(first[0]), np.uint64(first[1])):
-        short_loop()
-        half = _FNV * np.uint64(features[i].hash)
-        x = features[i].value
-        for j in range(i if same_run else begin, np.uint64(second[1])):
-            short_loop()
-            cell = (half ^ np.uint64(features[j].hash)) & mask
-            xy = x * features[j].value
-            total = add_term(weights, cell, lane, xy, total)
-            next_total = add_term(weights, cell, lane + 4, xy, next_total)
-    return total, next_total
+def _add_four(lanes: WeightLanes, cell: np.uint64, x: F32, total: Four) -> Four:
+    """Return `total` plus the terms of a cell in four lanes."""
+    return add_term(lanes.weights, cell, lanes.lane, x, total)
 
 
 @inline_kernel
-def add_triple(
-    weights: NDArray[np.float32],
-    features: Records,
-    mask: np.uint64,
-    runs: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
-    same_run: tuple[bool, bool],
-    lane: int,
-    total: Four,
-) -> Four:
-    """Return `total` plus the terms of the products of three runs; `same_run` tells repeated runs."""
-    first, second, third = runs
-    for i in range(np.uint64(first[0]), np.uint64(first[1])):
-        short_loop()
-        chain = _FNV * np.uint64(features[i].hash)
-        x = features[i].value
-        for j in range(i if same_run[0] else np.uint64(second[0]), np.uint64(second[1])):
-            short_loop()
-            half = _FNV * (chain ^ np.uint64(features[j].hash))
-            xy = x * features[j].value
-            for k in range(j if same_run[1] else np.uint64(third[0]), np.uint64(third[1])):
-                short_loop()
-                cell = (half ^ np.uint64(features[k].hash)) & mask
-                total = add_term(weights, cell, lane, xy * features[k].value, total)
-    return total
+def _add_eight(lanes: WeightLanes, cell: np.uint64, x: F32, totals: tuple[Four, Four]) -> tuple[Four, Four]:
+    """Return `totals` plus the terms of a cell in eight lanes."""
+    return (
+        add_term(lanes.weights, cell, lanes.lane, x, totals[0]),
+        add_term(lanes.weights, cell, lanes.lane + 4, x, totals[1]),
+    )
 
 
-@inline_kernel
-def add_triples(
-    weights: NDArray[np.float32],
-    features: Records,
-    mask: np.uint64,
-    runs: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
-    same_run: tuple[bool, bool],
-    lane: int,
-    total: Four,
-    next_total: Four,
-) -> tuple[Four, Four]:
-    """Return the results of `add_triple` for the lanes from `lane` on and for those from `lane` + 4 on."""
-    first, second, third = runs
-    for i in range(np.uint64(first[0]), np.uint64(first[1])):
-        short_loop()
-        chain = _FNV * np.uint64(features[i].hash)
-        x = features[i].value
-        for j in range(i if same_run[0] else np.uint64(second[0]), np.uint64(second[1])):
-            short_loop()
-            half = _FNV * (chain ^ np.uint64(features[j].hash))
-            xy = x * features[j].value
-            for k in range(j if same_run[1] else np.uint64(third[0]), np.uint64(third[1])):
-                short_loop()
-                cell = (half ^ np.uint64(features[k].hash)) & mask
-                xyz = xy * features[k].value
-                total = add_term(weights, cell, lane, xyz, total)
-                next_total = add_term(weights, cell, lane + 4, xyz, next_total)
-    return total, next_total
+add_pair, add_pairs = make_pair_loop(_add_four), make_pair_loop(_add_eight)
+add_triple, add_triples = make_triple_loop(_add_four), make_triple_loop(_add_eight)
+"""Add the terms of products of runs: ``add_pair(lanes, features, mask, runs, same_run, total)``.
+
+`add_pairs` and `add_triples` have two totals, for the lanes from `lane` on and for those from `lane` + 4 on.
+"""
 
 
 @inline_kernel

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.features.hash_constants import GOLDEN
 from onlineauto.jit import kernel
 from onlineauto.learners.tree_records import (
     ABSENT,
@@ -31,7 +32,6 @@ from onlineauto.learners.tree_records import (
     DEPTH,
     FAR,
     LEAVES,
-    MIX,
     MOST_OF_COSTS,
     NONE,
     PENALTY,
@@ -167,12 +167,15 @@ def fill_means(trees: Trees, fit: Fit, model: int, tree: int) -> None:
             trees.leaf[model, tree, leaf, c] = _RATE * own / (weight + PENALTY)
 
 
+_GOLDEN = np.uint64(GOLDEN)
+
+
 @kernel
 def _draw(begin: int, tree: int, at: int) -> int:
     """Return a random number from 0 to 2^32 - 1."""
-    mixed = (np.uint64(begin) * MIX + np.uint64(tree)) * MIX + np.uint64(at)
-    mixed = (mixed ^ (mixed >> np.uint64(31))) * MIX
-    return int((mixed ^ (mixed >> np.uint64(29))) * MIX >> np.uint64(32))
+    mixed = (np.uint64(begin) * _GOLDEN + np.uint64(tree)) * _GOLDEN + np.uint64(at)
+    mixed = (mixed ^ (mixed >> np.uint64(31))) * _GOLDEN
+    return int((mixed ^ (mixed >> np.uint64(29))) * _GOLDEN >> np.uint64(32))
 
 
 @kernel

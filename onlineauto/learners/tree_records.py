@@ -29,7 +29,6 @@ SAMPLE = 1024
 ABSENT, FAR = np.float32(-1e30), 1e29
 CLEARLY, NONE = 1.0 + 1e-9, 1e-9
 """A test or an input replaces another one, or none, only if it is better by more than rounding."""
-MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Grown(IntEnum):

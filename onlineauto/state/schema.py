@@ -21,6 +21,7 @@ A new array of a state is one more such line: no operation has a list of names.
 `receive`        copy such arrays into a record
 `merge`          one record from a base and the branches that continued from it, by the rule of each array
 `copy`           the arrays of a record into another one
+`widen`          the arrays of a record into one whose axes are longer
 `to_predict`     a record that shares what predictions need; its other arrays are empty
 ===============  ===========================================================================================
 
@@ -162,6 +163,8 @@ class Field:
 
     def used(self, array: NDArray[Any], used: Used) -> NDArray[Any]:
         """Return the used part of an array: a view, or a copy of the entries of a sparse axis."""
+        if self.is_emptied(array):
+            return array
         parts = (used.get(axis) if isinstance(axis, str) else None for axis in self.axes)
         return array[tuple(part if isinstance(part, np.ndarray) else slice(part) for part in parts)]
 
@@ -415,6 +418,18 @@ def copy(source: Any, target: Any, *, forgets: bool = False) -> None:
     for (_, item, array, _), (_, _, own, _) in zip(_walk(source), _walk(target), strict=True):
         if item.forgets or not forgets:
             own[...] = array
+
+
+def widen(source: Any, target: Any) -> None:
+    """Copy the arrays of a record into a new one whose axes are longer, without touching unused memory."""
+    for (_, item, array, _), (_, _, wider, _) in zip(_walk(source), _walk(target), strict=True):
+        corner: list[Any] = [slice(size) for size in array.shape]
+        for number, axis in enumerate(item.axes):
+            if isinstance(axis, Sparse):
+                others = tuple(other for other in range(array.ndim) if other != number)
+                corner[number] = np.flatnonzero(array.any(axis=others))
+        part = tuple(corner)
+        wider[part] = array[part]
 
 
 def to_predict(record: Record) -> Record:

@@ -159,12 +159,6 @@ class Stored:
             raise ValueError(f"{self._name} has a number that is not from {-most:g} to {most:g}")
         return result
 
-    def float32_array(self, *shapes: Sequence[int]) -> NDArray[np.float32]:
-        """Return a float32 array of finite numbers; they may be stored in float64."""
-        wide = isinstance(self._value, np.ndarray) and self._value.dtype == np.float64
-        result: NDArray[np.float32] = self.finite(np.float64 if wide else np.float32, *shapes)
-        return np.clip(result, -_LARGEST, _LARGEST).astype(np.float32) if wide else result
-
     def array_between(self, array: NDArray[Any], low: float, high: float) -> NDArray[Any]:
         """Return an array of the type and shape of `array`, with all numbers from `low` to `high`."""
         result = self.array_like(array)

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from onlineauto import AutoMLClassifier
-from onlineauto.engine.classes.class_ensemble import ClassEnsemble, rows_of
-from onlineauto.engine.classes.class_kernels import VARIANCE
+from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble, rows_of
+from onlineauto.engine.ensemble.member import Sizes
+from onlineauto.engine.ensemble.members.features import UNSURE
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.state.stored import Stored
+from onlineauto.workspace.options import REGISTRY
+from tests.engine.ensemble_streams import make_class_ensemble
 
 
 def crossed(n: int, seed: int = 0) -> list[tuple[dict[str, Any], int]]:
@@ -95,24 +98,6 @@ def test_a_model_saved_while_trees_grow_continues_to_the_same_bytes(trees: bool)
     assert files[0] == files[1]
 
 
-def test_a_state_without_trees_is_continued_with_trees() -> None:
-    events = stepped(600)
-    [block] = from_dicts([{"context": features, "label": 0} for features, _ in events])
-    codes = [int(label == "yes") for _, label in events]
-    ensemble = ClassEnsemble(hash_bits=10, searched=False, trees=False)
-    for _ in range(2):
-        ensemble.add_class()
-    ensemble.run(block, codes)
-    state = ensemble.state()
-    del state["trees"]
-    state |= {"version": 1, "mix": state["mix"][:-1].copy(), "fisher": state["fisher"][:-1, :-1].copy()}
-    restored = ClassEnsemble.restored(Stored(state), 2)
-    assert restored.run(block).tolist() == ensemble.run(block).tolist()
-    assert restored.trees
-    restored.run(block, codes)
-    assert restored.state()["trees"]["model"] is not None
-
-
 def test_events_together_are_learnt_like_one_by_one() -> None:
     events, one = crossed(400), AutoMLClassifier(hash_bits=10)
     for features, label in events:
@@ -132,7 +117,7 @@ def test_one_event_is_predicted_and_learnt_like_many() -> None:
     [block] = from_dicts([{"context": features, "label": 0} for features, _ in events])
     block.lines["weight"][:-1] = np.resize([1.0, 0.5, 3.0], 400)
     codes = [int(label == "yes") for _, label in events]
-    many, one = (ClassEnsemble(hash_bits=10, searched=False) for _ in range(2))
+    many, one = (make_class_ensemble(10) for _ in range(2))
     for each in (many, one):
         each.add_class()
         each.add_class()
@@ -140,6 +125,14 @@ def test_one_event_is_predicted_and_learnt_like_many() -> None:
     apart = [one.run(block.tail(at).head(1), codes[at : at + 1])[0] for at in range(400)]
     assert together.tolist() == np.array(apart).tolist()
     assert many.state()["mix"].tolist() == one.state()["mix"].tolist()
+
+
+@pytest.mark.parametrize(("members", "names"), [("trees,features", ["features", "trees"]), ("none", [])])
+def test_members_are_those_of_the_option_that_serve_classes(members: str, names: list[str]) -> None:
+    model = AutoMLClassifier(members=members, hash_bits=10).fit(crossed(40))
+    assert list(model._ensemble.state()["members"]) == names
+    loaded, event = reloaded(model), {"a": "x", "b": "p"}
+    assert loaded.predict_proba(event) == model.predict_proba(event)
 
 
 def test_a_weight_of_0_teaches_nothing() -> None:
@@ -154,7 +147,7 @@ def test_the_linear_member_is_the_solution_of_least_squares() -> None:
     rows = [{"a": {"u": 1, draw.choice("xyz"): 1}, "b": draw.choice("pq")} for _ in range(300)]
     codes = [draw.randrange(3) for _ in rows]
     [block] = from_dicts([{"context": row, "label": 0} for row in rows])
-    ensemble = ClassEnsemble(hash_bits=8, searched=False)
+    ensemble = make_class_ensemble(8)
     for _ in range(3):
         ensemble.add_class()
     ensemble.run(block, codes)
@@ -165,20 +158,27 @@ def test_the_linear_member_is_the_solution_of_least_squares() -> None:
     for event in range(len(rows)):
         for at in range(features.start[event], features.start[event + 1]):
             matrix[event, inputs[int(features.hash[at]) + 1]] = features.value[at]
-    information = matrix.T @ matrix + np.eye(matrix.shape[1]) / VARIANCE
+    information = matrix.T @ matrix + np.eye(matrix.shape[1]) / UNSURE
     weights = np.linalg.solve(information, matrix.T @ np.eye(3)[codes])
-    assert state["linear"] == pytest.approx(weights, abs=1e-3)
+    assert pytest.approx(weights, abs=1e-3) == state["members"]["features"]["weights"].T
 
 
-def test_a_forged_covariance_is_refused() -> None:
-    ensemble = ClassEnsemble(hash_bits=4, searched=True)
+def test_a_forged_state_is_refused() -> None:
+    ensemble = make_class_ensemble(4, searched=True)
     ensemble.add_class()
-    state = ensemble.state()
-    assert ClassEnsemble.restored(Stored(state), 1).state().keys() == state.keys()
-    with pytest.raises(ValueError, match="variances are above 0"):
-        ClassEnsemble.restored(Stored(state | {"spread": -state["spread"]}), 1)
-    with pytest.raises(ValueError, match="later onlineauto"):
-        ClassEnsemble.restored(Stored(state | {"version": 3}), 1)
+    state, features = ensemble.state(), ensemble.state()["members"]["features"]
+    sizes = Sizes(REGISTRY.from_keywords(), cells=1 << 4)
+    restored = ClassEnsemble.restored(Stored(state), 1, sizes)
+    np.testing.assert_equal(restored.state(), state)
+    forged = {
+        "positive definite": {"fisher": -state["fisher"]},
+        "members.features.weights": {"members": state["members"] | {"features": features | {"weights": 3}}},
+        "later onlineauto": {"version": 3},
+        "different features": {"keys": np.ones(2, np.uint64), "number": np.full(3, -1)},
+    }
+    for message, changes in forged.items():
+        with pytest.raises(ValueError, match=message):
+            ClassEnsemble.restored(Stored(state | changes), 1, sizes)
 
 
 def test_a_model_that_learnt_huge_weights_can_be_loaded() -> None:

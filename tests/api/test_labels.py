@@ -58,17 +58,6 @@ def test_the_event_of_a_label_beyond_the_limit_is_located() -> None:
     assert model.events == 3
 
 
-def test_a_model_of_earlier_versions_has_at_least_its_own_number_of_labels() -> None:
-    model, file = AutoMLClassifier(max_labels=150, **SMALL), io.BytesIO()
-    one_by_one(model, list(range(120)), Path())
-    kept = model._extra_state()
-    del kept["max_labels"]
-    model._restore(kept)
-    assert model.max_labels == 120
-    model.save(file)
-    assert len(AutoMLClassifier.load(file.getvalue()).labels) == 120
-
-
 @pytest.mark.parametrize("limit", [0, 1, -1, 2.5, "9", None, float("nan"), True], ids=repr)
 def test_a_limit_that_is_none_is_refused(limit: Any) -> None:
     with pytest.raises(OptionError, match="max_labels cannot be "):

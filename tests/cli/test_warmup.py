@@ -76,7 +76,10 @@ from onlineauto.cli.warmup import warm_up
 from onlineauto.engine.ensemble.registry import MEMBERS, member_of
 
 warm_up()
-print([name for name in MEMBERS if not all(kernel._codes for kernel in member_of(name).kernels())])
+members = [(name, entry, member_of(name)) for name, entry in MEMBERS.items()]
+kernels = [(name, member.kernels()) for name, entry, member in members if entry.costs]
+kernels += [(name, member.class_kernels) for name, entry, member in members if entry.classes]
+print([name for name, each in kernels if not all(kernel._codes for kernel in each)])
 """
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import Branch
+from onlineauto.engine.ensemble.input_kernels import works
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Part
-from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.records.ensemble import Inputs
 from onlineauto.engine.records.loop import Actions, Context
 from onlineauto.features.records import Stream

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble
+from onlineauto.engine.ensemble.member import Sizes
+from onlineauto.engine.ensemble.registry import DEFAULT, class_members_of
+from onlineauto.workspace.options import REGISTRY
+
+
+def make_class_ensemble(hash_bits: int, *, searched: bool = False) -> ClassEnsemble:
+    """Return an ensemble of classes with all members."""
+    sizes = Sizes(REGISTRY.from_keywords(), cells=1 << hash_bits)
+    return ClassEnsemble(class_members_of(DEFAULT), sizes, searched=searched)
+
 
 def odd(
     n: int,

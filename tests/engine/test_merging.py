@@ -421,7 +421,9 @@ def test_waves_of_numbers_in_another_order_are_left_out() -> None:
     both, alone = merge(base, [one, other], [200, 200]), merge(base, [one], [200])
     regressions = [states_of(ensemble_of(each)).state_of("waves").regression for each in (both, alone)]
     np.testing.assert_allclose(regressions[0].weights, regressions[1].weights, atol=1e-6)
-    features = [states_of(ensemble_of(each)).state_of("features").spread[0] for each in (both, alone)]
+    features = [
+        states_of(ensemble_of(each)).state_of("features").regression.spread[0] for each in (both, alone)
+    ]
     assert np.trace(features[0]) < 0.9 * np.trace(features[1])  # features may be in any order
 
 
@@ -438,7 +440,7 @@ def test_features_beyond_the_room_of_a_merged_ensemble_are_left_out() -> None:
     inputs = ensemble_of(result).members.inputs
     assert inputs.tally[Known.FEATURES] == 300
     assert inputs.wide[0] == 4
-    assert np.isfinite(states_of(ensemble_of(result)).state_of("features").weights).all()
+    assert np.isfinite(states_of(ensemble_of(result)).state_of("features").regression.weights).all()
     assert np.isfinite(predicted(result, ["shared |w long_word_3\n|a x\n|a y\n\n"])).all()
 
 

@@ -152,7 +152,7 @@ def test_events_that_were_learnt_are_not_saved_as_waiting() -> None:
     """Else the bytes of a model would depend on when it was saved before."""
     workspace, _ = learnt(700)
     ensemble = workspace.searching.live_configs.arrays.ensemble
-    features = states_of(ensemble).state_of("features")
+    features = states_of(ensemble).state_of("features").regression
     assert features.waiting.any()
     counts = features.n_waiting
     for all_wait in (2, 3):

@@ -119,7 +119,7 @@ def test_an_event_whose_logged_action_is_not_known_teaches_members_nothing() -> 
     workspace = learnt(stream(300, {}))
     states = states_of(workspace.searching.live_configs.arrays.ensemble)
     arrays = [
-        *(states.state_of("features")[:2], states.state_of("waves").regression[:2]),
+        *(states.state_of("features").regression[:2], states.state_of("waves").regression[:2]),
         *(states.state_of("crosses")[:2], states.state_of("baseline")[:2]),
     ]
     before = copy.deepcopy(arrays)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onlineauto.engine.ensemble.input_kernels import works
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Part, Work, add_by_action
-from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.records.loop import Actions, Context
 from onlineauto.features.records import Stream
 from onlineauto.jit import entry_kernel

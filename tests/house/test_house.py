@@ -38,11 +38,18 @@ IN_PYTHON = {
     "_powers_by_steps",
     "_word_at",
     "bitmap_size",
+    "insert",
     "level",
     "name_of",
     "times_taken",
+    "_make_add",
+    "make_pair_loop",
+    "make_triple_loop",
 }
-"""Functions in kernel files that only Python calls: to make a constant, or to know a size or a level."""
+"""Functions in kernel files that only Python calls: to make constants or kernels, to know sizes or levels.
+
+`insert` fills a table without machine code.
+"""
 
 
 def imported(tree: ast.AST) -> set[str]:

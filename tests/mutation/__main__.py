@@ -47,7 +47,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "formats/json": ("formats/test_float_kernels.py", "formats/test_json_laws.py"),
     "formats": ("formats/test_text_twin.py", "formats/test_mark_kernels.py", "formats/test_slots.py"),
     "engine/policies": ("engine/test_native_twin.py", "engine/test_explorers.py"),
-    "engine/classes": ("engine/test_class_ensemble_twin.py",),
+    "engine/ensemble": ("engine/test_class_ensemble_twin.py",),
     "engine": ("engine/test_native_twin.py", "engine/test_slots.py"),
 }
 """Tests that belong to kernels, by how the path of the kernels begins; the first that fits is taken.

@@ -1,18 +1,20 @@
 """The ensemble of classes the slow, obvious way: NumPy in float64, one event at a time, dense vectors.
 
 An event is a list of features: key (hash + 1), value, and whether it may be crossed. Two regressions learn
-the truth values "the event is of this class" by recursive least squares. Two multinomial logistic regressions
-learn by AdaGrad. The combiner, a multinomial logistic regression on the scores of all, learns by Newton's
-method.
+the truth values "the event is of this class" by least squares, like those of costs. Two multinomial logistic
+regressions learn by AdaGrad. The combiner, a multinomial logistic regression on the scores of all, learns by
+Newton's method.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tests.naive.members import ALONE, EACH, FREQUENCY, MOST_NUMBERS, OFTEN, PHASE, WAITING, WAVES, Squares
 from tests.naive.trees import BoostedTrees
 
 if TYPE_CHECKING:
@@ -24,20 +26,15 @@ if TYPE_CHECKING:
     Event = Sequence[tuple[int, float, bool]]
     Rows = list[tuple[int, float]]
 
-MOST_INPUTS, MOST_NUMBERS, MOST_CROSSED, WAVES = 384, 64, 64, 128
+MOST_INPUTS, MOST_CROSSED = 300, 64
 FAR = 4.0
-VARIANCE, RISE, ROUND = 0.1, 1e-5, 64
-OFTEN, EACH = 512, 4
+VARIANCE, VARIANCE_OF_WAVES, ROUND = 1 / 3, 10.0, 64
 RATE, TINY = 0.3, 1e-3
 LEAST = 0.01
 KEEPS, PRIOR = 0.9998, 5.0
 BIAS_PRIOR, NEW = 9.0, 4.0
-SEARCH = 7
+SEARCH = 8
 MIX, WHOLE = 0x9E3779B97F4A7C15, 2**64
-
-_DRAW = np.random.Generator(np.random.PCG64(20_261_126))
-FREQUENCY = _DRAW.standard_normal((MOST_NUMBERS, WAVES))
-PHASE = _DRAW.uniform(0, 2 * np.pi, WAVES)
 
 
 def softmax(scores: Vector) -> Vector:
@@ -46,31 +43,30 @@ def softmax(scores: Vector) -> Vector:
 
 
 class LeastSquares:
-    """Regressions with the same inputs, one for each class, that share the covariance of their weights."""
+    """Regressions with the same inputs, one for each class. All of them have the same covariance."""
 
-    def __init__(self) -> None:
-        self.weights = np.zeros((0, 0))
-        self.covariance = np.zeros((0, 0))
+    def __init__(self, variance: float, n: int) -> None:
+        self.classes: list[Squares] = []
+        self.empty = Squares(variance, n, narrow=True, keeps=1.0)
 
-    def grow(self, n: int, n_classes: int) -> None:
-        """Let there be `n` inputs; the weights of a new one are 0, and have the first variance."""
-        before, k = self.weights.shape
-        self.weights = np.pad(self.weights, ((0, n - before), (0, n_classes - k)))
-        self.covariance = np.pad(self.covariance, (0, n - before))
-        for at in range(before, n):
-            self.covariance[at, at] = VARIANCE
+    def add_class(self) -> None:
+        """Add a class: no earlier event was of this one."""
+        new = copy.deepcopy(self.empty)
+        self.classes.append(new)
 
-    def learn(self, inputs: Vector, errors: Vector, weight: float, times: int) -> None:
-        """Learn what the predictions of an event lack; the covariance takes the event for so many."""
-        gains = (self.covariance * inputs).sum(axis=1)
-        known = float(gains @ inputs)
-        self.weights += np.outer(gains / (1 / weight + known), errors)
-        if times > 0:
-            self.covariance -= np.outer(gains, gains) / (1 / (times * weight) + known)
+    def predict(self, inputs: Vector) -> Vector:
+        for each in self.classes:
+            each.grow(len(inputs))
+        return np.array([each.weights @ inputs for each in self.classes])
 
-    def raise_variances(self) -> None:
-        for at in range(len(self.covariance)):
-            self.covariance[at, at] += RISE * max(VARIANCE - self.covariance[at, at], 0)
+    def learn(self, inputs: Vector, code: int, weight: float, n_seen: int) -> None:
+        """Learn event number `n_seen`; later the covariance takes one event in four for four."""
+        chosen = n_seen * MIX % WHOLE < WHOLE // 4
+        times, together = 1 if n_seen <= OFTEN else EACH * chosen, WAITING if n_seen > ALONE else 1
+        for index, each in enumerate([*self.classes, self.empty]):
+            each.learn_later(inputs, float(index == code), 1 / weight, times, together)
+            if n_seen % ROUND == 0:
+                each.cut_off()
 
 
 class Logistic:
@@ -90,23 +86,11 @@ class Logistic:
             self.weights[row] += rate * gradient / (TINY + np.sqrt(self.squares[row]))
 
 
-class Number:
-    """Mean and variance of the values of a number so far."""
-
-    def __init__(self) -> None:
-        self.values: list[float] = []
-
-    def away(self, value: float) -> float:
-        """How many standard deviations a value is away from the mean; 0 while there is no deviation."""
-        deviation = float(np.std(self.values)) if len(set(self.values)) > 1 else 0.0
-        return (value - float(np.mean(self.values))) / deviation if deviation > 0 else 0.0
-
-
 class Combiner:
     """A logistic regression on scores, with the same weights for all classes, and their levels."""
 
     def __init__(self) -> None:
-        self.weights = np.array([0, 0, 0.5, 0.5, 0, 0, 0, 0, 0])
+        self.weights = np.array([0, 0, 0, 0, 0, 0.5, 0.5, 0, 0])
         self.information = np.eye(9) * PRIOR
         self.levels = np.zeros(0)
         self.level_information = np.zeros(0)
@@ -132,19 +116,20 @@ class ClassEnsemble:
     def __init__(self, *, hash_bits: int, searched: bool) -> None:
         self.n_rows = 1 << hash_bits
         self.inputs: dict[int, int] = {}
-        self.numbers: dict[int, Number] = {}
-        self.linear, self.waves = LeastSquares(), LeastSquares()
-        self.linear.grow(1, 0)
+        self.bins: set[int] = set()
+        """Features that may not be crossed, which are bins of numbers."""
+        self.numbers: list[int] = []
+        self.linear, self.waves = LeastSquares(VARIANCE, 1), LeastSquares(VARIANCE_OF_WAVES, WAVES)
         self.table = np.zeros((2, self.n_rows, 0))
         self.combiner = Combiner()
         self.shares = np.zeros(0)
         self.trees = BoostedTrees()
         self.events = 0
         if searched:
-            self.combiner.weights = np.array([0, 0, 0, 0, 0, 0, 0, 1.0, 0])
+            self.combiner.weights = np.eye(9)[SEARCH]
 
     def end_search(self) -> None:
-        self.combiner.weights += np.array([0, 0, 0.5, 0.5, 0, 0, 0, -1, 0]) * self.combiner.weights[SEARCH]
+        self.combiner.weights += np.array([0, 0, 0, 0, 0, 0.5, 0.5, 0, -1]) * self.combiner.weights[SEARCH]
 
     def add_class(self) -> None:
         """Add a class, which is about as likely as one event among all so far."""
@@ -154,11 +139,8 @@ class ClassEnsemble:
         combiner = self.combiner
         combiner.levels = np.append(combiner.levels, 0.0)
         combiner.level_information = np.append(combiner.level_information, 0.0)
-        self._grow()
-
-    def _grow(self) -> None:
-        self.linear.grow(len(self.inputs) + 1, len(self.shares))
-        self.waves.grow(WAVES, len(self.shares))
+        self.linear.add_class()
+        self.waves.add_class()
 
     def _row(self, key: int, kind: int) -> int:
         mixed = (key + kind) * MIX % WHOLE
@@ -166,22 +148,18 @@ class ClassEnsemble:
 
     def _note(self, event: Event) -> None:
         """Note new features while there is room, and which of them are numbers: values other than 1."""
-        for key, value, _ in event:
+        for key, value, crossed in event:
             if key not in self.inputs and len(self.inputs) + 1 < MOST_INPUTS:
                 self.inputs[key] = len(self.inputs) + 1
-            number = key in self.inputs and value != 1 and math.isfinite(value)
+                if not crossed:
+                    self.bins.add(key)
+            number = key in self.inputs and key not in self.bins and value != 1 and math.isfinite(value)
             if number and key not in self.numbers and len(self.numbers) < MOST_NUMBERS:
-                self.numbers[key] = Number()
-        self._grow()
+                self.numbers.append(key)
 
     def _values(self, event: Event) -> list[float]:
-        """The values of the features: numbers are standardised, and none is far from 0."""
-        values = []
-        for key, value, _ in event:
-            finite = value if math.isfinite(value) else 0.0
-            away = self.numbers[key].away(finite) if key in self.numbers else finite
-            values.append(min(max(away, -FAR), FAR))
-        return values
+        """The values of the features, none of them far from 0."""
+        return [min(max(value if math.isfinite(value) else 0.0, -FAR), FAR) for _, value, _ in event]
 
     def run(self, event: Event, code: int, weight: float, search: Vector) -> Vector:
         """Return the probabilities of the classes, by the search too, and learn the class if there is one."""
@@ -189,14 +167,18 @@ class ClassEnsemble:
         if learns:
             self._note(event)
         values, keys = self._values(event), [key for key, _, _ in event]
-        inputs, away = np.zeros(len(self.inputs) + 1), np.zeros(MOST_NUMBERS)
+        inputs, raw = np.zeros(len(self.inputs) + 1), dict.fromkeys(self.numbers, math.nan)
         inputs[0] = 1
-        for key, value in zip(keys, values, strict=True):
+        for (key, value, _), near in zip(event, values, strict=True):
             if key in self.inputs:
-                inputs[self.inputs[key]] += value
+                inputs[self.inputs[key]] += near
             if key in self.numbers:
-                away[list(self.numbers).index(key)] = value
-        waves = np.cos(away @ FREQUENCY / math.sqrt(max(len(self.numbers), 1)) + PHASE)
+                raw[key] = value if math.isfinite(value) else 0.0
+        away = [inputs[self.inputs[key]] for key in self.numbers] + [0.0] * (MOST_NUMBERS - len(self.numbers))
+        scale = math.sqrt(2 / max(len(self.numbers), 1))
+        angles = scale * np.array(away) @ FREQUENCY.reshape(MOST_NUMBERS, WAVES) + PHASE
+        waves = math.sqrt(2 / WAVES) * np.cos(angles)
+        waves[0] = 1
         waves *= len(self.numbers) > 0
         words = [key for key, value, crossed in event if key not in self.numbers and value == 1 and crossed]
         pairs = [(word * MIX + words[j]) % WHOLE for i, word in enumerate(words) for j in range(i)]
@@ -206,45 +188,39 @@ class ClassEnsemble:
             crossed += [(self._row(pair, 3), 1.0) for pair in pairs]
 
         logistic = Logistic(*self.table)
-        of_inputs, of_waves = inputs @ self.linear.weights, waves @ self.waves.weights
+        of_inputs, of_waves = self.linear.predict(inputs), self.waves.predict(waves)
         of_single, of_crossed = logistic.score(single), logistic.score(crossed)
         shares = (self.shares + 0.5) / (self.shares + 0.5).sum()
         logs = [np.log(np.clip(each, LEAST, 1)) for each in (of_inputs, of_waves)]
-        numbers = [(self.inputs[key], value) for key, value, _ in event if key in self.numbers]
-        known = [
-            (self.inputs[key], 1.0)
-            for key, _, crossed in event
-            if crossed and key in self.inputs and key not in self.numbers
+        row = [(self.inputs[key], raw[key]) for key in self.numbers]
+        row += [
+            (at, float(inputs[at]))
+            for key, at in self.inputs.items()
+            if inputs[at] != 0 and key not in self.numbers and key not in self.bins
         ]
-        of_trees = self.trees.score(numbers + known, len(self.shares))
+        of_trees = self.trees.score(row, len(self.shares))
         scores = np.array(
-            [of_inputs, of_waves, of_single, of_crossed, *logs, np.log(shares), np.log(search), of_trees]
+            [
+                *(of_inputs, logs[0], of_waves, logs[1], of_trees, of_single, of_crossed),
+                *(np.log(shares), np.log(search)),
+            ]
         )
         chances = self.combiner.chances(scores)
         if not learns:
             return chances
 
         truth = np.eye(len(chances))[code]
-        # Later the covariances learn one event in four, chosen by its number, and take it for four.
-        chosen = self.events * MIX % WHOLE < WHOLE // 4
-        times = 1 if self.events < OFTEN else EACH if chosen else 0
-        self.linear.learn(inputs, truth - of_inputs, weight, times)
+        self.events += 1
+        self.linear.learn(inputs, code, weight, self.events)
         if self.numbers:
-            self.waves.learn(waves, truth - of_waves, weight, times)
+            self.waves.learn(waves, code, weight, self.events)
         logistic.learn(single, truth, softmax(of_single), weight)
         logistic.learn(crossed, truth, softmax(of_crossed), weight)
         # The first events of a class surprise every member, so the combiner learns little from them.
         self.combiner.learn(scores, truth, weight * self.shares[code] / (self.shares[code] + NEW))
         model = self.trees.model
-        self.trees.learn(numbers + known, code, weight, len(self.shares))
+        self.trees.learn(row, code, weight, len(self.shares))
         if self.trees.model is not model:  # what is known of the weights was learnt with other trees
             self.combiner.information = 0.5 * self.combiner.information + 0.5 * PRIOR * np.eye(9)
         self.shares[code] += weight
-        self.events += 1
-        if self.events % ROUND == 0:
-            self.linear.raise_variances()
-            self.waves.raise_variances()
-        for key, value, _ in event:
-            if key in self.numbers and math.isfinite(value):
-                self.numbers[key].values.append(value)
         return chances

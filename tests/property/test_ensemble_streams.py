@@ -70,7 +70,7 @@ def numbers_of(workspace: Workspace) -> Iterator[np.ndarray[Any, Any]]:
     if len(ensemble.members.rests):
         states, numbers = states_of(ensemble), ensemble.members.inputs.numbers
         yield from (numbers.mean, numbers.variance, numbers.latest, numbers.cut)
-        yield from (*states.state_of("features"), *states.state_of("waves").regression)
+        yield from (*states.state_of("features").regression, *states.state_of("waves").regression)
         trees = states.state_of("trees").trees
         yield from (trees.value, trees.cost, trees.weight, trees.threshold, trees.leaf, trees.base)
         if any(member.name == "layer" for member in states.members):  # single lines have none

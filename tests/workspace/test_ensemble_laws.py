@@ -14,7 +14,8 @@ import pytest
 from onlineauto import Workspace, read
 from onlineauto.cli.main import main
 from onlineauto.engine.ensemble.ensemble import ensemble_state
-from onlineauto.engine.ensemble.members.crosses import MEMBER, Crosses, learn_products
+from onlineauto.engine.ensemble.members.crosses import MEMBER, SPREAD
+from onlineauto.engine.ensemble.product_kernels import learn_cells
 from onlineauto.engine.ensemble.states import states_of
 from tests.engine.ensemble_streams import bent, in_turn, odd, repeated
 from tests.engine.test_threads import at_once, shuffled
@@ -228,18 +229,19 @@ def test_weights_of_products_do_not_grow_without_bound(
 
 
 def test_products_that_all_share_a_cell_leave_finite_weights() -> None:
-    n = np.zeros
-    crosses = Crosses(n((3, 2**14), np.float32), n((3, 2**14), np.float32), n(1))
+    weights, spread = np.zeros(2**14, np.float32), np.zeros(2**14, np.float32)
     cells = MEMBER.make_scratch().cells
     for event in range(2000):
-        learn_products(crosses, 2, cells, 64, float(event % 2), 1.0)
-    assert np.isfinite(crosses.weights).all()
-    assert np.isfinite(crosses.spread).all()
+        learn_cells(weights, spread, cells, 64, (float(event % 2), 1.0), SPREAD)
+    assert np.isfinite(weights).all()
+    assert np.isfinite(spread).all()
 
 
 def test_events_that_come_in_turn_are_all_learnt() -> None:
     text, means = in_turn(4000, 24)
     workspace = Workspace(**LINES).fit(text)
-    weights = states_of(workspace.searching.live_configs.arrays.ensemble).state_of("features").weights[0]
+    weights = (
+        states_of(workspace.searching.live_configs.arrays.ensemble).state_of("features").regression.weights[0]
+    )
     off = weights[0] + weights[1:25] - means  # inputs are in the order in which they were met
     assert float(np.mean(off**2)) < 0.006  # 0.03 where the covariance learns each fourth event

@@ -145,7 +145,7 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
         assert "spread" not in live["stack"]["members"][part]
     assert (live["stack"]["members"]["features"]["weights"].size == 0) == ("features" in resting)
     assert (live["stack"]["members"]["waves"]["weights"].size == 0) == ("waves" in resting)
-    assert live["stack"]["members"]["crosses"]["weights"][:, 1].any() == ("crosses in pairs" not in resting)
+    assert live["stack"]["members"]["crosses"]["weights"][1].any() == ("crosses in pairs" not in resting)
     text = odd(200, numbers=2)
     expected = predictions(workspace, text, workspace)
     assert all(found == expected for found in by_loaded(model, text, workspace))
@@ -222,8 +222,8 @@ FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
     *((f"stack.{name}", LONGER) for name in ("weights", "range", "inputs.seen")),
     ("stack.serves", lambda _: 1),
     ("stack.inputs.tally", put(302)),
-    ("stack.members.crosses.cells", put(1 << 14, -1)),
-    ("stack.members.crosses.cells", lambda array: array[::-1].copy()),
+    ("stack.members.crosses.cells", lambda _: np.array([1 << 18], np.uint32)),
+    ("stack.members.crosses.cells", lambda _: np.array([1, 0], np.uint32)),
     ("stack.members.crosses.cells", lambda array: array.astype(np.int64)),
     ("stack.members.crosses.weights", lambda array: array[:-1]),
     ("stack.members.features.weights", lambda array: np.zeros((33, array.shape[1]))),

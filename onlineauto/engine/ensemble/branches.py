@@ -203,18 +203,9 @@ def merge_cells(
     for, at most the events that the branch has `learnt`. So rare cells are added up, and cells that were in
     nearly every event are averaged. The running time is proportional to the number of changed cells.
 
-    Parameters
-    ----------
-    base, ends : (float32[cells, n], float32[cells, n])
-        Weights and variances. A variance of 0 means that the cell was never learnt.
-    learnt : sequence of int
-        Events that each branch has learnt since the base.
-    keeps : float
-        The factor by which a precision is multiplied when the cell is learnt.
-    bounds : (float, float)
-        The smallest variance, and the variance before the first event.
-    ordered : bool
-        Whether the branches are consecutive parts of one stream.
+    A table has weights and variances, float32[cells, n]; a variance of 0 means that the cell was never
+    learnt. `learnt` are the events of each branch since the base, `keeps` is the factor by which a precision
+    is multiplied when the cell is learnt, `bounds` are the smallest variance and that before the first event.
     """
     least, initial_variance = bounds
     weights, spread = base[0].copy(), base[1].copy()

@@ -45,14 +45,17 @@ from onlineauto.engine.ensemble.evidence_kernels import (
 )
 from onlineauto.engine.ensemble.input_kernels import (
     action_key,
+    all_rest,
+    constant_of,
     index_of,
     joins,
+    leave_out_stopped,
     meet_event,
     take_inputs,
+    works,
 )
 from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, learn_squares
 from onlineauto.engine.ensemble.member import Lesson, Need, Part
-from onlineauto.engine.ensemble.need_kernels import all_rest, constant_of, leave_out_stopped, works
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.ensemble.product_kernels import forget_products
 from onlineauto.engine.event.keep_kernels import weigh

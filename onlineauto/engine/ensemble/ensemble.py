@@ -10,8 +10,7 @@ import numpy as np
 
 from onlineauto.engine.ensemble.combiner_kernels import NEW, UNSURE
 from onlineauto.engine.ensemble.inputs import INPUTS_VERSION, make_inputs
-from onlineauto.engine.ensemble.member import Needs, Sizes, Work
-from onlineauto.engine.ensemble.prices import LEARNT
+from onlineauto.engine.ensemble.member import LEARNT, Needs, Sizes, Work
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, needs_of, states_of
 from onlineauto.engine.records.ensemble import (
     MOST_ACTIONS,

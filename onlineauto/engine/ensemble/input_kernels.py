@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.engine.ensemble.least_squares_kernels import leave_out
+from onlineauto.engine.ensemble.member import Need
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.ensemble import (
     CROWDING,
@@ -33,20 +35,22 @@ from onlineauto.engine.records.ensemble import (
     Known,
 )
 from onlineauto.engine.records.task import Shape
+from onlineauto.features.hash_constants import GOLDEN
 from onlineauto.features.hash_kernels import NO_STEM, split_number
+from onlineauto.features.table_kernels import slot_of_key
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.ensemble import Inputs
+    from onlineauto.engine.records.ensemble import Ensemble, Inputs, Members
     from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
 
+_GOLDEN = np.uint64(GOLDEN)
 _FAR = 4.0
 _LARGEST = float(np.finfo(np.float32).max)
 _RARE, _SHARE = 16, 8
 """Wide events are the rule if they are more than `_RARE`, and more than one event in `_SHARE`."""
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 _WHOLE = 2.0**52
 _SHIFT = np.uint64(29)
 
@@ -60,12 +64,7 @@ def joins(inputs: Inputs) -> bool:
 @inline_kernel
 def slot_of(inputs: Inputs, feature: np.uint64) -> int:
     """Return the table index of a feature, or of a stem: where it is, or where it would be inserted."""
-    mask = len(inputs.feature) - 1
-    key = feature + np.uint64(1)
-    slot = int((key * _MIX) >> np.uint64(40)) & mask
-    while inputs.feature[slot] != 0 and inputs.feature[slot] != key:
-        slot = (slot + 1) & mask
-    return slot
+    return slot_of_key(inputs.feature, feature + np.uint64(1))
 
 
 @inline_kernel
@@ -80,6 +79,13 @@ def context_line(run: LoopRun, actions: Actions) -> int:
     if run.task.shape in (Shape.SIMPLE, Shape.CB):
         return actions.first
     return actions.first - 1 if actions.n_lines > actions.n else -1
+
+
+@inline_kernel
+def used_features(run: LoopRun, span: int) -> tuple[int, int]:
+    """Return the begin and the end of the features of a namespace in a line; ignored ones have none."""
+    spans, ignored = run.stream.spans, run.layout.ignore[run.layout.key[run.stream.spans[span].namespace]]
+    return spans[span].start, spans[span].start if ignored else spans[span + 1].start
 
 
 @inline_kernel
@@ -119,9 +125,8 @@ def _take_line(run: LoopRun, line: int, words: int, buffers: Buffers) -> int:
     values = taken.values
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
-        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-            continue
-        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+        begin, end = used_features(run, span)
+        for i in range(begin, end):
             short_loop()
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
             if not math.isfinite(value):
@@ -195,14 +200,13 @@ def action_key(run: LoopRun, actions: Actions, action: int) -> np.uint64:
     key = np.uint64(1)  # a sum, so that the order of features does not matter
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
-        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-            continue
-        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+        begin, end = used_features(run, span)
+        for i in range(begin, end):
             short_loop()
             value = np.float64(stream.features[i].value) * 65536.0
             whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN becomes 0, too
-            part = (np.uint64(stream.features[i].hash) ^ (np.uint64(whole) << np.uint64(32))) * _MIX
-            key += (part ^ (part >> _SHIFT)) * _MIX
+            part = (np.uint64(stream.features[i].hash) ^ (np.uint64(whole) << np.uint64(32))) * _GOLDEN
+            key += (part ^ (part >> _SHIFT)) * _GOLDEN
     return key
 
 
@@ -295,9 +299,8 @@ def _register_line(run: LoopRun, line: int) -> None:
     inputs, stream = run.live.ensemble.members.inputs, run.stream
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
-        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-            continue
-        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+        begin, end = used_features(run, span)
+        for i in range(begin, end):
             short_loop()
             value = stream.features[i].value
             if value != np.float32(0) and math.isfinite(value):
@@ -320,9 +323,8 @@ def _count_unknown(run: LoopRun, line: int) -> tuple[int, int]:
     has_room = inputs.tally[Known.FEATURES] <= MOST_FEATURES
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
-        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-            continue
-        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+        begin, end = used_features(run, span)
+        for i in range(begin, end):
             short_loop()
             value = stream.features[i].value
             is_word = value == np.float32(1)
@@ -401,3 +403,61 @@ def add_input(inputs: Inputs, kind: int) -> int:
     inputs.number[at], inputs.divided[at] = kind, 0
     inputs.tally[Known.FEATURES] += 1
     return at
+
+
+@inline_kernel
+def _has_needs(members: Members, score: int) -> bool:
+    """Return whether the conditions of a score are true, apart from the score that it is computed from."""
+    needs, inputs = members.needs[score], members.inputs
+    tally = inputs.tally
+    can_work = needs[Need.LEAST_ACTIONS] <= tally[Known.ACTIONS] <= needs[Need.MOST_ACTIONS]
+    can_work = (
+        can_work
+        and tally[Known.FEATURES] <= needs[Need.MOST_FEATURES]
+        and tally[Known.NUMBERS] <= needs[Need.MOST_NUMBERS]
+    )
+    can_work = can_work and (needs[Need.NUMBERS] == 0 or tally[Known.NUMBERS] > 0 or joins(inputs))
+    return bool(
+        can_work
+        and inputs.seen[MOST_ACTIONS] >= needs[Need.EVENTS]
+        and tally[Known.WIDEST] <= needs[Need.WIDTH]
+    )
+
+
+@inline_kernel
+def works(members: Members, score: int) -> bool:
+    """Return whether a score is computed: it does not rest, and its conditions are true."""
+    upon = members.needs[score, Need.UPON]
+    below = upon < 0 or (not members.rests[upon] and _has_needs(members, upon))
+    return bool(below and not members.rests[score] and _has_needs(members, score))
+
+
+@inline_kernel
+def all_rest(members: Members, first: int, end: int) -> bool:
+    """Return whether all scores from `first` to before `end` rest."""
+    rest = True
+    for score in range(first, end):
+        rest = rest and members.rests[score]
+    return rest
+
+
+@inline_kernel
+def constant_of(ensemble: Ensemble) -> int:
+    """Return the index of the constant's weight; the weights of levels follow it."""
+    return len(ensemble.weights) - ensemble.n_levels - 1
+
+
+@kernel
+def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], initial_variance: float) -> None:
+    """Remove the weights of the scores that were computed for this event and are no longer computed."""
+    constant = constant_of(ensemble)
+    for score in range(len(ensemble.members.rests)):
+        short_loop()
+        if not scored[score] or works(ensemble.members, score):
+            continue
+        at = constant - len(ensemble.members.rests) + score
+        leave_out(ensemble.weights, ensemble.spread, at, initial_variance, ensemble.scratch[1])
+        if ensemble.n_levels > 0:
+            leave_out(
+                ensemble.weights, ensemble.spread, constant + 1 + at, initial_variance, ensemble.scratch[1]
+            )

@@ -22,6 +22,7 @@ Source: Haykin, *Adaptive filter theory*, chapter on recursive least squares.
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,9 +46,13 @@ _RISE = 1e-6
 
 
 class Regression(NamedTuple):
-    """Recursive least squares for each action, in float32: reading the covariance takes most of the time."""
+    """Recursive least squares in float32: reading the covariances takes most of the time.
 
-    weights: NDArray[np.float32]  # [actions, inputs]
+    Of costs, each action has a separate regression. Of classes, all share one covariance, since each event is
+    learnt for all of them: there is one regression, whose outputs are the classes.
+    """
+
+    weights: NDArray[np.float32]  # [outputs, inputs]: of each action, or of each class
     spread: NDArray[np.float32]  # [actions, inputs, inputs]: P₀, the covariance without pending updates
     late: NDArray[np.float32]  # [actions, LATE, inputs]: the factors u of the pending updates
     n_late: NDArray[np.int64]  # [actions]: number of pending updates
@@ -56,14 +61,21 @@ class Regression(NamedTuple):
     observed: NDArray[np.float64]  # [actions, WAITING, 3]: the targets of these events, see `Observed`
     n_waiting: NDArray[np.int64]  # [actions]: number of events that wait
     begun: NDArray[np.int64]  # [actions]: number of inputs whose weights have a variance
-    prepared: NDArray[np.int64]  # [2]: numbers of known inputs and actions
+    prepared: NDArray[np.int64]  # [2]: numbers of known inputs and outputs
     gains: NDArray[np.float32]  # [WAITING, inputs]: scratch
+
+
+class Prepared(IntEnum):
+    """Entries of `Regression.prepared`."""
+
+    INPUTS = 0
+    OUTPUTS = 1
 
 
 class Observed(NamedTuple):
     """The target of an event, and how much the event counts."""
 
-    target: float
+    target: float  # a cost, or the index of a class
     noise: float  # variance of the target
     keeps: float  # factor by which earlier information is retained
     times: int  # how many times the covariance learns this event
@@ -116,6 +128,12 @@ def dot(a_values: NDArray[np.float32], b_values: NDArray[np.float32], n: int) ->
     for i in range(n_four, n):
         result += a_values[i] * b_values[i]
     return result
+
+
+@inline_kernel
+def shares_covariance(regression: Regression) -> bool:
+    """Return whether the outputs are classes, which share one covariance."""
+    return len(regression.begun) == 1
 
 
 @inline_kernel
@@ -257,8 +275,10 @@ def learn_lately(
 def _learn_waiting(
     regression: Regression, action: int, n: int, gains: NDArray[np.float32], keeps: float
 ) -> None:
-    """Update an action's `n` weights with the waiting events; the covariance follows later."""
+    """Update the `n` weights of an action, or of each class, with the waiting events; P follows later."""
     waits, late, taken = regression.n_waiting[action], regression.late[action], 0
+    classes = shares_covariance(regression)
+    first, end = (0, regression.prepared[Prepared.OUTPUTS]) if classes else (action, action + 1)
     spread, waiting = regression.spread[action], regression.waiting[action, :waits]
     for event in range(waits):
         taken += regression.observed[action, event, 2] > 0.0
@@ -279,10 +299,15 @@ def _learn_waiting(
         for i in range(n):
             own[i] *= factor
         observed = Observed(known[0], known[1], keeps, int(known[2]))
-        error = observed.target - dot(regression.weights[action], inputs, n)
-        initial_variance, remains = _learn_weights(
-            regression.weights[action], own, error, dot(own, inputs, n), observed, SURE_32
-        )
+        variance, initial_variance, remains = dot(own, inputs, n), 0.0, 1.0
+        for output in range(first, end):
+            target = observed.target
+            if classes:
+                target = 1.0 if output == int(observed.target) else 0.0
+            error = target - dot(regression.weights[output], inputs, n)
+            initial_variance, remains = _learn_weights(
+                regression.weights[output], own, error, variance, observed, SURE_32
+            )
         if not initial_variance > 0.0:
             continue
         part, row = np.float32(1.0 / math.sqrt(scale * initial_variance)), late[n_late]

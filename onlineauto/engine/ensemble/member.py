@@ -1,4 +1,7 @@
-"""``Member``: the contract of the learners whose scores the ensemble weighs besides the live configs.
+"""``Member`` and ``ClassMember``: the learners whose scores an ensemble weighs besides the live configs.
+
+A `Member` scores the costs of actions, or of single lines. A `ClassMember` scores the classes of events. A
+learner may be both; its states of both tasks are then records of the same class.
 
 A member is one file in `members` and one line of `registry`; `register` adds a member from outside the
 package. A member gives each action one or more scores, and the ensemble learns a weight for each score. It
@@ -13,19 +16,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from onlineauto.automl.member_budget import LEAST_WORTH
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS
-from onlineauto.state.schema import make, merge, read, save, to_predict
+from onlineauto.state.schema import make, merge, read, save, to_predict, widen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from onlineauto.automl.config import Interaction
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.options import Configuration
@@ -34,6 +39,21 @@ if TYPE_CHECKING:
 
 ANY = 2**62
 """A limit that nothing exceeds."""
+
+TOGETHER, EACH = 8, 4
+"""Number of matrix entries that count as one weight, and of events per update of the covariance."""
+LEARNT, _EVENT = 2.0, 64.0
+"""Additional count of a learnt action, and the work of reading an event."""
+
+
+def price_of_config(sizes: dict[bytes, float], crossed: Iterable[Interaction], n_actions: float) -> float:
+    """Return the work of a config from the sizes of its namespaces and its interactions.
+
+    >>> price_of_config({b"a": 2.0, b"b": 3.0}, [(b"a", b"b")], 4.0)
+    136.0
+    """
+    own = 1.0 + sum(sizes.values()) + sum(prod(sizes.get(name, 0.0) for name in names) for names in crossed)
+    return _EVENT + own * (n_actions + LEARNT)
 
 
 class Part(NamedTuple):
@@ -103,6 +123,7 @@ class Sizes(NamedTuple):
     features: int = MOST_FEATURES
     numbers: int = MOST_NUMBERS
     actions: int = MOST_ACTIONS
+    classes: int = 0  # capacity for classes; 0 if costs are learnt
 
 
 class Work(NamedTuple):
@@ -115,6 +136,19 @@ class Work(NamedTuple):
     n_actions: float
     visits: float  # number of actions of an event, plus the additional ones for learning
     joined: bool  # there are too many actions for separate regressions
+
+
+class ClassKernels(NamedTuple):
+    """The entry kernels of a member of classes.
+
+    ``score(classes, event, first, n_classes, state, scratch)`` writes the member's scores of each class into
+    the rows of `ClassEvent.score` from `first` on. ``learn(classes, event, lesson, n_classes, state,
+    scratch)`` learns the class `Lesson.action` of the event that was scored; the member's scores begin at
+    the row `Lesson.score`.
+    """
+
+    score: Any
+    learn: Any
 
 
 class Kernels(NamedTuple):
@@ -139,6 +173,7 @@ def used_axes(inputs: Inputs) -> dict[str, int]:
     features, numbers, actions, _ = inputs.tally.tolist()
     return {
         "actions": 1 if actions > MOST_ACTIONS else actions,
+        "classes": actions,
         "inputs": min(features, MOST_FEATURES),
         "numbers": min(numbers, MOST_NUMBERS),
     }
@@ -156,17 +191,84 @@ def add_by_action(
     return total
 
 
-class Member(ABC):
-    """A learner whose scores the ensemble weighs.
+class EnsembleLearner(ABC):
+    """A learner of an ensemble: its name, and its state, also in model files.
 
     Attributes
     ----------
     record : type
         The declared class of its state; see `onlineauto.state.schema`. The sizes of the axes ``actions``,
-        ``inputs``, ``numbers`` and ``cells`` are those of the ensemble. A member with a declared class needs
-        none of the methods on states: a new array is one line of the class.
+        ``classes``, ``inputs``, ``numbers`` and ``cells`` are those of the ensemble. A learner with a
+        declared class needs none of the methods on states: a new array is one line of the class.
     name : str
         Its name in ``--members``, in the registry and in model files.
+    options : tuple of type
+        The learner's groups of options.
+    version : int
+        Version of the learner's section in a model file; `restore` reads all versions from 1 to this one.
+    """
+
+    record: ClassVar[type[Any]]
+    name: ClassVar[str]
+    options: ClassVar[tuple[Group, ...]] = ()
+    version: ClassVar[int] = 1
+
+    def make_state(self, sizes: Sizes) -> Any:
+        """Return the state before the first event: a NamedTuple of arrays, numbers and such tuples."""
+        named = {"actions": sizes.actions, "inputs": sizes.features, "numbers": sizes.numbers}
+        return make(self.record, named | {"cells": sizes.cells, "classes": sizes.classes})
+
+    def state(self, state: Any, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
+        """Return the section of a model file, without the version: only what is in use.
+
+        `working` is true for each score that does not rest, or may work again.
+        """
+        del working
+        return save(state, used_axes(inputs))
+
+    def restore(self, stored: Stored, state: Any, inputs: Inputs) -> None:
+        """Copy a section made by `state` into a state made by `make_state` or `to_predict`.
+
+        Raises
+        ------
+        ValueError
+            The section does not fit the state.
+        """
+        read(stored, state, used_axes(inputs))
+
+
+class ClassMember(EnsembleLearner):
+    """A learner whose scores of the classes the ensemble of a classification weighs.
+
+    Attributes
+    ----------
+    class_scores : mapping of str to float
+        The names of the scores, and their weights before the first event.
+    class_kernels : ClassKernels
+        The kernels of classes.
+    """
+
+    class_scores: ClassVar[Mapping[str, float]]
+    class_kernels: ClassVar[ClassKernels]
+
+    def class_scratch(self, features: int) -> Any:
+        """Return the scratch memory for an event of up to `features` features: by default that of costs."""
+        del features
+        return cast("Member", self).make_scratch()
+
+    def widen(self, state: Any, wider: Any) -> None:
+        """Copy the state into a new one with more capacity for classes."""
+        widen(state, wider)
+
+    def add_class(self, state: Any, inputs: Inputs) -> None:
+        """Prepare the state for a new class, which is the last of the known ones."""
+
+
+class Member(EnsembleLearner):
+    """A learner whose scores of costs the ensemble weighs.
+
+    Attributes
+    ----------
     scores : tuple of str
         Names of the member's scores, in the order of their columns; by default `name` alone.
     needs : tuple of Needs
@@ -175,10 +277,6 @@ class Member(ABC):
         The minimum worth of a score that does not rest. See `onlineauto.automl.member_budget`.
     first_weight : float
         The weight of the member's first score before the first event; the champion has the rest of 1.
-    options : tuple of type
-        The member's groups of options.
-    version : int
-        Version of the member's section in a model file; `restore` reads all versions from 1 to this one.
     merges : str
         How states merge, in a few words, for the table of members in the documentation.
     cells : tuple of str
@@ -191,14 +289,10 @@ class Member(ABC):
         Whether `merge` is right for branches that found new features and actions in different orders.
     """
 
-    record: ClassVar[type[Any]]
-    name: ClassVar[str]
     scores: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Needs, ...]] = (Needs(),)
     least_worth: ClassVar[float] = LEAST_WORTH
     first_weight: ClassVar[float] = 0.0
-    options: ClassVar[tuple[Group, ...]] = ()
-    version: ClassVar[int] = 1
     merges: ClassVar[str] = ""
     cells: ClassVar[tuple[str, ...]] = ()
     least_squares: ClassVar[tuple[float, float] | None] = None
@@ -218,42 +312,24 @@ class Member(ABC):
     def kernels(self) -> Kernels:
         """Return the member's kernels."""
 
-    def make_state(self, sizes: Sizes) -> Any:
-        """Return the state before the first event: a NamedTuple of arrays, numbers and such tuples."""
-        named = {"actions": sizes.actions, "inputs": sizes.features, "numbers": sizes.numbers}
-        return make(self.record, named | {"cells": sizes.cells})
-
     @abstractmethod
     def make_scratch(self) -> Any:
         """Return the scratch memory for a caller of the loop: a NamedTuple of arrays."""
 
     @abstractmethod
     def prices(self, work: Work) -> Sequence[float]:
-        """Return the work of each score: the number of weights that are touched for an event."""
+        """Return the work of each score: the number of weights that are touched for an event.
+
+        The champion touches a weight for each feature and product of each action. Work is counted and not
+        measured by a clock, so that decisions are reproducible. Matrices are added up row by row, so that
+        `TOGETHER` entries count as one weight.
+        """
 
     def to_predict(self, state: Any) -> Any:
         """Return a state that shares the arrays that predictions need; its other arrays are empty."""
         return to_predict(state)
 
-    def state(self, state: Any, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        """Return the member's section of a model file, without the version: only what is in use.
-
-        `working` is true for each score that does not rest, or may work again.
-        """
-        del working
-        return save(state, used_axes(inputs))
-
-    def restore(self, stored: Stored, state: Any, inputs: Inputs) -> None:
-        """Copy a section made by `state` into a state made by `make_state` or `to_predict`.
-
-        Raises
-        ------
-        ValueError
-            The section does not fit the state.
-        """
-        read(stored, state, used_axes(inputs))
-
-    def begin(self, state: Any, inputs: Inputs) -> None:  # noqa: B027 - most states begin as they are made
+    def begin(self, state: Any, inputs: Inputs) -> None:
         """Prepare a new state for inputs that are already known."""
 
     def terms(

@@ -48,6 +48,7 @@ from onlineauto.engine.records.ensemble import (
 )
 from onlineauto.errors import OptionError
 from onlineauto.estimators.merge import merge_difference_tests, merge_sums, merge_tests
+from onlineauto.features.table_kernels import insert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.ensemble import Ensemble, Inputs
-
-_MIX = 0x9E3779B97F4A7C15
 
 
 def merge_ensembles(
@@ -235,13 +234,10 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
         inputs.tally[Known.FEATURES], min(end.tally[Known.FEATURES], 1)
     )  # the constant
     indices = _features_of(end)
-    mask = len(inputs.feature) - 1
     for key in indices:
         if key not in known and (at := _new_input(inputs, InputKind.WORD)) >= 0:
-            slot = (key * _MIX % 2**64 >> 40) & mask
-            while inputs.feature[slot]:
-                slot = (slot + 1) & mask
-            inputs.feature[slot], inputs.input[slot], known[key] = key, at, at
+            insert(inputs.feature, inputs.input, key, at)
+            known[key] = at
     keys = {own: key for key, own in indices.items()}
     for own in end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)].tolist():
         at, number = known.get(keys[own], -1), int(inputs.tally[Known.NUMBERS])

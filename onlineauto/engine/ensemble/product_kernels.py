@@ -19,9 +19,11 @@ from onlineauto.engine.ensemble.input_kernels import (
     context_line,
     is_rule,
     slot_of,
+    used_features,
 )
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.ensemble import MOST_CROSSED, MOST_KEYS, Known
+from onlineauto.features.hash_constants import GOLDEN
 from onlineauto.jit import inline_kernel, kernel, short_loop
 from onlineauto.jit.four import element, load_from, splat
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
+
+
+_GOLDEN = np.uint64(GOLDEN)
 
 
 class Crossed(IntEnum):
@@ -53,7 +58,6 @@ class Ends(IntEnum):
 
 _SINGLE, _PAIRED, _TRIPLED = MOST_CROSSED
 _LIMITS = np.array(sorted(MOST_CROSSED))
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 _BYTE, _BIN_SHIFT, _GROUP_SHIFT = np.uint64(8), np.uint64(40), np.uint64(41)
 _OF_ACTION = np.uint64(1) << np.uint64(42)
@@ -62,11 +66,15 @@ _FOUR = ~_FOURTH
 """Bits of a key or a cell: the position within a group of four, and the group."""
 
 
+KEEPS, SURE, _LARGEST = 0.9995, 1e-7, 1e30
+"""The part of the precision of a weight that survives an update; the minimum variance and largest weight."""
+
+
 @inline_kernel
 def _mix_key(key: np.uint64) -> np.uint64:
     """Return a hash of a key."""
-    mixed = (key ^ (key >> _SHIFT)) * _MIX
-    mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX
+    mixed = (key ^ (key >> _SHIFT)) * _GOLDEN
+    mixed = (mixed ^ (mixed >> _SHIFT)) * _GOLDEN
     return mixed ^ (mixed >> _SHIFT)
 
 
@@ -91,9 +99,8 @@ def _take_features(
     inputs, stream, n = run.live.ensemble.members.inputs, run.stream, 0
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
-        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-            continue
-        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+        begin, end = used_features(run, span)
+        for i in range(begin, end):
             short_loop()
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
             if n > most or value == 0.0 or not math.isfinite(value):
@@ -220,7 +227,7 @@ def find_cells(
     once, without waiting for memory.
     """
     for i in range(end):
-        cells[start + i] = ((((products[i] ^ (key | _FOURTH)) * _MIX) >> shift) & _FOUR) | (key & _FOURTH)
+        cells[start + i] = ((((products[i] ^ (key | _FOURTH)) * _GOLDEN) >> shift) & _FOUR) | (key & _FOURTH)
 
 
 @inline_kernel
@@ -277,3 +284,35 @@ def has_group(known: NDArray[np.int64], begin: int, end: int, group: int) -> boo
         short_loop()
         present = present or (known[action] >= 0 and known[action] // 4 == group)
     return present
+
+
+@kernel
+def learn_cells(
+    weights: NDArray[np.float32],
+    spreads: NDArray[np.float32],
+    cells: NDArray[np.uint64],
+    end: int,
+    noisy_error: tuple[float, float],
+    initial_variance: float,
+) -> float:
+    """Update the weights in the cells before index `end` by a Kalman filter without covariances.
+
+    `noisy_error` is the cost that no weight explains, and the variance of its noise. Returns the error of the
+    prediction.
+    """
+    error, total = noisy_error
+    for i in range(end):
+        if spreads[cells[i]] == 0:
+            spreads[cells[i]] = initial_variance
+        error -= weights[cells[i]]
+        total += spreads[cells[i]]
+    if not math.isfinite(error):
+        return error
+    step, less = error / total, 1.0 / total
+    for i in range(end):
+        spread = np.float64(spreads[cells[i]])
+        learnt = weights[cells[i]] + spread * step
+        weights[cells[i]] = min(max(learnt, -_LARGEST), _LARGEST)
+        updated = (spread - spread * (spread * less)) * (1.0 / KEEPS)
+        spreads[cells[i]] = min(max(updated, SURE), initial_variance)
+    return error

@@ -10,14 +10,14 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.engine.ensemble.member import Member
+    from onlineauto.engine.ensemble.member import ClassMember, EnsembleLearner, Member
     from onlineauto.options import Registry
 
 
@@ -25,16 +25,21 @@ class Entry(NamedTuple):
     """Facts about a member that are known before it is imported."""
 
     help: str
+    costs: bool = True
+    """Whether the member serves bandits and regressions."""
+    classes: bool = False
+    """Whether the member serves classifications."""
     default: bool = True
     """Whether an ensemble has the member by default."""
-    member: Member | None = None
+    member: EnsembleLearner | None = None
     """The member, if it is defined outside the package."""
 
 
 _MEMBERS = {
-    "features": Entry("least squares on features and on bins of numbers"),
+    "features": Entry("least squares on features and on bins of numbers", classes=True),
     "waves": Entry(
-        "least squares on random waves of numbers and words, which approximate any smooth function"
+        "least squares on random waves of numbers and words, which approximate any smooth function",
+        classes=True,
     ),
     "crosses": Entry("weights of products of features with the action: one by one, in pairs, in triples"),
     "layer": Entry(
@@ -42,7 +47,12 @@ _MEMBERS = {
     ),
     "baseline": Entry("the cost of a context whatever the action, and what each action adds"),
     "ridge": Entry("strongly regularised least squares on features, for rare or noisy rewards"),
-    "trees": Entry("boosted trees of numbers and words, fitted again as events double, later every 16,384"),
+    "trees": Entry(
+        "boosted trees of numbers and words, fitted again as events double, later every 16,384", classes=True
+    ),
+    "logistic": Entry(
+        "logistic regressions on features, and on features and pairs of words", costs=False, classes=True
+    ),
 }
 
 MEMBERS: Mapping[str, Entry] = MappingProxyType(_MEMBERS)
@@ -54,17 +64,28 @@ DEFAULT = ",".join(name for name, entry in _MEMBERS.items() if entry.default)
 """The default of ``--members``."""
 
 
-def register(member: Member) -> None:
+def register(member: EnsembleLearner) -> None:
     """Add a member from outside the package, with its options, to the names that ``--members`` accepts.
 
     Register a member before making or loading a model that has it.
     """
-    taken = {*_MEMBERS, *(name for each in _MEMBERS for name in member_of(each).names)}
-    if not taken.isdisjoint({member.name, *member.names}):
+    taken = {*_MEMBERS, *(name for each in _MEMBERS for name in _scores_of(member_of(each)))}
+    if not taken.isdisjoint({member.name, *_scores_of(member)}):
         raise ValueError(f"there is a member {member.name} already, or a score of one of its names")
     for registry in _EXTENDED:
         registry.add(*(group for group in member.options if group not in registry.groups))
-    _MEMBERS[member.name] = Entry((member.__doc__ or "").partition("\n")[0], default=False, member=member)
+    _MEMBERS[member.name] = Entry(
+        (member.__doc__ or "").partition("\n")[0],
+        costs=hasattr(member, "kernels"),
+        classes=hasattr(member, "class_kernels"),
+        default=False,
+        member=member,
+    )
+
+
+def _scores_of(member: EnsembleLearner) -> tuple[str, ...]:
+    """Return the names of a member's scores of costs."""
+    return getattr(member, "names", ())
 
 
 def unregister(name: str) -> None:
@@ -79,21 +100,27 @@ def extend(registry: Registry) -> None:
     _EXTENDED.append(registry)
 
 
-def member_of(name: str) -> Member:
+def member_of(name: str) -> Any:
     """Return the member with a name, importing its module if necessary."""
     return _MEMBERS[name].member or _import_member(name)
 
 
 @cache
-def _import_member(name: str) -> Member:
-    member: Member = import_module(f"onlineauto.engine.ensemble.members.{name}").MEMBER
+def _import_member(name: str) -> EnsembleLearner:
+    member: EnsembleLearner = import_module(f"onlineauto.engine.ensemble.members.{name}").MEMBER
     return member
 
 
 def members_of(text: str) -> tuple[Member, ...]:
-    """Return the members named by ``--members``, in the order of their weights."""
+    """Return the members of costs that ``--members`` names, in the order of their weights."""
     names = _names(text)
-    return tuple(member_of(name) for name in _MEMBERS if name in names)
+    return tuple(member_of(name) for name, entry in _MEMBERS.items() if name in names and entry.costs)
+
+
+def class_members_of(text: str) -> tuple[ClassMember, ...]:
+    """Return the members of classes that ``--members`` names, in the order of their weights."""
+    names = _names(text)
+    return tuple(member_of(name) for name, entry in _MEMBERS.items() if name in names and entry.classes)
 
 
 def _names(text: str) -> set[str]:

@@ -1,18 +1,47 @@
-"""Regressions of members before the first event and in model files; and the basis of waves."""
+"""``RegressionMember``: what members that are regressions have in common; and how regressions merge."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import Sums, exponential_retention, merge_squares, shares, sums_of
-from onlineauto.engine.ensemble.least_squares_kernels import LATE, SURE_32, WAITING, Observed, Regression
-from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, Prepared, times_taken
-from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
-from onlineauto.state.schema import declare, field, jointly, make, scratch, to_predict
+from onlineauto.engine.ensemble.branches import (
+    Sums,
+    exponential_retention,
+    merge_squares,
+    shares,
+    sums_of,
+    without_learning,
+)
+from onlineauto.engine.ensemble.least_squares_kernels import (
+    LATE,
+    SURE_32,
+    WAITING,
+    Observed,
+    Prepared,
+    Regression,
+)
+from onlineauto.engine.ensemble.member import TOGETHER, Member, Work
+from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, times_taken
+from onlineauto.engine.ensemble.wave_kernels import WAVES, WAVY_SPREAD, Basis
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, Known
+from onlineauto.state.schema import (
+    between,
+    counts,
+    declare,
+    field,
+    finite,
+    jointly,
+    lower_triangle,
+    make,
+    read,
+    save,
+    scratch,
+    symmetric,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,117 +49,60 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.branches import Branch
+    from onlineauto.engine.ensemble.member import Sizes
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.state.stored import Stored
 
 
-def make_regression(actions: int, inputs: int) -> Regression:
-    """Return regressions for `actions` actions and `inputs` inputs before the first event."""
-    return make(Regression, {"actions": actions, "inputs": inputs})
+def _observed(stored: Stored, array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the stored targets of the events that wait to be learnt."""
+    observed = stored.finite(np.float64, array.shape)
+    if ((observed[..., -1] < 0) | (observed[..., -1] > EACH)).any():
+        raise stored.fail(f"events, each to be taken for at most {EACH}")
+    return observed
 
 
 def _used(regression: Regression) -> dict[str, int]:
-    """Return the used part of regressions: of actions that are too many, all share one."""
-    inputs, actions = regression.prepared.tolist()
-    return {"inputs": inputs, "actions": 1 if actions > MOST_ACTIONS else actions}
+    """Return the used part of regressions: classes share one, and so do actions that are too many."""
+    inputs, outputs = regression.prepared.tolist()
+    if len(regression.begun) == 1:
+        return {"inputs": inputs, "actions": 1, "outputs": outputs}
+    actions = 1 if outputs > MOST_ACTIONS else outputs
+    return {"inputs": inputs, "actions": actions, "outputs": actions}
 
 
 declare(
     Regression,
     used=_used,
-    weights=field("actions", "inputs", merge=jointly, predicts=True),
-    spread=field("actions", "inputs", "inputs", merge=jointly),
-    late=field("actions", LATE, "inputs", merge=jointly),
-    n_late=field("actions", merge=jointly, predicts=True),
-    scale=field("actions", merge=jointly, predicts=True, initial=1),
-    waiting=field("actions", WAITING, "inputs", merge=jointly),
-    observed=field("actions", WAITING, len(Observed._fields) - 1, merge=jointly),
-    n_waiting=field("actions", merge=jointly, predicts=True),
-    begun=field("actions", merge=jointly, predicts=True),
-    prepared=field(2, merge=jointly, predicts=True),
+    weights=field("outputs", "inputs", read=finite, merge=jointly, predicts=True),
+    spread=field("actions", "inputs", "inputs", read=symmetric, write=lower_triangle, merge=jointly),
+    late=field("actions", "late", "inputs", read=finite, merge=jointly),
+    n_late=field("actions", read=counts(LATE), merge=jointly),
+    scale=field("actions", read=between(1.0, 2.0), merge=jointly, initial=1),
+    waiting=field("actions", "waiting", "inputs", read=finite, merge=jointly),
+    observed=field("actions", "waiting", len(Observed._fields) - 1, read=_observed, merge=jointly),
+    n_waiting=field("actions", read=counts(WAITING - 1), merge=jointly),
+    begun=field("actions", saved=False, merge=jointly, predicts=True),
+    prepared=field(2, saved=False, merge=jointly, predicts=True),
     gains=scratch(WAITING, "inputs"),
 )
-declare(Basis)
 
 
-def regression_to_predict(regression: Regression) -> Regression:
-    """Return a regression that shares the weights; its other arrays are empty."""
-    return to_predict(regression)
-
-
-def begin_regression(regression: Regression, inputs: Inputs, n: int) -> None:
-    """Prepare new regressions for known actions and `n` inputs."""
-    regression.prepared[:] = n, int(inputs.tally[Known.ACTIONS])
-
-
-def regression_state(regression: Regression, inputs: Inputs, n: int) -> dict[str, Any]:
-    """Return the used part of regressions of `n` inputs; of each covariance one triangle is enough."""
-    known = int(inputs.tally[Known.ACTIONS])
-    actions = 1 if known > MOST_ACTIONS else known
-    weights = {"weights": regression.weights[:actions, :n].copy()}
-    return weights | _to_learn(regression, actions, n) if len(regression.spread) else weights
-
-
-def _to_learn(regression: Regression, actions: int, inputs: int) -> dict[str, Any]:
-    """Return the arrays that learning needs besides the weights."""
-    row, column = np.tril_indices(inputs)
-    late = int(regression.n_late[:actions].max(initial=0))
-    waits = int(regression.n_waiting[:actions].max(initial=0))
-    wait = (
-        np.arange(waits) < regression.n_waiting[:actions, None]
-    )  # other rows are from events already learnt
+def _sizes(actions: int, inputs: int, classes: int = 0) -> dict[str, int]:
+    """Return the axes of regressions of the costs of `actions` actions, or of one for all `classes`."""
+    outputs, regressions = (classes, 1) if classes else (actions, actions)
     return {
-        "spread": regression.spread[:actions, row, column],
-        "late": regression.late[:actions, :late, :inputs].copy(),
-        "n_late": regression.n_late[:actions].copy(),
-        "scale": regression.scale[:actions].copy(),
-        "waiting": np.where(wait[..., None], regression.waiting[:actions, :waits, :inputs], np.float32(0)),
-        "observed": np.where(wait[..., None], regression.observed[:actions, :waits], 0.0),
-        "n_waiting": regression.n_waiting[:actions].copy(),
+        "outputs": outputs,
+        "actions": regressions,
+        "inputs": inputs,
+        "late": LATE,
+        "waiting": WAITING,
     }
 
 
-def restore_regression(stored: Stored, regression: Regression, inputs: Inputs, n_inputs: int) -> None:
-    """Copy stored regressions of known actions and `n_inputs` inputs; older files have them in float64."""
-    weights = stored["weights"].float32_array((-1, -1))
-    actions, n = weights.shape
-    if actions > len(regression.weights) or n > regression.weights.shape[1]:
-        raise stored["weights"].fail("weights of members")
-    regression.weights[:actions] = 0
-    regression.weights[:actions, :n] = weights
-    regression.prepared[:] = n_inputs, inputs.tally[Known.ACTIONS]
-    if not len(regression.spread):
-        return
-    row, column = np.tril_indices(n)
-    spread = stored["spread"].float32_array((actions, len(row)))
-    regression.spread[:actions] = 0
-    regression.spread[:actions, row, column] = spread
-    regression.spread[:actions, column, row] = spread
-    regression.begun[:actions] = np.count_nonzero(spread[:, row == column], axis=1)
-    regression.late[:], regression.n_late[:], regression.scale[:] = 0.0, 0, 1.0
-    late = stored["late"].float32_array((actions, -1, n))
-    if late.shape[1] > LATE:
-        raise stored["late"].fail(f"at most {LATE} events")
-    regression.late[:actions, : late.shape[1], :n] = late
-    counts = regression.n_late[:actions]
-    counts[:] = stored["n_late"].array_between(counts, 0, LATE)
-    scale = regression.scale[:actions]
-    scale[:] = stored["scale"].array_between(scale, 1.0, 2.0)
-    _restore_waiting(stored, regression, actions, n)
-
-
-def _restore_waiting(stored: Stored, regression: Regression, actions: int, inputs: int) -> None:
-    """Copy the stored events that wait to be learnt into the regressions of `actions` actions."""
-    regression.waiting[:], regression.observed[:], regression.n_waiting[:] = 0.0, 0.0, 0
-    waiting = stored["waiting"].float32_array((actions, -1, inputs))
-    waits = waiting.shape[1]
-    observed = stored["observed"].finite(np.float64, (actions, waits, regression.observed.shape[2]))
-    if waits >= WAITING or ((observed[..., -1] < 0) | (observed[..., -1] > EACH)).any():
-        raise stored["observed"].fail(f"fewer than {WAITING} events, each to be taken for at most {EACH}")
-    regression.waiting[:actions, :waits, :inputs] = waiting
-    regression.observed[:actions, :waits] = observed
-    counts = regression.n_waiting[:actions]
-    counts[:] = stored["n_waiting"].array_between(counts, 0, waits)
+def make_regression(actions: int, inputs: int) -> Regression:
+    """Return regressions of the costs of `actions` actions on `inputs` inputs before the first event."""
+    return make(Regression, _sizes(actions, inputs))
 
 
 class Settled(NamedTuple):
@@ -189,15 +161,6 @@ def merge_regression(
         result.weights[action, :n], result.spread[action, :n, :n] = weights, spread
         result.begun[action] = n
     return result
-
-
-def merge_waves(
-    base: Branch, branches: Sequence[Branch], inputs: Inputs, initial_variance: float
-) -> Regression:
-    """Return the merged regressions on waves, which have the same meaning in all branches."""
-    same = np.arange(WAVES)
-    base_branch, *parts = [each._replace(inputs=same) for each in (base, *branches)]
-    return merge_regression(base_branch, parts, inputs, initial_variance, WAVES)
 
 
 def _sums(
@@ -263,3 +226,117 @@ def make_basis() -> Basis:
     draw = np.random.Generator(np.random.PCG64(_SEED))
     frequency = draw.standard_normal(MOST_NUMBERS * WAVES).astype(np.float32)
     return Basis(frequency, draw.uniform(0.0, 2.0 * np.pi, WAVES))
+
+
+class RegressionMember(Member):
+    """A member whose score is that of a regression for each action; its state has a field `regression`."""
+
+    merges = "least squares: information matrices add up"
+    least_squares: ClassVar[tuple[float, float]]
+
+    def width(self, inputs: Inputs) -> int:
+        """Return the number of inputs of the regressions: by default, of all known inputs."""
+        return min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)
+
+    def merged_inputs(self, branch: Branch, inputs: Inputs) -> NDArray[np.int64]:
+        """Return the merged index of each input of a branch's regressions."""
+        del inputs
+        return branch.inputs
+
+    def make_state(self, sizes: Sizes) -> Any:
+        """Return the state before the first event."""
+        return make(self.record, _sizes(sizes.actions, sizes.features, sizes.classes))
+
+    def state(self, state: Any, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
+        """Return the regressions of known actions; without inputs if the score rests for good."""
+        regression, known = state.regression, int(inputs.tally[Known.ACTIONS])
+        regression = regression._replace(prepared=np.array([self.width(inputs) * working[0], known]))
+        used: dict[str, int] = {}
+        if len(regression.spread):
+            actions = _used(regression)["actions"]
+            used["late"] = int(regression.n_late[:actions].max(initial=0))
+            used["waiting"] = int(regression.n_waiting[:actions].max(initial=0))
+            waits = np.arange(WAITING) < regression.n_waiting[:, None]  # other rows are already learnt
+            regression = regression._replace(
+                waiting=np.where(waits[..., None], regression.waiting, np.float32(0)),
+                observed=np.where(waits[..., None], regression.observed, 0.0),
+            )
+        return save(state._replace(regression=regression), used)
+
+    def restore(self, stored: Stored, state: Any, inputs: Inputs) -> None:
+        """Copy the stored regressions into the state."""
+        regression, weights = state.regression, stored["weights"].array(np.float32, (-1, -1))
+        outputs, n_inputs = weights.shape
+        if outputs > len(regression.weights) or n_inputs > regression.weights.shape[1]:
+            raise stored["weights"].fail("weights of members")
+        regression.prepared[:] = n_inputs, outputs
+        learns, used = len(regression.spread) > 0, {"late": 0, "waiting": 0}
+        if learns:
+            used = {name: stored[name].array(np.float32, (-1, -1, -1)).shape[1] for name in used}
+        read(stored, state, used)
+        if (regression.n_waiting > used["waiting"]).any():
+            raise stored["n_waiting"].fail("the numbers of events that wait")
+        self.begin(state, inputs)
+        if learns:
+            regression.begun[:] = np.count_nonzero(regression.spread.diagonal(axis1=1, axis2=2), axis=1)
+
+    def begin(self, state: Any, inputs: Inputs) -> None:
+        """Prepare for the known inputs and actions."""
+        state.regression.prepared[:] = self.width(inputs), int(inputs.tally[Known.ACTIONS])
+
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Any:
+        """Return the base with regressions merged by least squares; inputs may be new in any order."""
+        began, *ends = [
+            each._replace(state=each.state.regression, inputs=self.merged_inputs(each, inputs))
+            for each in (base, *branches)
+        ]
+        variance, keeps = self.least_squares
+        regression = merge_regression(began, ends, inputs, variance, self.width(inputs), keeps=keeps)
+        return base.state._replace(regression=regression)
+
+
+class WaveMember(RegressionMember):
+    """A member that is a regression on waves, which have the same meaning in all branches."""
+
+    least_squares = (WAVY_SPREAD, KEEPS)
+    any_order = False
+
+    def make_state(self, sizes: Sizes) -> Any:
+        """Return the state before the first event, with the frequencies of the waves."""
+        return make(self.record, _sizes(sizes.actions, WAVES, sizes.classes), basis=make_basis())
+
+    @abstractmethod
+    def order(self, branch: Branch) -> NDArray[np.int64]:
+        """Return the merged index of each value of a branch that becomes an angle."""
+
+    def width(self, inputs: Inputs) -> int:
+        """Return the number of waves."""
+        del inputs
+        return WAVES
+
+    def merged_inputs(self, branch: Branch, inputs: Inputs) -> NDArray[np.int64]:
+        """Return the waves as they are."""
+        del branch, inputs
+        return np.arange(WAVES)
+
+    def comparable(self, base: Branch, branches: Sequence[Branch]) -> list[Branch]:
+        """Return the branches, without what those have learnt whose values are new in another order."""
+        orders = [self.order(each) for each in branches]
+        return [
+            each if (order == np.arange(len(order))).all() else without_learning(each, base)
+            for each, order in zip(branches, orders, strict=True)
+        ]
+
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Any:
+        """Return the base with regressions merged by least squares, of comparable branches only."""
+        return super().merge(base, self.comparable(base, branches), inputs)
+
+
+def price_of_inputs(work: Work, n: int) -> float:
+    """Return the work of a regression on `n` inputs: scores, inputs, and one covariance in four events."""
+    return (work.visits * n + n * work.features + n * n / EACH) / TOGETHER
+
+
+def price_of_waves(work: Work) -> float:
+    """Return the work of a regression on waves, without that of the waves."""
+    return (work.visits * WAVES + WAVES * WAVES * (1 + 1 / EACH)) / TOGETHER

@@ -6,7 +6,7 @@ Each action has a separate regression. If there are too many actions, they share
 
 from __future__ import annotations
 
-from enum import IntEnum
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from onlineauto.engine.ensemble.least_squares_kernels import (
     WAITING,
     Observed,
+    Prepared,
     begin_weight,
     catch_up,
     cut_off,
@@ -22,6 +23,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
     raise_variances,
 )
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
+from onlineauto.features.hash_constants import GOLDEN
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -32,11 +34,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
 
 
-class Prepared(IntEnum):
-    """Entries of `Regression.prepared`: the numbers of known inputs and actions."""
-
-    INPUTS = 0
-    ACTIONS = 1
+_GOLDEN = np.uint64(GOLDEN)
 
 
 KEEPS = 0.9995
@@ -44,7 +42,8 @@ _ROUND = 64
 _ALONE, _OFTEN, EACH = 64, 512, 4
 """A regression learns its first `_ALONE` events one by one, and later events several at a time. The
 covariance learns each of the first `_OFTEN` events, and later one event in `EACH`."""
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_LEAST = 0.01
+"""Minimum probability of a class of which a regression has the logarithm."""
 _QUARTER = np.uint64(1) << np.uint64(62)
 
 
@@ -65,9 +64,9 @@ def grow_regression(regression: Regression, inputs: Inputs, n: int) -> None:
     its address in `Units`.
     """
     known, prepared = inputs.tally[Known.ACTIONS], regression.prepared
-    if known > MOST_ACTIONS and prepared[Prepared.ACTIONS] <= MOST_ACTIONS:
+    if known > MOST_ACTIONS and prepared[Prepared.OUTPUTS] <= MOST_ACTIONS:
         _clear(regression, n)
-    prepared[Prepared.INPUTS], prepared[Prepared.ACTIONS] = n, known
+    prepared[Prepared.INPUTS], prepared[Prepared.OUTPUTS] = n, known
 
 
 @inline_kernel
@@ -76,20 +75,33 @@ def score_of(regression: Regression, action: int, inputs: NDArray[np.float32], n
     return dot(regression.weights[action], inputs, n)
 
 
-@inline_kernel
-def _is_taken(n_seen: int) -> bool:
-    """Return whether the covariance learns event number `n_seen`: one in `EACH`, at irregular intervals.
+@kernel
+def score_classes(
+    regression: Regression, inputs: NDArray[np.float32], score: NDArray[np.float64], first: int, k: int
+) -> None:
+    """Write the predictions for `k` classes into the row `first`, and their logarithms into the next one."""
+    for c in range(k):
+        score[first, c] = dot(regression.weights[c], inputs, len(inputs))
+        score[first + 1, c] = math.log(min(max(score[first, c], _LEAST), 1.0))
 
-    A regular interval could miss whole kinds of events, because events often recur in a cycle, such as hours.
+
+@inline_kernel
+def times_of(n_seen: int) -> int:
+    """Return how many times the covariance learns event number `n_seen`: later one event in `EACH`, for all.
+
+    These are at irregular intervals. A regular interval could miss whole kinds of events, because events
+    often recur in a cycle, such as hours.
     """
-    return bool(np.uint64(n_seen) * _MIX < _QUARTER)
+    if n_seen <= _OFTEN:
+        return 1
+    return EACH if np.uint64(n_seen) * _GOLDEN < _QUARTER else 0
 
 
 def times_taken(before: int, after: int) -> int:
     """Return the total weight of the covariance's updates by the events after `before`, up to `after`."""
     alone = max(min(after, _OFTEN) - before, 0)
     numbers = np.arange(max(before, _OFTEN) + 1, after + 1, dtype=np.uint64)
-    return alone + EACH * int(np.count_nonzero(numbers * _MIX < _QUARTER))
+    return alone + EACH * int(np.count_nonzero(numbers * _GOLDEN < _QUARTER))
 
 
 @entry_kernel
@@ -103,6 +115,7 @@ def learn_regression(
 ) -> None:
     """Update the regression of the logged action with its cost, after `n_seen` events of that action.
 
+    Of classes, `lesson.known` is 0, and `lesson.cost` the class.
     `initial_variance` is the variance of a weight before the first event. A weight gets it only now, since
     memory that an action's regression does not need costs more than the work. Members call this kernel by its
     address in `Units`, so that it is compiled once for all members.
@@ -112,10 +125,8 @@ def learn_regression(
         begin_weight(regression, action, i, initial_variance)
     regression.begun[action] = max(regression.begun[action], n)
     noise = 1.0 / lesson.weight
-    times = 1
-    if n_seen > _OFTEN:
-        times = EACH if _is_taken(n_seen) else 0
-    observed, together = Observed(lesson.cost, noise, keeps, times), WAITING if n_seen > _ALONE else 1
+    observed = Observed(lesson.cost, noise, keeps, times_of(n_seen))
+    together = WAITING if n_seen > _ALONE else 1
     learn_lately(regression, action, inputs, gains, observed, together)
     if n_seen % _ROUND == 0:
         catch_up(regression, action, n)

@@ -20,7 +20,7 @@ class MemberStates(SealedRecords):
 
     __slots__ = ("members",)
 
-    def __init__(self, members: Iterable[Member], records: Iterable[Any]) -> None:
+    def __init__(self, members: Iterable[Any], records: Iterable[Any]) -> None:
         super().__init__(records)
         self.members = tuple(members)
 

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.engine.records.ensemble import MOST_NUMBERS
+from onlineauto.features.hash_constants import GOLDEN
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_GOLDEN = np.uint64(GOLDEN)
 WAVES = 128
 """Number of waves."""
 
 WAVY_SPREAD = 10.0
 """Variance of the weight of a wave before the first event."""
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 _ROUNDER = 1.5 * 2.0**52  # adding and subtracting it rounds to the next whole number
 
 
@@ -37,7 +38,7 @@ class Basis(NamedTuple):
 @inline_kernel
 def begin_of(feature: np.uint32) -> int:
     """Return the index of the first frequency of a word."""
-    mixed = (np.uint64(feature) * _MIX) >> np.uint64(32)
+    mixed = (np.uint64(feature) * _GOLDEN) >> np.uint64(32)
     return int(mixed % np.uint64(WAVES * (MOST_NUMBERS - 1)))
 
 

@@ -20,6 +20,7 @@ from onlineauto.estimators.paired_kernels import is_worse as is_behind
 from onlineauto.estimators.paired_kernels import observe_counted as pair_up
 from onlineauto.estimators.robust_kernels import IN_FULL, LARGEST_WEIGHT, is_better, observe, observe_nothing
 from onlineauto.estimators.scale_kernels import HIGH, LOW, widen
+from onlineauto.features.hash_constants import GOLDEN
 from onlineauto.features.records import SLOT_LINE
 from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, ModelLane, clip
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Label, LoopRun
     from onlineauto.engine.records.search import Live
 
+_GOLDEN = np.uint64(GOLDEN)
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _EIGHTH = np.uint64(1 << 61)
 
 _MEMORY = 256.0

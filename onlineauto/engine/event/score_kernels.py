@@ -7,7 +7,7 @@ features. With the quirk `adds_in_order` every action is summed that way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from onlineauto.engine.event.example_kernels import open_action, shown_features
 from onlineauto.engine.records.loop import Counted
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.group_kernels import forget, group_in_vw_order
+from onlineauto.features.hash_constants import FNV_32_PRIME
 from onlineauto.features.product_kernels import cross_any, is_linear, look_up
 from onlineauto.features.records import Listing
 from onlineauto.jit import F32, Four, inline_kernel, short_loop
 from onlineauto.jit.four import four, load, load_flags, pick, some, splat, store
 from onlineauto.learners.gradient_kernels import CONTRACTION
 from onlineauto.learners.score_kernels import (
+    WeightLanes,
     add_listed,
     add_pair,
     add_pairs,
@@ -31,10 +33,12 @@ from onlineauto.learners.score_kernels import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
 
-_FNV = np.uint64(16777619)
 
+_FNV_32_PRIME = np.uint64(FNV_32_PRIME)
 EVENT, ACTION = 0, 1
 """Rows of the totals: the part that all actions of an event share; the sum of one action."""
 
@@ -89,11 +93,41 @@ def _add_single(run: LoopRun, product: int, slots: int, row: int, buffers: Buffe
     return 0
 
 
+def _make_add(add_four: Callable[..., Any], add_eight: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that adds a product of runs to a row of the totals, for all live configs."""
+
+    @inline_kernel
+    def add(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers, runs: Any, same: Any) -> None:
+        holders, weights, total = run.interactions.holders, run.model.weights, buffers.total
+        features, mask, slot = run.stream.features, run.task.mask, 0
+        while slot < slots:
+            short_loop()
+            flags = load_flags(holders, product + 1, slot)
+            if some(flags):
+                lanes, before = WeightLanes(weights, slot), load(total, row, slot)
+                if slot + 4 < slots:
+                    next_flags = load_flags(holders, product + 1, slot + 4)
+                    if some(next_flags):
+                        later = load(total, row, slot + 4)
+                        added, next_added = add_eight(lanes, features, mask, runs, same, (before, later))
+                        store(total, row, slot, pick(flags, added, before))
+                        store(total, row, slot + 4, pick(next_flags, next_added, later))
+                        slot += 8
+                        continue
+                added = add_four(lanes, features, mask, runs, same, before)
+                store(total, row, slot, pick(flags, added, before))
+            slot += 4
+
+    return add
+
+
+_add_runs_of_pair, _add_runs_of_triple = _make_add(add_pair, add_pairs), _make_add(add_triple, add_triples)
+
+
 @inline_kernel
 def _add_pair(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of two groups to a row of the totals; return its number of features."""
     interactions, places = run.interactions, run.scratch.places
-    weights, features, mask = run.model.weights, run.stream.features, run.task.mask
     factor = interactions.start[product]
     one, other = interactions.factor[factor], interactions.factor[factor + 1]
     first, second = (places[one].start, places[one].end), (places[other].start, places[other].end)
@@ -101,26 +135,7 @@ def _add_pair(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers
     if m == 0 or n == 0:
         return 0
     same = bool(one == other and not interactions.permutations)
-    slot = 0
-    while slot < slots:
-        short_loop()
-        flags = load_flags(interactions.holders, product + 1, slot)
-        if some(flags):
-            before = load(buffers.total, row, slot)
-            if slot + 4 < slots:
-                next_flags = load_flags(interactions.holders, product + 1, slot + 4)
-                if some(next_flags):
-                    later = load(buffers.total, row, slot + 4)
-                    total, next_total = add_pairs(
-                        weights, features, mask, (first, second), same, slot, before, later
-                    )
-                    store(buffers.total, row, slot, pick(flags, total, before))
-                    store(buffers.total, row, slot + 4, pick(next_flags, next_total, later))
-                    slot += 8
-                    continue
-            total = add_pair(weights, features, mask, (first, second), same, slot, before)
-            store(buffers.total, row, slot, pick(flags, total, before))
-        slot += 4
+    _add_runs_of_pair(run, product, slots, row, buffers, (first, second), same)
     return int(m * (m + 1) // 2 if same else m * n)
 
 
@@ -128,7 +143,6 @@ def _add_pair(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers
 def _add_triple(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of three groups to a row of the totals; return its number of features."""
     interactions, places = run.interactions, run.scratch.places
-    weights, features, mask = run.model.weights, run.stream.features, run.task.mask
     factor = interactions.start[product]
     a, b, c = interactions.factor[factor], interactions.factor[factor + 1], interactions.factor[factor + 2]
     first, second = (places[a].start, places[a].end), (places[b].start, places[b].end)
@@ -137,26 +151,7 @@ def _add_triple(run: LoopRun, product: int, slots: int, row: int, buffers: Buffe
     if m == 0 or n == 0 or o == 0:
         return 0
     same = (bool(a == b and not interactions.permutations), bool(b == c and not interactions.permutations))
-    slot = 0
-    while slot < slots:
-        short_loop()
-        flags = load_flags(interactions.holders, product + 1, slot)
-        if some(flags):
-            before = load(buffers.total, row, slot)
-            if slot + 4 < slots:
-                next_flags = load_flags(interactions.holders, product + 1, slot + 4)
-                if some(next_flags):
-                    later = load(buffers.total, row, slot + 4)
-                    total, next_total = add_triples(
-                        weights, features, mask, (first, second, third), same, slot, before, later
-                    )
-                    store(buffers.total, row, slot, pick(flags, total, before))
-                    store(buffers.total, row, slot + 4, pick(next_flags, next_total, later))
-                    slot += 8
-                    continue
-            total = add_triple(weights, features, mask, (first, second, third), same, slot, before)
-            store(buffers.total, row, slot, pick(flags, total, before))
-        slot += 4
+    _add_runs_of_triple(run, product, slots, row, buffers, (first, second, third), same)
     pairs = m * (m + 1) // 2 if same[0] else m * n
     if not same[1]:
         return int(pairs * o)
@@ -209,7 +204,7 @@ def _list_one_feature(run: LoopRun, product: int, n: int, buffers: Buffers) -> b
         if group.end - group.start != 1:
             return False
         feature = features[group.start]
-        cell, x = (_FNV * cell) ^ np.uint64(feature.hash), x * feature.value
+        cell, x = (_FNV_32_PRIME * cell) ^ np.uint64(feature.hash), x * feature.value
     buffers.cell[n], buffers.value[n] = cell & run.task.mask, x
     buffers.runs[n].product = product + 1
     return True

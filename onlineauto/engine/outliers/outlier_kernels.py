@@ -40,6 +40,7 @@ from onlineauto.estimators.typical_size_kernels import (
     judge_number,
     size_of,
 )
+from onlineauto.features.hash_constants import GOLDEN
 from onlineauto.features.records import FIRST_SLOT, SHARED_LINE, SLOT_LINE
 from onlineauto.jit import inline_kernel, kernel, short_loop
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, SCALE
@@ -48,10 +49,10 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Context
     from onlineauto.features.records import Records, Stream
 
+_GOLDEN = np.uint64(GOLDEN)
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(52)
 
 
@@ -82,7 +83,7 @@ def _judge_value(context: Context, feature: np.uint32, value: float, first: bool
     up to 1 are judged only among the `first` events, or if the rule is neither normalized nor invariant.
     """
     model, rule = context.model, context.rule
-    index = FIRST_FEATURE + int((np.uint64(feature) * _MIX) >> _SHIFT)
+    index = FIRST_FEATURE + int((np.uint64(feature) * _GOLDEN) >> _SHIFT)
     squares = not (rule.normalized or rule.invariant)
     gap = NARROW_GAP if squares and not first else GAP
     if model.sizes[index, TYPICAL] == 0:

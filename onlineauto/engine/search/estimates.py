@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.decisions import ENSEMBLE, MemberTerms
 from onlineauto.engine.ensemble.ensemble import prices, terms, worths
-from onlineauto.engine.ensemble.prices import price_of_config
+from onlineauto.engine.ensemble.member import price_of_config
 from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.estimators.interval_kernels import interval
 from onlineauto.estimators.robust_kernels import lower_bound, upper_bound

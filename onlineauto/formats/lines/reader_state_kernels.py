@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from onlineauto.features.hash_constants import GOLDEN
 from onlineauto.features.hash_kernels import few_bytes, hash_name
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.quirks import NO_QUIRKS, ReadingQuirks
@@ -181,7 +182,7 @@ def measure(reader: Reader, sizes: NDArray[np.int64]) -> None:
     sizes[FEATURES], sizes[WIDEST] = state.features, widest
 
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN = np.uint64(GOLDEN)
 _SHIFT = np.uint64(32)
 _ONE = np.uint64(1)
 
@@ -189,10 +190,10 @@ _ONE = np.uint64(1)
 @inline_kernel
 def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     """Return a 64-bit hash of a name's length and words of eight bytes; it is never 0."""
-    key = np.uint64(end - start) * _MIX
+    key = np.uint64(end - start) * _GOLDEN
     while start < end:
         stop = min(start + 8, end)
-        key = (key ^ few_bytes(data, start, stop)) * _MIX
+        key = (key ^ few_bytes(data, start, stop)) * _GOLDEN
         key ^= key >> _SHIFT
         start = stop
     return key | _ONE

@@ -385,7 +385,11 @@ def test_a_settled_regression_merges_to_the_same_bits() -> None:
     for _ in workspace.stream(BANDIT):
         pass
     states: Any = workspace.searching.live_configs.arrays.ensemble.members.states
-    state = next(s for m, s in zip(states.members, states.records, strict=True) if m.name == "features")
+    state = next(
+        state.regression
+        for member, state in zip(states.members, states.records, strict=True)
+        if member.name == "features"
+    )
     inputs = workspace.searching.live_configs.arrays.ensemble.members.inputs
     n, actions = state.prepared.tolist()
     counts = np.stack([inputs.seen // 2, inputs.seen], axis=1)

@@ -16,30 +16,29 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 from math import comb
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import (
     count_learnt,
     mean_retention,
-    merge_cells,
     merge_moments,
     merge_statistic,
     shares,
 )
-from onlineauto.engine.ensemble.input_kernels import joins
-from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.members.crosses import KEEPS, LARGEST, LATEST, SURE
-from onlineauto.engine.ensemble.need_kernels import works
+from onlineauto.engine.ensemble.cells import CELLS, CellMember
+from onlineauto.engine.ensemble.input_kernels import joins, works
+from onlineauto.engine.ensemble.member import LEARNT, Kernels, Lesson, Needs, Part, Sizes, Work
+from onlineauto.engine.ensemble.members.crosses import LATEST
 from onlineauto.engine.ensemble.number_bin_kernels import add_value
-from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.ensemble.product_kernels import (
     Crossed,
     Ends,
     find_cells,
     has_group,
     key_of,
+    learn_cells,
     note_width,
     shift_of,
     sum_of,
@@ -50,7 +49,8 @@ from onlineauto.engine.ensemble.product_kernels import (
 )
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_PRODUCTS, OF_BASELINE, Known
-from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import entry_kernel, inline_kernel, short_loop
+from onlineauto.state.schema import between, field, finite, jointly, make, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Buffers, Context, LoopRun
     from onlineauto.features.records import Stream
-    from onlineauto.state.stored import Stored
 
 _MOST_FEATURES = 24
 _UNSURE = 0.3
@@ -83,12 +82,15 @@ _SHARED = np.uint64(0xD1B54A32D192ED00)
 """The key of products of the context that all actions share."""
 
 
+@record
 class BaselineState(NamedTuple):
     """State of the member."""
 
-    weights: NDArray[np.float32]  # [cells]
-    spread: NDArray[np.float32]  # [cells]: variance of a weight, 0 if it was never learnt
-    costs: NDArray[np.float64]  # [3]: mean and variance of the costs, and the mean squared error
+    weights: NDArray[np.float32] = field(1, CELLS, read=finite, merge=jointly, predicts=True)
+    # Variance of a weight, 0 if it was never learnt
+    spread: NDArray[np.float32] = field(1, CELLS, read=between(0.0, 1.0), merge=jointly)
+    # Mean and variance of the costs, and the mean squared error
+    costs: NDArray[np.float64] = field(len(_Cost), read=finite, merge=jointly, predicts=True)
 
 
 class BaselineScratch(NamedTuple):
@@ -122,7 +124,7 @@ def score_baseline(
     scratch: BaselineScratch,
 ) -> None:
     """Score the actions of an event."""
-    run, buffers, cells, weights = run_on(context, stream), context.buffers, scratch.cells, state.weights
+    run, buffers, cells, weights = run_on(context, stream), context.buffers, scratch.cells, state.weights[0]
     if _take_products(run, actions, buffers) > _MOST_FEATURES:
         return
     inputs, known, keys = run.live.ensemble.members.inputs, buffers.members.known, buffers.members.keys
@@ -161,28 +163,6 @@ def _noise_of(state: BaselineState) -> float:
     return min(max(error / variance, _LEAST_NOISE), 1.0) if variance > 0.0 and error > 0.0 else 1.0
 
 
-@kernel
-def _learn_cells(state: BaselineState, cells: NDArray[np.uint64], end: int, lesson: Lesson) -> float:
-    """Update the weights in the cells before index `end` with the cost of an event; return the error."""
-    weights, spreads = state.weights, state.spread
-    error = np.float64(lesson.cost - state.costs[_Cost.MEAN])
-    total = _noise_of(state) / lesson.weight
-    for i in range(end):
-        if spreads[cells[i]] == 0:
-            spreads[cells[i]] = _UNSURE
-        error -= weights[cells[i]]
-        total += spreads[cells[i]]
-    if not math.isfinite(error):
-        return error
-    step, less = error / total, 1.0 / total
-    for i in range(end):
-        spread = np.float64(spreads[cells[i]])
-        weights[cells[i]] = min(max(weights[cells[i]] + spread * step, -LARGEST), LARGEST)
-        updated = (spread - spread * (spread * less)) * (1.0 / KEEPS)
-        spreads[cells[i]] = min(max(updated, SURE), _UNSURE)
-    return error
-
-
 @entry_kernel
 def learn_baseline(
     context: Context,
@@ -194,7 +174,7 @@ def learn_baseline(
 ) -> None:
     """Learn an event."""
     run, members, buffers = run_on(context, stream), context.live.ensemble.members, context.buffers
-    n, cells, shift = _take_products(run, actions, buffers), scratch.cells, shift_of(len(state.weights))
+    n, cells, shift = _take_products(run, actions, buffers), scratch.cells, shift_of(state.weights.shape[1])
     n_seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
     note_width(members.inputs, n, OF_BASELINE)
     if lesson.known >= 0 and works(members, lesson.score) and n <= _MOST_FEATURES:
@@ -209,7 +189,8 @@ def learn_baseline(
         else:
             find_cells(products, single, key_of(lesson.known), shift, cells, end)
             end += single
-        error = _learn_cells(state, cells, end, lesson)
+        noisy_error = lesson.cost - state.costs[_Cost.MEAN], _noise_of(state) / lesson.weight
+        error = learn_cells(state.weights[0], state.spread[0], cells, end, noisy_error, _UNSURE)
         if math.isfinite(error):
             state.costs[_Cost.ERROR] += (error * error - state.costs[_Cost.ERROR]) / max(
                 n_seen / lesson.weight, 1.0
@@ -222,14 +203,13 @@ def grow_baseline(context: Context, state: BaselineState) -> None:
     """Do nothing: cells need no preparation."""
 
 
-class Baseline(Member):
+class Baseline(CellMember):
     """Cost of a context for any action, and what each action adds to it."""
 
     name = "baseline"
+    record = BaselineState
     needs = (Needs(least_actions=2, width=_MOST_FEATURES),)
-    cells = ("weights", "spread")
-    merges = "cell by cell: precisions add up"
-    any_order = False
+    initial_variance = _UNSURE
 
     def kernels(self) -> Kernels:
         """Return the member's kernels."""
@@ -237,8 +217,7 @@ class Baseline(Member):
 
     def make_state(self, sizes: Sizes) -> BaselineState:
         """Return a table of the same number of cells as that of the live configs, within limits."""
-        cells = min(max(sizes.cells, 1 << 14), 1 << 18)
-        return BaselineState(np.zeros(cells, np.float32), np.zeros(cells, np.float32), np.zeros(3))
+        return make(self.record, {"cells": min(max(sizes.cells, 1 << 14), 1 << 18)})
 
     def make_scratch(self) -> BaselineScratch:
         """Return scratch for the products of an event."""
@@ -249,43 +228,14 @@ class Baseline(Member):
         keys, single = 2.0 if work.joined else 1.0, 1 + work.widest
         return ((1.0 + LEARNT) * (single + comb(work.widest, 2)) + keys * work.visits * single,)
 
-    def to_predict(self, state: BaselineState) -> BaselineState:
-        """Return a state with the weights only."""
-        return state._replace(spread=np.zeros(0, np.float32))
-
-    def state(self, state: BaselineState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        """Return the cells that were learnt; of a state that can only predict, those with a weight."""
-        learns = len(state.spread) > 0
-        cells = np.flatnonzero(state.spread if learns else state.weights * working[0])
-        more = {"spread": state.spread[cells, None]} if learns else {}
-        return {"cells": cells, "weights": state.weights[cells, None], "costs": state.costs} | more
-
-    def restore(self, stored: Stored, state: BaselineState, inputs: Inputs) -> None:
-        """Copy the stored cells into the state; all other cells count as never learnt."""
-        cells = stored["cells"].counts((-1,), most=len(state.weights) - 1)
-        shape = len(cells), 1
-        state.weights[:] = 0.0
-        state.weights[cells] = stored["weights"].finite(np.float32, shape)[:, 0]
-        if len(state.spread):
-            state.spread[:] = 0.0
-            state.spread[cells] = stored["spread"].array_between(np.zeros(shape, np.float32), 0.0, 1.0)[:, 0]
-        state.costs[:] = stored["costs"].finite(np.float64, (3,))
-
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> BaselineState:
-        """Return cells merged by their precisions, and the merged mean and errors of the costs."""
-        began, ends, learnt = base.state, [each.state for each in branches], count_learnt(branches)
-        weights, spread = merge_cells(
-            (began.weights[:, None], began.spread[:, None]),
-            [(end.weights[:, None], end.spread[:, None]) for end in ends],
-            learnt,
-            keeps=KEEPS,
-            ordered=base.ordered,
-            bounds=(SURE, _UNSURE),
-        )
-        parts = shares(learnt, mean_retention(float(branches[0].seen[-1, 0]), LATEST))
-        mean, variance = merge_moments(began.costs, [end.costs for end in ends], parts)
-        error = merge_statistic(began.costs[_Cost.ERROR], [end.costs[_Cost.ERROR] for end in ends], parts)
-        return BaselineState(weights[:, 0], spread[:, 0], np.array([mean, variance, error]))
+        """Return the merged cells, and the merged mean and errors of the costs."""
+        began, ends = base.state.costs, [each.state.costs for each in branches]
+        parts = shares(count_learnt(branches), mean_retention(float(branches[0].seen[-1, 0]), LATEST))
+        mean, variance = merge_moments(began, ends, parts)
+        error = merge_statistic(began[_Cost.ERROR], [end[_Cost.ERROR] for end in ends], parts)
+        state: BaselineState = super().merge(base, branches, inputs)
+        return state._replace(costs=np.array([mean, variance, error]))
 
 
 MEMBER = Baseline()

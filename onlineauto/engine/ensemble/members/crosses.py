@@ -18,29 +18,27 @@ Source: Dredze, Crammer and Pereira, *Confidence-weighted linear classification*
 
 from __future__ import annotations
 
-import math
 from math import comb
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import (
     count_learnt,
     mean_retention,
-    merge_cells,
     merge_statistic,
     shares,
 )
-from onlineauto.engine.ensemble.input_kernels import joins
-from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.need_kernels import works
-from onlineauto.engine.ensemble.prices import LEARNT
+from onlineauto.engine.ensemble.cells import CELLS, CellMember
+from onlineauto.engine.ensemble.input_kernels import joins, works
+from onlineauto.engine.ensemble.member import LEARNT, Kernels, Lesson, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.product_kernels import (
     Crossed,
     Ends,
     find_cells,
     has_group,
     key_of,
+    learn_cells,
     note_width,
     shift_of,
     sum_of,
@@ -58,7 +56,8 @@ from onlineauto.engine.records.ensemble import (
     OF_CROSSES,
     Known,
 )
-from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import entry_kernel, inline_kernel, short_loop
+from onlineauto.state.schema import between, field, finite, jointly, make, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,26 +68,25 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Buffers, Context, LoopRun
     from onlineauto.features.records import Stream
-    from onlineauto.state.stored import Stored
 
 ORDERS = 3
 """Number of scores: features of the context one by one, in pairs, in triples."""
 
 _FEWEST_CELLS, _MOST_CELLS = 1 << 14, 1 << 20
-SPREAD, KEEPS = 0.1, 0.9995
-"""Variance of a weight before the first event, and the part of its precision that survives an update."""
-
-
-LATEST, SURE, LARGEST = 1000.0, 1e-7, 1e30
+SPREAD = 0.1
+"""Variance of a weight before the first event."""
+LATEST = 1000.0
 _MOST_CELLS_OF_EVENT = MOST_PRODUCTS * (MOST_KEYS + 1)
 
 
+@record
 class Crosses(NamedTuple):
     """Weights of products of context and action."""
 
-    weights: NDArray[np.float32]  # [ORDERS, cells]
-    spread: NDArray[np.float32]  # [ORDERS, cells]: variance of a weight, 0 if it was never learnt
-    mean: NDArray[np.float64]  # [1]: of the costs
+    weights: NDArray[np.float32] = field(ORDERS, CELLS, read=finite, merge=jointly, predicts=True)
+    # Variance of a weight, 0 if it was never learnt
+    spread: NDArray[np.float32] = field(ORDERS, CELLS, read=between(0.0, 1.0), merge=jointly)
+    mean: NDArray[np.float64] = field(1, read=finite, merge=jointly, predicts=True)  # of the costs
 
 
 class CrossesScratch(NamedTuple):
@@ -179,29 +177,6 @@ def score_crosses(
                     buffers.score[action, part.column + order] = mean + sums[known[action] % 4]
 
 
-@kernel
-def learn_products(
-    crosses: Crosses, order: int, cells: NDArray[np.uint64], end: int, cost: float, weight: float
-) -> None:
-    """Update the weights of an order, in the cells before index `end`, with the cost of an event."""
-    weights, spreads = crosses.weights[order], crosses.spread[order]
-    error, total = cost - crosses.mean[0], 1.0 / weight
-    for i in range(end):
-        if spreads[cells[i]] == 0:
-            spreads[cells[i]] = SPREAD
-        error -= weights[cells[i]]
-        total += spreads[cells[i]]
-    if not math.isfinite(error):
-        return
-    step, less = error / total, 1.0 / total
-    for i in range(end):
-        spread = np.float64(spreads[cells[i]])
-        learnt = weights[cells[i]] + spread * step
-        weights[cells[i]] = min(max(learnt, -LARGEST), LARGEST)
-        updated = (spread - spread * (spread * less)) * (1.0 / KEEPS)
-        spreads[cells[i]] = min(max(updated, SURE), SPREAD)
-
-
 @entry_kernel
 def learn_crosses(
     context: Context,
@@ -228,7 +203,10 @@ def learn_crosses(
             for k in range(n if joined and end > 0 else 0):
                 find_cells(products, end, buffers.members.keys[lesson.action, k], shift, cells, k * end)
             if end > 0:
-                learn_products(state, order, cells, n * end, lesson.cost, weight)
+                weights, spread = state.weights[order], state.spread[order]
+                learn_cells(
+                    weights, spread, cells, n * end, (lesson.cost - state.mean[0], 1.0 / weight), SPREAD
+                )
     n_seen = np.float64(members.inputs.seen[MOST_ACTIONS] + 1)
     state.mean[0] += (lesson.cost - state.mean[0]) / max(min(n_seen, LATEST) / weight, 1.0)
 
@@ -238,13 +216,12 @@ def grow_crosses(context: Context, state: Crosses) -> None:
     """Do nothing: cells need no preparation."""
 
 
-class CrossesMember(Member):
+class CrossesMember(CellMember):
     """Weights of products of features with the action."""
 
     name = "crosses"
-    cells = ("weights", "spread")
-    merges = "cell by cell: precisions add up"
-    any_order = False
+    record = Crosses
+    initial_variance = SPREAD
     scores = "crosses one by one", "crosses in pairs", "crosses in triples"
     needs = tuple(Needs(width=most) for most in MOST_CROSSED)
 
@@ -258,9 +235,7 @@ class CrossesMember(Member):
         With too few cells the products of one event would often share cells, and weights would grow without
         bound.
         """
-        cells = min(max(sizes.cells, _FEWEST_CELLS), _MOST_CELLS)
-        shape = ORDERS, cells
-        return Crosses(np.zeros(shape, np.float32), np.zeros(shape, np.float32), np.zeros(1))
+        return make(self.record, {"cells": min(max(sizes.cells, _FEWEST_CELLS), _MOST_CELLS)})
 
     def make_scratch(self) -> CrossesScratch:
         """Return scratch for the products of an event."""
@@ -276,53 +251,12 @@ class CrossesMember(Member):
             keys * (visits * comb(widest, 3) + LEARNT * (single + comb(widest, 2))),
         )
 
-    def to_predict(self, state: Crosses) -> Crosses:
-        """Return a state with the weights only."""
-        return state._replace(spread=np.zeros((ORDERS, 0), np.float32))
-
-    def state(self, state: Crosses, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        """Return the cells that were learnt; to predict, those in which a working score has a weight."""
-        if state.spread.size:
-            cells = np.flatnonzero(state.spread.any(axis=0))
-            more = {"weights": state.weights.T[cells], "spread": state.spread.T[cells]}
-            return {"cells": cells, **more, "mean": state.mean}
-        weights = np.where(working, state.weights.T, np.float32(0))
-        cells = np.flatnonzero(weights.any(axis=1))
-        return {"cells": cells.astype(np.uint32), "weights": weights[cells], "mean": state.mean}
-
-    def restore(self, stored: Stored, state: Crosses, inputs: Inputs) -> None:
-        """Copy the stored cells into the state; all other cells count as never learnt."""
-        learns = state.spread.size > 0
-        cells = stored["cells"].array(np.int64 if learns else np.uint32, (-1,))
-        if len(cells) and not (
-            cells[0] >= 0 and cells[-1] < state.weights.shape[1] and (cells[1:] > cells[:-1]).all()
-        ):
-            raise stored["cells"].fail("cells in ascending order")
-        state.weights[:] = state.spread[:] = 0.0
-        state.weights.T[cells] = stored["weights"].finite(np.float32, (len(cells), ORDERS))
-        if learns:
-            like = np.zeros((len(cells), ORDERS), np.float32)
-            state.spread.T[cells] = stored["spread"].array_between(like, 0.0, 1.0)
-        state.mean[:] = stored["mean"].finite(np.float64, (1,))
-
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Crosses:
-        """Return cells merged by their precisions.
-
-        The result is not exact for actions and bins that branches have found in different orders since the
-        base.
-        """
-        began, ends, learnt = base.state, [each.state for each in branches], count_learnt(branches)
-        weights, spread = merge_cells(
-            (began.weights.T, began.spread.T),
-            [(end.weights.T, end.spread.T) for end in ends],
-            learnt,
-            keeps=KEEPS,
-            ordered=base.ordered,
-            bounds=(SURE, SPREAD),
-        )
-        parts = shares(learnt, mean_retention(float(branches[0].seen[-1, 0]), LATEST))
-        planes = np.ascontiguousarray(weights.T), np.ascontiguousarray(spread.T)
-        return Crosses(*planes, merge_statistic(began.mean, [end.mean for end in ends], parts))
+        """Return the merged cells, and the merged mean of the costs."""
+        parts = shares(count_learnt(branches), mean_retention(float(branches[0].seen[-1, 0]), LATEST))
+        mean = merge_statistic(base.state.mean, [each.state.mean for each in branches], parts)
+        state: Crosses = super().merge(base, branches, inputs)
+        return state._replace(mean=mean)
 
 
 MEMBER = CrossesMember()

@@ -7,42 +7,47 @@ the context and of the action. The terms of each action are then added to the sc
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.input_kernels import bin_of, copy_numbers, joins, standardise, take_feature
-from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.need_kernels import works
-from onlineauto.engine.ensemble.prices import EACH, TOGETHER
-from onlineauto.engine.ensemble.regression import (
-    begin_regression,
-    make_regression,
-    merge_regression,
-    regression_state,
-    regression_to_predict,
-    restore_regression,
+from onlineauto.engine.ensemble.input_kernels import (
+    bin_of,
+    copy_numbers,
+    joins,
+    standardise,
+    take_feature,
+    used_features,
+    works,
 )
-from onlineauto.engine.ensemble.regression_kernels import KEEPS, Prepared, score_of
+from onlineauto.engine.ensemble.least_squares_kernels import Prepared, Regression
+from onlineauto.engine.ensemble.member import ClassKernels, ClassMember, Kernels, Lesson, Needs, Part, Work
+from onlineauto.engine.ensemble.regression import RegressionMember, price_of_inputs
+from onlineauto.engine.ensemble.regression_kernels import KEEPS, score_classes, score_of
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.state.schema import nested, record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from onlineauto.engine.ensemble.branches import Branch
-    from onlineauto.engine.ensemble.least_squares_kernels import Regression
+    from onlineauto.engine.ensemble.class_kernels import Classes, ClassEvent
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Context, LoopRun
     from onlineauto.features.records import Stream
-    from onlineauto.state.stored import Stored
 
 UNSURE = 1.0 / 3.0
 """Variance of the weight of a feature before the first event."""
+
+
+@record
+class FeaturesState(NamedTuple):
+    """State of the member."""
+
+    regression: Regression = nested(Regression)
 
 
 class FeaturesScratch(NamedTuple):
@@ -62,9 +67,8 @@ def _line_terms(run: LoopRun, line: int, state: Regression, raw: NDArray[np.floa
     weights, added = state.weights[0], 0.0
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
-        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-            continue
-        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+        begin, end = used_features(run, span)
+        for i in range(begin, end):
             short_loop()
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
             if not math.isfinite(value):
@@ -87,7 +91,7 @@ def score_features(
     stream: Stream,
     actions: Actions,
     part: Part,
-    state: Regression,
+    state: FeaturesState,
     scratch: FeaturesScratch,
 ) -> None:
     """Score the actions of an event."""
@@ -97,15 +101,15 @@ def score_features(
     joined = joins(inputs)
     if joined and inputs.seen[0] == 0:
         return
-    shared = score_of(state, 0, taken.values, n) if joined else 0.0
+    shared = score_of(state.regression, 0, taken.values, n) if joined else 0.0
     for action in range(part.begin, part.end):
         short_loop()
         if joined:
             copy_numbers(taken.raw, scratch.raw, numbers)
-            added = _line_terms(run, line_of(run, actions, action), state, scratch.raw)
+            added = _line_terms(run, line_of(run, actions, action), state.regression, scratch.raw)
             scores[action, part.column] = shared + added
         elif known[action] >= 0:
-            scores[action, part.column] = score_of(state, known[action], taken.values, n)
+            scores[action, part.column] = score_of(state.regression, known[action], taken.values, n)
 
 
 @entry_kernel
@@ -114,7 +118,7 @@ def learn_features(
     stream: Stream,
     actions: Actions,
     lesson: Lesson,
-    state: Regression,
+    state: FeaturesState,
     scratch: FeaturesScratch,
 ) -> None:
     """Learn an event."""
@@ -123,7 +127,7 @@ def learn_features(
         n, n_seen = members.inputs.tally[Known.FEATURES], members.inputs.seen[lesson.known]
         call_at(
             context.units.learn_regression,
-            (state, lesson, context.buffers.members.taken.values[:n], n_seen, UNSURE, KEEPS),
+            (state.regression, lesson, context.buffers.members.taken.values[:n], n_seen, UNSURE, KEEPS),
         )
 
 
@@ -137,20 +141,49 @@ def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
 
 
 @entry_kernel
-def grow_features(context: Context, state: Regression) -> None:
+def grow_features(context: Context, state: FeaturesState) -> None:
     """Prepare for new features, bins and actions."""
     inputs = context.live.ensemble.members.inputs
-    n, before = min(inputs.tally[Known.FEATURES], MOST_FEATURES), state.prepared[Prepared.INPUTS]
-    call_at(context.units.grow_regression, (state, inputs, n))
-    _divide(inputs, state, before, n)
+    n = min(inputs.tally[Known.FEATURES], MOST_FEATURES)
+    before = state.regression.prepared[Prepared.INPUTS]
+    call_at(context.units.grow_regression, (state.regression, inputs, n))
+    _divide(inputs, state.regression, before, n)
 
 
-class Features(Member):
+@entry_kernel
+def score_classes_by_features(
+    classes: Classes, event: ClassEvent, first: int, k: int, state: FeaturesState, scratch: FeaturesScratch
+) -> None:
+    """Score the classes of an event."""
+    n = classes.inputs.tally[Known.FEATURES]
+    score_classes(state.regression, event.taken.values[:n], event.score, first, k)
+
+
+@entry_kernel
+def learn_classes_by_features(
+    classes: Classes,
+    event: ClassEvent,
+    lesson: Lesson,
+    k: int,
+    state: FeaturesState,
+    scratch: FeaturesScratch,
+) -> None:
+    """Learn an event's class."""
+    n, n_seen = classes.inputs.tally[Known.FEATURES], classes.inputs.seen[-1]
+    state.regression.prepared[Prepared.INPUTS], state.regression.prepared[Prepared.OUTPUTS] = n, k
+    call_at(
+        event.units.learn_regression,
+        (state.regression, lesson, event.taken.values[:n], n_seen, UNSURE, 1.0),
+    )
+
+
+class Features(RegressionMember, ClassMember):
     """Least squares on features and on bins of numbers."""
 
     name = "features"
-    version = 2  # version 1 has float64
-    merges = "least squares: information matrices add up"
+    class_scores = MappingProxyType({"features": 0.0, "log of features": 0.0})
+    class_kernels = ClassKernels(score_classes_by_features, learn_classes_by_features)
+    record = FeaturesState
     least_squares = (UNSURE, KEEPS)
     needs = (Needs(most_features=MOST_FEATURES, inputs=True),)
 
@@ -158,49 +191,22 @@ class Features(Member):
         """Return the member's kernels."""
         return Kernels(score_features, learn_features, grow_features)
 
-    def make_state(self, sizes: Sizes) -> Regression:
-        """Return regressions without inputs."""
-        return make_regression(sizes.actions, sizes.features)
-
     def make_scratch(self) -> FeaturesScratch:
         """Return scratch for the numbers of an action."""
         return FeaturesScratch(np.zeros(MOST_NUMBERS))
 
     def prices(self, work: Work) -> tuple[float]:
-        """Return the work: scores, inputs, and the covariance, which learns one event in four."""
-        n = work.inputs
-        return ((work.visits * n + n * work.features + n * n / EACH) / TOGETHER,)
-
-    def to_predict(self, state: Regression) -> Regression:
-        """Return a state with the weights only."""
-        return regression_to_predict(state)
-
-    def state(self, state: Regression, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        """Return the regressions of known actions, unless there are too many features."""
-        return regression_state(state, inputs, int(inputs.tally[Known.FEATURES]) * working[0])
-
-    def restore(self, stored: Stored, state: Regression, inputs: Inputs) -> None:
-        """Copy the stored regressions into the state."""
-        restore_regression(stored, state, inputs, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES))
-
-    def begin(self, state: Regression, inputs: Inputs) -> None:
-        """Prepare for the known features."""
-        begin_regression(state, inputs, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES))
+        """Return the work for all known inputs."""
+        return (price_of_inputs(work, work.inputs),)
 
     def terms(
-        self, state: Regression, inputs: Inputs, values: NDArray[np.float32], action: int
+        self, state: FeaturesState, inputs: Inputs, values: NDArray[np.float32], action: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
         """Return the products of the inputs and their weights."""
         if inputs.tally[Known.ACTIONS] > MOST_ACTIONS:  # one regression for all actions
             return None
-        n = int(state.prepared[Prepared.INPUTS])
-        of = np.arange(n)
-        return of, state.weights[action, :n].astype(np.float64) * values[of]
-
-    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Regression:
-        """Return regressions merged by least squares; inputs may be new in any order."""
-        n = min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)
-        return merge_regression(base, branches, inputs, UNSURE, n)
+        weights, n = state.regression.weights[action], int(state.regression.prepared[Prepared.INPUTS])
+        return np.arange(n), weights[:n].astype(np.float64) * values[:n]
 
 
 MEMBER = Features()

@@ -11,26 +11,17 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import mean_retention, merge_moments, shares, without_learning
-from onlineauto.engine.ensemble.input_kernels import deviations
-from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Need, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.need_kernels import works
+from onlineauto.engine.ensemble.branches import count_learnt, mean_retention, merge_moments, shares
+from onlineauto.engine.ensemble.input_kernels import deviations, works
+from onlineauto.engine.ensemble.least_squares_kernels import Prepared, Regression
+from onlineauto.engine.ensemble.member import TOGETHER, Kernels, Lesson, Need, Needs, Part, Work
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY, add_value
-from onlineauto.engine.ensemble.prices import EACH, TOGETHER
-from onlineauto.engine.ensemble.regression import (
-    begin_regression,
-    make_basis,
-    make_regression,
-    merge_waves,
-    regression_state,
-    regression_to_predict,
-    restore_regression,
-)
-from onlineauto.engine.ensemble.regression_kernels import KEEPS, Prepared, score_of
+from onlineauto.engine.ensemble.regression import WaveMember, price_of_waves
+from onlineauto.engine.ensemble.regression_kernels import KEEPS, score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -40,6 +31,7 @@ from onlineauto.engine.ensemble.wave_kernels import (
 )
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.state.schema import field, finite, jointly, nested, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,11 +39,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.branches import Branch
-    from onlineauto.engine.ensemble.least_squares_kernels import Regression
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Buffers, Context
     from onlineauto.features.records import Stream
-    from onlineauto.state.stored import Stored
 
 LEAST_WORTH = 100.0
 """Minimum worth of the layer, about a twentieth of the squared error of 2,000 events. The minimum is high
@@ -70,12 +60,16 @@ class _Measure(IntEnum):
     VARIANCE = 2
 
 
+@record
 class LayerState(NamedTuple):
     """State of the member."""
 
-    regression: Regression
     basis: Basis
-    measure: NDArray[np.float64]  # [3, actions]: count, mean and variance of the scores of `features`
+    regression: Regression = nested(Regression)
+    # Count, mean and variance of the scores of `features`
+    measure: NDArray[np.float64] = field(
+        len(_Measure), MOST_ACTIONS, read=finite, merge=jointly, predicts=True
+    )
 
 
 class LayerScratch(NamedTuple):
@@ -161,20 +155,18 @@ def learn_layer(
 @entry_kernel
 def grow_layer(context: Context, state: LayerState) -> None:
     """Prepare for new actions."""
-    inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[Prepared.ACTIONS]
+    inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[Prepared.OUTPUTS]
     if before <= MOST_ACTIONS < inputs.tally[Known.ACTIONS]:
         state.measure[:, 0] = 0.0
     call_at(context.units.grow_regression, (state.regression, inputs, WAVES))
 
 
-class Layer(Member):
+class Layer(WaveMember):
     """Least squares on waves of the scores that `features` gives to all actions."""
 
     name = "layer"
-    version = 2  # version 1 has float64
+    record = LayerState
     merges = "weights averaged by their precision, though each branch had other scores of `features`"
-    least_squares = (WAVY_SPREAD, KEEPS)
-    any_order = False
     needs = (Needs(least_actions=2, most_actions=MOST_ACTIONS, events=_AFTER, upon="features"),)
     least_worth = LEAST_WORTH
 
@@ -182,57 +174,33 @@ class Layer(Member):
         """Return the member's kernels."""
         return Kernels(score_layer, learn_layer, grow_layer)
 
-    def make_state(self, sizes: Sizes) -> LayerState:
-        """Return regressions without actions."""
-        return LayerState(make_regression(sizes.actions, WAVES), make_basis(), np.zeros((3, sizes.actions)))
-
     def make_scratch(self) -> LayerScratch:
         """Return scratch for the waves of an event."""
         return LayerScratch(np.zeros(WAVES, np.float32))
 
     def prices(self, work: Work) -> tuple[float]:
-        """Return the work: scores, the covariance, which learns one event in four, and the waves."""
-        learnt = (work.visits * WAVES + WAVES * WAVES * (1 + 1 / EACH)) / TOGETHER
-        return (learnt + (work.n_actions / TOGETHER + 1) * WAVES,)
+        """Return the work of the regressions and of the waves."""
+        return (price_of_waves(work) + (work.n_actions / TOGETHER + 1) * WAVES,)
 
-    def to_predict(self, state: LayerState) -> LayerState:
-        """Return the weights, and the means and variances of scores."""
-        return state._replace(regression=regression_to_predict(state.regression))
-
-    def state(self, state: LayerState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        """Return the regressions of known actions, and the means and variances of scores."""
-        return regression_state(state.regression, inputs, WAVES * working[0]) | {"measure": state.measure}
-
-    def restore(self, stored: Stored, state: LayerState, inputs: Inputs) -> None:
-        """Copy the stored regressions, means and variances into the state."""
-        restore_regression(stored, state.regression, inputs, WAVES)
-        state.measure[:] = stored["measure"].finite(state.measure.dtype, state.measure.shape)
-
-    def begin(self, state: LayerState, inputs: Inputs) -> None:
-        """Prepare for the known actions."""
-        begin_regression(state.regression, inputs, WAVES)
+    def order(self, branch: Branch) -> NDArray[np.int64]:
+        """Return the merged index of each action."""
+        return branch.actions
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> LayerState:
-        """Return weights averaged by their precision, as least squares does.
+        """Return the merged regressions, and the means and variances of all scores.
 
-        The result is not exact, because each branch learnt from the scores of its own `features`. Waves
-        depend on the order of actions, so a branch with new actions in another order than the merged inputs
-        is left out.
+        The result is not exact, because each branch learnt from the scores of its own `features`.
         """
-        same = [
-            each if (each.actions == np.arange(len(each.actions))).all() else without_learning(each, base)
-            for each in branches
-        ]
-        base_branch, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
-        began, *ends = [each.state.measure for each in (base, *same)]
+        branches = self.comparable(base, branches)
+        began, *ends = [each.state.measure for each in (base, *branches)]
         learnt = np.array([np.maximum(end[_Measure.COUNT] - began[_Measure.COUNT], 0.0) for end in ends])
-        totals = np.array([branch.seen[-1, 1] - branch.seen[-1, 0] for branch in same], np.float64)
+        totals = np.array(count_learnt(branches), np.float64)
         learnt = np.where(began[_Measure.COUNT] < MEMORY, learnt, totals[:, None])
         part = shares(learnt, mean_retention(began[_Measure.COUNT], MEMORY))
         mean, variance = merge_moments(began[_Measure.MEAN :], [end[_Measure.MEAN :] for end in ends], part)
         count = np.minimum(began[_Measure.COUNT] + learnt.sum(axis=0), MEMORY)
-        regression = merge_waves(base_branch, parts, inputs, WAVY_SPREAD)
-        return LayerState(regression, base.state.basis, np.array([count, mean, variance]))
+        state: LayerState = super().merge(base, branches, inputs)
+        return state._replace(measure=np.array([count, mean, variance]))
 
 
 MEMBER = Layer()

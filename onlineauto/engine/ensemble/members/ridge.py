@@ -9,25 +9,19 @@ Source: Hoerl and Kennard, *Ridge regression*, 1970.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import count_learnt, mean_retention, merge_statistic, shares
-from onlineauto.engine.ensemble.member import ANY, Kernels, Lesson, Member, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.need_kernels import works
-from onlineauto.engine.ensemble.prices import EACH, TOGETHER
-from onlineauto.engine.ensemble.regression import (
-    begin_regression,
-    make_regression,
-    merge_regression,
-    regression_state,
-    regression_to_predict,
-    restore_regression,
-)
-from onlineauto.engine.ensemble.regression_kernels import Prepared, score_of
+from onlineauto.engine.ensemble.input_kernels import works
+from onlineauto.engine.ensemble.least_squares_kernels import Prepared, Regression
+from onlineauto.engine.ensemble.member import ANY, Kernels, Lesson, Needs, Part, Work
+from onlineauto.engine.ensemble.regression import RegressionMember, price_of_inputs
+from onlineauto.engine.ensemble.regression_kernels import score_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, InputKind, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, short_loop
+from onlineauto.state.schema import field, finite, jointly, nested, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,22 +29,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.branches import Branch
-    from onlineauto.engine.ensemble.least_squares_kernels import Regression
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Buffers, Context
     from onlineauto.features.records import Stream
-    from onlineauto.state.stored import Stored
 
 UNSURE = 0.01
 """Variance of the weight of a feature before the first event; 1 / UNSURE is the penalty λ."""
 
 
+@record
 class RidgeState(NamedTuple):
     """State of the member."""
 
-    regression: Regression
-    of: NDArray[np.int64]  # [inputs]: the input of each weight: all that are not bins
-    mean: NDArray[np.float64]  # [1]: mean of the costs
+    regression: Regression = nested(Regression)
+    # The input of each weight: all that are not bins
+    of: NDArray[np.int64] = field("inputs", saved=False, merge=jointly, predicts=True)
+    mean: NDArray[np.float64] = field(1, read=finite, merge=jointly, predicts=True)  # of the costs
 
 
 class RidgeScratch(NamedTuple):
@@ -129,12 +123,12 @@ def _without_bins(inputs: Inputs) -> NDArray[np.int64]:
     return np.flatnonzero(inputs.number[: min(inputs.tally[Known.FEATURES], MOST_FEATURES)] != InputKind.BIN)
 
 
-class Ridge(Member):
+class Ridge(RegressionMember):
     """Strongly regularised least squares on features."""
 
     name = "ridge"
+    record = RidgeState
     first_weight = 0.5  # alone it is better than the champion while clicks are few
-    merges = "least squares: information matrices add up"
     least_squares = (UNSURE, 1.0)
     needs = (Needs(least_actions=2, most_features=MOST_FEATURES, most_actions=MOST_ACTIONS, inputs=True),)
 
@@ -142,40 +136,32 @@ class Ridge(Member):
         """Return the member's kernels."""
         return Kernels(score_ridge, learn_ridge, grow_ridge)
 
-    def make_state(self, sizes: Sizes) -> RidgeState:
-        """Return regressions without inputs."""
-        regression = make_regression(sizes.actions, sizes.features)
-        return RidgeState(regression, np.zeros(sizes.features, np.int64), np.zeros(1))
-
     def make_scratch(self) -> RidgeScratch:
         """Return scratch for the inputs of an event."""
         return RidgeScratch(np.zeros(MOST_FEATURES, np.float32))
 
     def prices(self, work: Work) -> tuple[float]:
-        """Return the work: scores, inputs, and the covariance, which learns one event in four."""
-        n = work.unbinned
-        return ((work.visits * n + n * work.features + n * n / EACH) / TOGETHER,)
+        """Return the work for the known inputs that are not bins."""
+        return (price_of_inputs(work, work.unbinned),)
 
-    def to_predict(self, state: RidgeState) -> RidgeState:
-        """Return a state with the weights only."""
-        return state._replace(regression=regression_to_predict(state.regression))
+    def width(self, inputs: Inputs) -> int:
+        """Return the number of known inputs that are not bins."""
+        return len(_without_bins(inputs))
 
-    def state(self, state: RidgeState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        """Return the regressions of known actions, unless there are too many features."""
-        stored = regression_state(state.regression, inputs, len(_without_bins(inputs)) * working[0])
-        return stored | {"mean": state.mean}
-
-    def restore(self, stored: Stored, state: RidgeState, inputs: Inputs) -> None:
-        """Copy the stored regressions into the state."""
-        self.begin(state, inputs)
-        restore_regression(stored, state.regression, inputs, len(_without_bins(inputs)))
-        state.mean[:] = stored["mean"].finite(np.float64, (1,))
+    def merged_inputs(self, branch: Branch, inputs: Inputs) -> NDArray[np.int64]:
+        """Return the index, among the merged inputs that are not bins, of each input of the regressions."""
+        known = _without_bins(inputs)
+        position = np.full(len(inputs.number) + 1, -1, np.int64)
+        position[known] = np.arange(len(known))
+        own = branch.state.of[: branch.state.regression.prepared[Prepared.INPUTS]]
+        merged: NDArray[np.int64] = position[branch.inputs[own]]
+        return merged
 
     def begin(self, state: RidgeState, inputs: Inputs) -> None:
-        """Prepare for the known features."""
+        """Prepare for the known features and actions."""
         known = _without_bins(inputs)
         state.of[: len(known)] = known
-        begin_regression(state.regression, inputs, len(known))
+        super().begin(state, inputs)
 
     def terms(
         self, state: RidgeState, inputs: Inputs, values: NDArray[np.float32], action: int
@@ -186,28 +172,14 @@ class Ridge(Member):
         return of, state.regression.weights[action, :n].astype(np.float64) * values[of]
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> RidgeState:
-        """Return regressions merged by least squares; inputs may be new in any order."""
+        """Return the merged regressions, the known inputs that are not bins, and the mean of the costs."""
         known = _without_bins(inputs)
-        position = np.full(len(inputs.number) + 1, -1)
-        position[known] = np.arange(len(known))
-        parts = [
-            each._replace(
-                state=each.state.regression,
-                inputs=position[
-                    each.inputs[each.state.of[: each.state.regression.prepared[Prepared.INPUTS]]]
-                ],
-            )
-            for each in (base, *branches)
-        ]
-        means = merge_statistic(
-            base.state.mean,
-            [each.state.mean for each in branches],
-            shares(count_learnt(branches), mean_retention(float(base.seen[-1, 0]), ANY)),
-        )
-        regression = merge_regression(parts[0], parts[1:], inputs, UNSURE, len(known), keeps=1.0)
-        numbers = np.zeros_like(base.state.of)
-        numbers[: len(known)] = known
-        return RidgeState(regression, numbers, means)
+        of = np.zeros_like(base.state.of)
+        of[: len(known)] = known
+        parts = shares(count_learnt(branches), mean_retention(float(base.seen[-1, 0]), ANY))
+        mean = merge_statistic(base.state.mean, [each.state.mean for each in branches], parts)
+        state: RidgeState = super().merge(base, branches, inputs)
+        return state._replace(of=of, mean=mean)
 
 
 MEMBER = Ridge()

@@ -1,22 +1,35 @@
 """Trees: boosted trees of the costs of actions, fitted again as events double, later every 16,384 events.
 
+Trees of classes are fitted again when there are half as many events again, later every 8,192 events.
+
 The columns are the numbers of the context as they are, and its words. All actions share the tests of a tree,
 and each has a value in each leaf. A fit takes the last 8,192 events, and grows one tree an event, so that no
 event takes long. Between fits the trees do not change. The ensemble learns their weight from events that they
 have not seen yet.
 
-The kernels are those of the trees of a classification: see `onlineauto.learners.tree_kernels`.
+Source: `onlineauto.learners.tree_kernels`.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onlineauto.engine.ensemble.input_kernels import joins, take_inputs
-from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.prices import TOGETHER
+from onlineauto.engine.ensemble.member import (
+    TOGETHER,
+    ClassKernels,
+    ClassMember,
+    Kernels,
+    Lesson,
+    Member,
+    Needs,
+    Part,
+    Sizes,
+    Work,
+)
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, InputKind, Known
 from onlineauto.jit import entry_kernel, inline_kernel, short_loop
@@ -40,6 +53,7 @@ from onlineauto.learners.trees import (
     trees_state,
     trees_to_predict,
 )
+from onlineauto.state.schema import widen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +61,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.branches import Branch
+    from onlineauto.engine.ensemble.class_kernels import Classes, ClassEvent
     from onlineauto.engine.records.ensemble import Inputs, Taken
     from onlineauto.engine.records.loop import Actions, Context
     from onlineauto.features.records import Stream
@@ -127,10 +142,32 @@ def grow_trees_of_costs(context: Context, state: TreesState) -> None:
     """Do nothing: the next fit has the new features and actions."""
 
 
-class TreesOfCosts(Member):
-    """Boosted trees of the costs of actions."""
+@entry_kernel
+def score_classes_by_trees(
+    classes: Classes, event: ClassEvent, first: int, k: int, state: TreesState, scratch: TreesScratch
+) -> None:
+    """Score the classes of an event; before the first fit, all scores are 0."""
+    _take_row(classes.inputs, event.taken, scratch.row)
+    score_trees(state.trees, scratch.row, k, event.score[first])
+
+
+@entry_kernel
+def learn_classes_by_trees(
+    classes: Classes, event: ClassEvent, lesson: Lesson, k: int, state: TreesState, scratch: TreesScratch
+) -> None:
+    """Keep an event, and grow a tree if a fit has begun."""
+    model = state.trees.tally[Grown.MODEL]
+    learn_trees(state.trees, state.fit, scratch.row, k, LoggedOutput(lesson.action, lesson.weight, 0.0))
+    if state.trees.tally[Grown.MODEL] != model:
+        event.renewed[0] = 1
+
+
+class BoostedTrees(Member, ClassMember):
+    """Boosted trees of the costs of actions, or of classes."""
 
     name = "trees"
+    class_scores = MappingProxyType({"trees": 0.0})
+    class_kernels = ClassKernels(score_classes_by_trees, learn_classes_by_trees)
     merges = "rows interleave; the trees are those of the branch that learnt most, until the next fit"
     needs = (Needs(most_actions=MOST_ACTIONS, events=FIRST_OF_COSTS + ROUNDS_OF_COSTS, inputs=True),)
 
@@ -140,10 +177,16 @@ class TreesOfCosts(Member):
 
     def make_state(self, sizes: Sizes) -> TreesState:
         """Return trees before the first event."""
+        costs, outputs = not sizes.classes, sizes.classes or sizes.actions
         return TreesState(
-            make_trees(sizes.features, sizes.actions, costs=True),
-            make_fit(sizes.features, sizes.actions, costs=True),
+            make_trees(sizes.features, outputs, costs=costs), make_fit(sizes.features, outputs, costs=costs)
         )
+
+    def widen(self, state: TreesState, wider: TreesState) -> None:
+        """Copy the trees; new classes have the base score of those that are newer than the model."""
+        widen(state.trees, wider.trees)
+        n = state.trees.base.shape[1]
+        wider.trees.base[:, n:] = state.trees.base[:, -1:]
 
     def make_scratch(self) -> TreesScratch:
         """Return scratch for the row of an event."""
@@ -160,14 +203,15 @@ class TreesOfCosts(Member):
 
     def state(self, state: TreesState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the kept rows and the trees, unless there are too many actions."""
-        joined = inputs.tally[Known.ACTIONS] > MOST_ACTIONS
+        joined = len(state.trees.cost) > 0 and inputs.tally[Known.ACTIONS] > MOST_ACTIONS
         predicts = len(state.trees.length) == 0
         return {"trees": None if joined or (predicts and not working[0]) else trees_state(state.trees)}
 
     def restore(self, stored: Stored, state: TreesState, inputs: Inputs) -> None:
         """Copy the stored rows and trees into the state."""
         if not stored["trees"].is_none():
-            restore_trees(stored["trees"], state.trees, n_inputs=MOST_FEATURES, outputs=MOST_ACTIONS)
+            outputs = state.trees.base.shape[1] - 1
+            restore_trees(stored["trees"], state.trees, n_inputs=MOST_FEATURES, outputs=outputs)
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> TreesState:
         """Return the rows of all branches, and the trees of the branch that learnt most."""
@@ -180,4 +224,4 @@ class TreesOfCosts(Member):
         return TreesState(merge_trees(first, others), fit)
 
 
-MEMBER = TreesOfCosts()
+MEMBER = BoostedTrees()

@@ -7,25 +7,23 @@ and the action. The terms that several actions have in common are then added up 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import without_learning
-from onlineauto.engine.ensemble.input_kernels import copy_numbers, joins, standardise, take_feature
-from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.need_kernels import works
-from onlineauto.engine.ensemble.prices import EACH, TOGETHER
-from onlineauto.engine.ensemble.regression import (
-    begin_regression,
-    make_basis,
-    make_regression,
-    merge_waves,
-    regression_state,
-    regression_to_predict,
-    restore_regression,
+from onlineauto.engine.ensemble.input_kernels import (
+    copy_numbers,
+    joins,
+    standardise,
+    take_feature,
+    used_features,
+    works,
 )
-from onlineauto.engine.ensemble.regression_kernels import KEEPS, score_of
+from onlineauto.engine.ensemble.least_squares_kernels import Prepared, Regression
+from onlineauto.engine.ensemble.member import ClassKernels, ClassMember, Kernels, Lesson, Needs, Part, Work
+from onlineauto.engine.ensemble.regression import WaveMember, price_of_waves
+from onlineauto.engine.ensemble.regression_kernels import KEEPS, score_classes, score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -38,25 +36,24 @@ from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, InputKind, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, short_loop
+from onlineauto.state.schema import nested, record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.branches import Branch
-    from onlineauto.engine.ensemble.least_squares_kernels import Regression
+    from onlineauto.engine.ensemble.class_kernels import Classes, ClassEvent
     from onlineauto.engine.records.ensemble import Inputs, Taken
     from onlineauto.engine.records.loop import Actions, Context, LoopRun
     from onlineauto.features.records import Stream
-    from onlineauto.state.stored import Stored
 
 
+@record
 class WavesState(NamedTuple):
     """State of the member."""
 
-    regression: Regression
     basis: Basis
+    regression: Regression = nested(Regression)
 
 
 class WavesScratch(NamedTuple):
@@ -74,13 +71,19 @@ def _scale_of(inputs: Inputs, words: int) -> float:
 
 
 @inline_kernel
+def _add_numbers(inputs: Inputs, scratch: Taken, state: WavesState, sums: NDArray[np.float32]) -> None:
+    """Add the numbers of an event to the sums of the waves."""
+    for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
+        add_wave(state.basis, sums, k * WAVES, scratch.values[inputs.numbers.of_number[k]])
+
+
+@inline_kernel
 def _add_up(inputs: Inputs, scratch: Taken, state: WavesState, sums: NDArray[np.float32]) -> None:
     """Fill the sums of the waves of an event."""
     sums[:] = 0
     for i in range(scratch.n_words[0]):
         add_wave(state.basis, sums, begin_of(scratch.words[i]), 1.0)
-    for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
-        add_wave(state.basis, sums, k * WAVES, scratch.values[inputs.numbers.of_number[k]])
+    _add_numbers(inputs, scratch, state, sums)
 
 
 @inline_kernel
@@ -99,9 +102,8 @@ def _add_action(run: LoopRun, line: int, words: int, state: WavesState, scratch:
     inputs, stream, raw = run.live.ensemble.members.inputs, run.stream, scratch.raw
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
-        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-            continue
-        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+        begin, end = used_features(run, span)
+        for i in range(begin, end):
             short_loop()
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
             if not math.isfinite(value):
@@ -170,61 +172,55 @@ def grow_waves(context: Context, state: WavesState) -> None:
     call_at(context.units.grow_regression, (state.regression, inputs, WAVES))
 
 
-class Waves(Member):
+@entry_kernel
+def score_classes_by_waves(
+    classes: Classes, event: ClassEvent, first: int, k: int, state: WavesState, scratch: WavesScratch
+) -> None:
+    """Score the classes of an event; without numbers, all scores are 0."""
+    scratch.waves[:] = 0
+    if classes.inputs.tally[Known.NUMBERS] > 0:
+        _add_numbers(classes.inputs, event.taken, state, scratch.waves)
+        make_waves(state.basis, scratch.waves, _scale_of(classes.inputs, 0))
+    score_classes(state.regression, scratch.waves, event.score, first, k)
+
+
+@entry_kernel
+def learn_classes_by_waves(
+    classes: Classes, event: ClassEvent, lesson: Lesson, k: int, state: WavesState, scratch: WavesScratch
+) -> None:
+    """Learn an event's class."""
+    if classes.inputs.tally[Known.NUMBERS] > 0:
+        state.regression.prepared[Prepared.INPUTS], state.regression.prepared[Prepared.OUTPUTS] = WAVES, k
+        n_seen = classes.inputs.seen[-1]
+        call_at(
+            event.units.learn_regression, (state.regression, lesson, scratch.waves, n_seen, WAVY_SPREAD, 1.0)
+        )
+
+
+class Waves(WaveMember, ClassMember):
     """Least squares on waves of numbers and words."""
 
     name = "waves"
-    version = 2  # version 1 has float64
-    merges = "least squares: information matrices add up"
-    least_squares = (WAVY_SPREAD, KEEPS)
-    any_order = False
+    class_scores = MappingProxyType({"waves": 0.0, "log of waves": 0.0})
+    class_kernels = ClassKernels(score_classes_by_waves, learn_classes_by_waves)
+    record = WavesState
     needs = (Needs(most_numbers=MOST_NUMBERS, numbers=True, inputs=True),)
 
     def kernels(self) -> Kernels:
         """Return the member's kernels."""
         return Kernels(score_waves, learn_waves, grow_waves)
 
-    def make_state(self, sizes: Sizes) -> WavesState:
-        """Return regressions without actions."""
-        return WavesState(make_regression(sizes.actions, WAVES), make_basis())
-
     def make_scratch(self) -> WavesScratch:
         """Return scratch for the waves of an event."""
         return WavesScratch(np.zeros(WAVES, np.float32), np.zeros(WAVES, np.float32), np.zeros(MOST_NUMBERS))
 
     def prices(self, work: Work) -> tuple[float]:
-        """Return the work: scores, the covariance, which learns one event in four, and the waves."""
-        learnt = (work.visits * WAVES + WAVES * WAVES * (1 + 1 / EACH)) / TOGETHER
-        return (learnt + (work.n_actions if work.joined else 1.0) * WAVES,)
+        """Return the work of the regressions and of the waves."""
+        return (price_of_waves(work) + (work.n_actions if work.joined else 1.0) * WAVES,)
 
-    def to_predict(self, state: WavesState) -> WavesState:
-        """Return a state with the weights only."""
-        return state._replace(regression=regression_to_predict(state.regression))
-
-    def state(self, state: WavesState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        """Return the regressions of known actions."""
-        return regression_state(state.regression, inputs, WAVES * working[0])
-
-    def restore(self, stored: Stored, state: WavesState, inputs: Inputs) -> None:
-        """Copy the stored regressions into the state."""
-        restore_regression(stored, state.regression, inputs, WAVES)
-
-    def begin(self, state: WavesState, inputs: Inputs) -> None:
-        """Prepare for the known actions."""
-        begin_regression(state.regression, inputs, WAVES)
-
-    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> WavesState:
-        """Return regressions merged by least squares.
-
-        Waves depend on the order of numbers. A branch with new numbers in another order than the merged
-        inputs is left out.
-        """
-        same = [
-            each if (each.numbers == np.arange(len(each.numbers))).all() else without_learning(each, base)
-            for each in branches
-        ]
-        base_branch, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
-        return WavesState(merge_waves(base_branch, parts, inputs, WAVY_SPREAD), base.state.basis)
+    def order(self, branch: Branch) -> NDArray[np.int64]:
+        """Return the merged index of each number."""
+        return branch.numbers
 
 
 MEMBER = Waves()

@@ -1,1 +1,0 @@
-"""The ensemble of a classification: all classes at once, over the same inputs."""

@@ -1,0 +1,33 @@
+"""A hash table of features: open addressing in arrays of one key and one value for each slot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from onlineauto.features.hash_constants import GOLDEN
+from onlineauto.jit import inline_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_GOLDEN = np.uint64(GOLDEN)
+_SHIFT = np.uint64(40)
+
+
+@inline_kernel
+def slot_of_key(keys: NDArray[np.uint64], key: np.uint64) -> int:
+    """Return the slot of a key other than 0 among a power of two of `keys`, or the free slot for it."""
+    mask = len(keys) - 1
+    slot = int((key * _GOLDEN) >> _SHIFT) & mask
+    while keys[slot] != 0 and keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+def insert(keys: NDArray[np.uint64], values: NDArray[np.int64], key: int, value: int) -> None:
+    """Insert a new key and its value, without machine code."""
+    with np.errstate(over="ignore"):
+        slot = cast("Any", slot_of_key).py_func(keys, np.uint64(key))
+    keys[slot], values[slot] = key, value
