@@ -44,7 +44,7 @@ def renamed(seed: int, *, units: float = 1.0) -> Workload:
             kind,
             name=f"kind-{number}",
             work=kind.work * units,
-            coefficients=tuple(each / units for each in kind.coefficients),
+            coefficients=tuple(number / units for number in kind.coefficients),
         )
         for number, kind in enumerate(own(seed).kinds)
     ]
@@ -127,11 +127,14 @@ def _rows(options: Namespace, seeds: range) -> Iterator[dict[str, object]]:
     for name in options.workloads:
         for rate in options.rates:
             workloads = [replace(WORKLOADS[name](seed), rate=rate) for seed in seeds]
-            fair = np.array([mean_time(Fair(), *each) for each in zip(workloads, seeds, strict=True)])
+            fair = np.array([mean_time(Fair(), *pair) for pair in zip(workloads, seeds, strict=True)])
             for policy in options.policies:
                 make = POLICIES[policy]
                 times = np.array(
-                    [mean_time(make(each), each, seed) for each, seed in zip(workloads, seeds, strict=True)]
+                    [
+                        mean_time(make(workload), workload, seed)
+                        for workload, seed in zip(workloads, seeds, strict=True)
+                    ]
                 )
                 ratio, low, high = mean_ratio(times, fair)
                 deviation = float((times / fair).std(ddof=1)) if len(seeds) > 1 else 0.0

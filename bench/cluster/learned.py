@@ -6,8 +6,8 @@ A run trains a policy for each seed: warmed up on `Fair`, then improved, at the 
 judged at. The table has mean completion times divided by those of `Fair`, trace by trace, with 95 %
 intervals, on traces that no training and no choice of a policy has seen. `optimus` has the exact model of
 speeds, and gives away whatever helps; `gain` is `MarginalGain` as it is by default, with the exact model too;
-`online` is the same with speeds that it learns as it goes, from nothing, on each trace again. `guarded` is
-the learned policy where shadows have proved it better, on traces of their own, and `Fair` elsewhere.
+`online` is the same with speeds that it learns from scratch on each trace. `guarded` is the
+learned policy where shadows have proved it better, on traces of their own, and `Fair` elsewhere.
 
 Runs beside `learned`: `permuted` has rewards of other clusters and slots, a control that can learn nothing;
 `warmed` is not improved; `no-warm-up`, `no-smoothing`, `no-exploration` and `no-replay` leave out a part
@@ -93,7 +93,7 @@ def measured(
 
 
 def online(rate: float, traces: int) -> Row:
-    """Return the row of marginal gain that learns speeds as it goes, on each trace from nothing."""
+    """Return the row of marginal gain that learns speeds from scratch on each trace."""
     import numpy as np
 
     seeds = range(HELD_OUT, HELD_OUT + traces)

@@ -32,21 +32,21 @@ from onlineauto.cluster.gpus import (
     SIA_CLUSTER,
     GpuCluster,
     GpuJob,
-    GpuPolicy,
     KindBlind,
     ReplayResult,
     read_trace,
     replay,
     totals,
 )
-from onlineauto.cluster.gpus.cluster import Allocation
-from onlineauto.cluster.gpus.gpu_policy import fit_speeds
-from onlineauto.cluster.gpus.trace_files import read_sia_application
 from onlineauto.cluster.history import Record
 from onlineauto.cluster.learned import Learned
+from onlineauto.cluster.policies import ClusterPolicy, Situation
+from onlineauto.cluster.policies.gpu_policy import fit_speeds
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
+from onlineauto.cluster.policies.policy import Watch
 from onlineauto.cluster.simulator import JobKind, Workload
 from onlineauto.cluster.simulator.simulation import mean_ratio
+from onlineauto.cluster.simulator.trace_files import read_sia_application
 
 SETS = ("philly", "saturn", "newtrace")
 HALVES = {"odd": (1,), "even": (0,), "all": (0, 1)}
@@ -62,14 +62,20 @@ class Measured(KindBlind):
         super().begin()
         self._last: dict[str, tuple[float, int, int]] = {}
 
-    def allocate(self, jobs: Sequence[GpuJob], cluster: GpuCluster, now: float) -> Allocation:
-        """Observe the last round, then allocate."""
-        self._policy.observe([self._record(job, now) for job in jobs if job.name in self._last])
-        chosen = super().allocate(jobs, cluster, now)
+    def decide(self, situation: Situation, *, watch: Watch | None = None) -> Situation:
+        """Observe the last round, then decide."""
+        assert situation.gpus is not None
+        jobs = situation.gpus.jobs
+        self._policy.observe(
+            [self._record(job, situation.gpus.now) for job in jobs if job.name in self._last]
+        )
+        decided = super().decide(situation, watch=watch)
+        assert decided.gpus is not None
+        sizes = {name: size for name, (_, size) in decided.gpus.allocation.items()}
         self._last = {
-            job.name: (job.done, chosen[job.name][1], job.restarts) for job in jobs if job.name in chosen
+            job.name: (job.done, sizes[job.name], job.restarts) for job in jobs if job.name in sizes
         }
-        return chosen
+        return decided
 
     def _record(self, job: GpuJob, now: float) -> Record:
         before, gpus, restarts = self._last[job.name]
@@ -90,13 +96,19 @@ class Measured(KindBlind):
 
 
 def run_set(
-    folder: Path, name: str, half: str, most: int, make: Callable[[], GpuPolicy], *, gpus: str = ""
+    folder: Path,
+    name: str,
+    half: str,
+    most: int,
+    make: Callable[[], ClusterPolicy],
+    *,
+    gpus: str = "",
 ) -> list[ReplayResult]:
     """Replay a half of a set, or its first `most` workloads, under a policy."""
     paths = (folder / "workloads" / name).glob("workload-*.csv")
     numbered = sorted((int(re.sub(r"\D", "", path.stem)), path) for path in paths)
     results = []
-    for _, path in [each for each in numbered if each[0] % 2 in HALVES[half]][:most]:
+    for _, path in [item for item in numbered if item[0] % 2 in HALVES[half]][:most]:
         jobs, cluster = read_trace(path, folder / "traces")
         results.append(replay(make(), jobs, GpuCluster.parse(gpus) if gpus else cluster))
     return results
@@ -111,7 +123,9 @@ def _row(
     row |= {"GPU hours": mean.gpu_hours, "restarts": mean.restarts, "CPU s": seconds}
     if not fair:
         return row
-    ratio, low, _ = mean_ratio(*(np.array([each.times.mean() for each in many]) for many in (results, fair)))
+    ratio, low, _ = mean_ratio(
+        *(np.array([result.times.mean() for result in many]) for many in (results, fair))
+    )
     return row | {"of fair": ratio, "half of the interval": ratio - low}
 
 
@@ -137,7 +151,7 @@ def train(folder: Path, *, slots: int) -> Learned:
     return Learned.warm_up(workload).improve(workload, slots=slots)
 
 
-POLICIES: dict[str, Callable[[], GpuPolicy]] = {**GPU_POLICIES, "measured": partial(Measured, UntilKnown)}
+POLICIES: dict[str, Callable[[], ClusterPolicy]] = {**GPU_POLICIES, "measured": partial(Measured, UntilKnown)}
 """Policies by name."""
 
 

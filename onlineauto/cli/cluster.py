@@ -14,7 +14,7 @@ from onlineauto.options import Registry, option
 
 if TYPE_CHECKING:
     from onlineauto.cluster import Cluster
-    from onlineauto.cluster.submitted import Submitted
+    from onlineauto.cluster.cluster import Submitted
     from onlineauto.options import Configuration
 
 _INTERRUPTED: Final = 130
@@ -82,10 +82,10 @@ def run(configuration: Configuration) -> int:
         print(_GOES_ON, file=sys.stderr)
         code = _INTERRUPTED
     saved = jobs.save(cluster)
-    for each in cluster.jobs:
-        print(_outcome(each, cluster))
+    for job in cluster.jobs:
+        print(_outcome(job, cluster))
     print(*saved, sep="\n", end="\n" if saved else "")
-    failed = sum(bool(each.error) for each in cluster.jobs)
+    failed = sum(bool(job.error) for job in cluster.jobs)
     if failed == len(cluster.jobs):
         print(
             f"onlineauto: all {failed} jobs failed" if failed > 1 else "onlineauto: the job failed",
@@ -110,14 +110,14 @@ def _amounts(text: str) -> dict[str, float] | None:
     if not text:
         return None
     try:
-        return {name: float(amount) for name, amount in (each.split("=") for each in text.split(","))}
+        return {name: float(amount) for name, amount in (part.split("=") for part in text.split(","))}
     except ValueError:
         raise OptionError(f"--capacity {text}: give names and amounts, as in CPU=8,GPU=2") from None
 
 
 def _line(cluster: Cluster) -> str:
     """Return the progress of a cluster as one line."""
-    over = sum(each.ended for each in cluster.jobs)
+    over = sum(job.ended for job in cluster.jobs)
     parts = [f"slot {cluster.at:.1f}: {over} of {len(cluster.jobs)} jobs ended"]
     for job in cluster.jobs:
         if not job.ended:

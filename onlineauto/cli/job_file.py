@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cluster import Cluster, Learned, RunJob, StreamJob, StudyJob
-from onlineauto.cluster.named import make_policy
+from onlineauto.cluster.cluster import make_policy
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreError
 from onlineauto.options.settings_file import read_settings

@@ -1,4 +1,4 @@
-"""``Cluster``: allocates workers and servers to jobs, slot by slot, according to its policy."""
+"""``Cluster``: allocates workers and servers to jobs, slot by slot; ``make_policy``: policies by name."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import os
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cluster.history import Head, History, HistoryFile
-from onlineauto.cluster.jobs.job import check_demand
+from onlineauto.cluster.history import Head, History, HistoryFile, Record
+from onlineauto.cluster.jobs.job import check_demand, check_progress, check_resources_in_use
 from onlineauto.cluster.jobs.stream_jobs import RunJob, StreamJob
 from onlineauto.cluster.jobs.study_job import StudyJob
-from onlineauto.cluster.named import make_policy
-from onlineauto.cluster.policies import ClusterPolicy, Situation, allocate
-from onlineauto.cluster.submitted import Submitted
+from onlineauto.cluster.learned import Guarded, Learned
+from onlineauto.cluster.policies import POLICIES, ClusterPolicy, Fair, Row, Situation, allocate
+from onlineauto.cluster.policies.marginal_gain import UntilKnown
+from onlineauto.cluster.policies.situation import LEAST_REMAINING, demand_of
 from onlineauto.errors import OptionError
 from onlineauto.tune.study import Study
 from onlineauto.tune.workers.resources import is_amount
@@ -24,6 +26,8 @@ from onlineauto.workspace.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from onlineauto.cluster.jobs.job import ClusterJob, Demand
 
 _LOG: Final = logging.getLogger("onlineauto")
 _POLLS: Final = 20
@@ -40,6 +44,159 @@ _ROUNDING: Final = 1e-9
 BACKENDS = ("local", "ray")
 """Kinds of workers: processes and threads of this machine, or actors of Ray."""
 _OF_RAY_ITSELF = ("node:", "object_store_memory", "memory", "accelerator_type:")
+
+
+def make_policy(name: str, *, policy_file: str | os.PathLike[str] | None = None) -> ClusterPolicy:
+    """Return the policy with a name.
+
+    >>> make_policy("learned")  # Fair decides until Learned is proved to be faster
+    Guarded(Learned of 6 kinds, by=fair, trusted=False)
+    """
+    if name not in NAMED:
+        raise OptionError(f"policy = {name!r} is unknown; valid are {', '.join(NAMED)}, or your own Policy")
+    if policy_file is None:
+        return NAMED[name]()
+    if name != Learned.name:
+        raise OptionError(f"learned = {str(policy_file)!r} needs policy = 'learned', but policy = {name!r}")
+    return _guarded_policy(Learned.load(policy_file))
+
+
+def _guarded_policy(policy: Learned | None = None) -> Guarded:
+    return Guarded(Learned.load() if policy is None else policy, by=Fair(), aside=True)
+
+
+NAMED: Mapping[str, Callable[[], ClusterPolicy]] = {
+    **POLICIES,
+    UntilKnown.name: UntilKnown,
+    Learned.name: _guarded_policy,
+}
+"""Policies by name; called without arguments, each begins without knowledge of the jobs."""
+
+
+@dataclass(eq=False)
+class Submitted:
+    """A job in a cluster."""
+
+    name: str  # Name of the job, and name of a group of jobs with about the same speeds.
+    kind: str
+    job: ClusterJob
+    demand: Demand  # The demand of one worker and of one server.
+    arrived: float  # Time of submission, in slots.
+    endless: bool = False  # True for a stream without end.
+    workers: int = 0  # The current numbers.
+    servers: int = 0
+    # The numbers that the job gets in this slot, as soon as the resources are free.
+    wanted: tuple[int, int] = (0, 0)
+    done: float = 0.0  # Units of work.
+    total: float = 1.0
+    ended: bool = False  # True once the job is done or has failed.
+    error: str = ""  # Why the job failed, or empty.
+    was_seen: bool = field(default=False, repr=False)
+    is_buried: bool = field(default=False, repr=False)
+    before: float = field(default=0.0, repr=False)
+    changed_at: float = field(default=0.0, repr=False)
+    ended_at: float = field(default=0.0, repr=False)
+
+    @property
+    def state(self) -> str:
+        """``running``, ``waiting``, ``failed`` or ``done``."""
+        if self.ended:
+            return "failed" if self.error else "done"
+        return "running" if self.workers else "waiting"
+
+    def poll(self, now: float) -> None:
+        """Update the progress of the job, and end the job if it is done or raises an error."""
+        if self.ended:
+            return
+        self.was_seen = True
+        try:
+            self.done, self.total = check_progress(self.job.progress())
+        except BaseException as error:
+            self._fail(error, now)
+            return
+        if not self.endless and self.done >= self.total:
+            self._end(now)
+
+    def resize(self, workers: int, servers: int, now: float) -> None:
+        """Change the numbers of workers and servers of the job."""
+        self.workers, self.servers, self.changed_at = workers, servers, now
+        try:
+            self.job.resize(workers, servers)
+        except BaseException as error:
+            self._fail(error, now)
+
+    def resources_in_use(self, now: float) -> tuple[int, int]:
+        """Return the workers and servers that the job still occupies; an error of the job ends it."""
+        workers = servers = 0
+        try:
+            workers, servers = check_resources_in_use(getattr(self.job, "resources_in_use", (0, 0)))
+        except BaseException as error:
+            self._fail(error, now)
+        return (workers, servers) if self.ended else (max(workers, self.workers), max(servers, self.servers))
+
+    def stop(self) -> None:
+        """Release all resources of the job. An error of this step becomes the error of the job."""
+        try:
+            stop: Any = getattr(self.job, "stop", None)
+            if stop is None:
+                self.job.resize(0, 0)
+            else:
+                stop()
+        except BaseException as error:
+            _pass_on(error)
+            self.error = self.error or f"it could not be stopped: {_text(error)}"
+
+    def row(self, now: float) -> Row:
+        """Return the row of the job for a policy."""
+        return Row(
+            kind=self.kind,
+            age=max(now - self.arrived, 0.0),
+            done=self.done,
+            remaining=max(self.total - self.done, LEAST_REMAINING),
+            **demand_of(self.demand),
+        )
+
+    def record(self, slot: int, *, end: float, seconds: float, size: tuple[int, int]) -> Record:
+        """Return the record of the slot that has ended."""
+        until = self.ended_at if self.ended else end
+        return Record(
+            slot=slot,
+            job=self.name,
+            kind=self.kind,
+            arrived=self.arrived,
+            workers=size[0],
+            servers=size[1],
+            before=self.before,
+            done=self.done,
+            total=max(self.total, self.done) if not self.error else max(self.total, self.done + 1),
+            used=min(max((until - self.changed_at) / seconds, 0.0), 1.0),
+            endless=self.endless,
+            **demand_of(self.demand),
+        )
+
+    def _end(self, now: float) -> None:
+        self.ended, self.ended_at = True, now
+
+    def _fail(self, error: BaseException, now: float) -> None:
+        """End the job by its own error. Other jobs continue."""
+        _pass_on(error)
+        self.error = self.error or _text(error)
+        if not self.ended:
+            self._end(now)
+
+
+def _pass_on(error: BaseException) -> None:
+    """Raise an interrupt (Ctrl-C or SIGTERM) again: it is meant for the cluster and not for one job."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+
+
+def _text(error: BaseException) -> str:
+    """Return an error as text."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # str() of a foreign exception may raise
+        return type(error).__name__
 
 
 def capacity_of(backend: str) -> dict[str, float]:
@@ -211,9 +368,9 @@ class Cluster:
         demand = check_demand(job.demand)
         kind = str(kind or getattr(job, "kind", None) or type(job).__name__.lower())
         with self._lock:
-            taken = {each.name for each in self._jobs}
+            taken = {entry.name for entry in self._jobs}
             name = name or next(
-                each for n in range(1, 2 + len(taken)) if (each := f"{kind}-{n}") not in taken
+                unused for n in range(1, 2 + len(taken)) if (unused := f"{kind}-{n}") not in taken
             )
             if not isinstance(name, str):
                 raise OptionError(f"name = {name!r}: give a text")
@@ -296,9 +453,9 @@ class Cluster:
 
     def _continue(self, earlier: History) -> None:
         """Continue the slot numbers and arrivals of an earlier history, and let the policy observe it."""
-        self._slots = max((each.slot for each in earlier.records), default=-1) + 1
-        arrived = {each.job: each.arrived for each in earlier.records}
-        over = {each.job for each in earlier.records if each.finished}
+        self._slots = max((record.slot for record in earlier.records), default=-1) + 1
+        arrived = {record.job: record.arrived for record in earlier.records}
+        over = {record.job for record in earlier.records if record.finished}
         for entry in self.jobs:
             entry.poll(time.monotonic())
             self._release_ended(entry)
@@ -310,7 +467,7 @@ class Cluster:
         self.policy.observe(earlier.records)
 
     def _unfinished(self) -> list[Submitted]:
-        return [each for each in self.jobs if not each.ended]
+        return [entry for entry in self.jobs if not entry.ended]
 
     def _run_slot(self, watch: Callable[[Cluster], object] | None) -> list[Any]:
         """Divide the cluster, let jobs work for a slot, and return a record for each of them."""
@@ -344,7 +501,7 @@ class Cluster:
             time.sleep(min(self.slot / _POLLS, _LONGEST, max(end - now, 0.001)))
         self._began, slot = None, self._slots
         self._slots += bool(entries)
-        return [each.record(slot, end=end, seconds=self.slot, size=sizes[each.name]) for each in entries]
+        return [entry.record(slot, end=end, seconds=self.slot, size=sizes[entry.name]) for entry in entries]
 
     def _decide(self, entries: Sequence[Submitted]) -> None:
         """Call the policy, and set the workers and servers that each job is to have."""
@@ -353,10 +510,10 @@ class Cluster:
             return
         rows = [entry.row(self._slots) for entry in entries]
         answer = allocate(self.policy, Situation.of(rows, self._capacity, places=self._places))
-        for at, entry in enumerate(entries):
-            has_row = at < self._places
-            workers = int(answer.workers[0, at]) if has_row else 0
-            entry.wanted = workers, int(answer.servers[0, at]) if has_row else 0
+        for row, entry in enumerate(entries):
+            has_row = row < self._places
+            workers = int(answer.workers[0, row]) if has_row else 0
+            entry.wanted = workers, int(answer.servers[0, row]) if has_row else 0
 
     def _grow(self, entry: Submitted, entries: Sequence[Submitted], now: float) -> None:
         """Grow a job towards its allocation, as far as resources are free."""
@@ -375,11 +532,11 @@ class Cluster:
         """Return whether a job of this size fits beside the resources that all other jobs still hold."""
         assert self._capacity is not None
         free = dict(self._capacity)
-        for each in entries:
-            workers, servers = each.resources_in_use(now)
-            if each is entry:
+        for other in entries:
+            workers, servers = other.resources_in_use(now)
+            if other is entry:
                 workers, servers = max(workers, size[0]), max(servers, size[1])
-            for takes, count in ((each.demand.worker, workers), (each.demand.server, servers)):
+            for takes, count in ((other.demand.worker, workers), (other.demand.server, servers)):
                 for name, amount in takes.items():
                     free[name] -= amount * count
         return all(amount >= -_ROUNDING * self._capacity[name] for name, amount in free.items())

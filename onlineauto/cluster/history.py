@@ -119,14 +119,14 @@ class History:
     def take(self, records: Iterable[Record]) -> list[Record]:
         """Append and return the records of a slot that `parse` would accept; skip and log other records."""
         taken = []
-        for each in records:
+        for record in records:
             try:
-                _check_record(each, self.head, f"slot {each.slot}")
+                _check_record(record, self.head, f"slot {record.slot}")
             except InputError as error:
                 self.skipped.append(str(error))
                 _LOG.warning("a record of the history is skipped: %s", error)
             else:
-                taken.append(each)
+                taken.append(record)
         self.records += taken
         return taken
 
@@ -136,7 +136,9 @@ class History:
         A job ends within its last slot, after the part of the slot that it used.
         """
         return {
-            each.job: each.slot + min(each.used, 1.0) - each.arrived for each in self.records if each.finished
+            record.job: record.slot + min(record.used, 1.0) - record.arrived
+            for record in self.records
+            if record.finished
         }
 
     def text(self) -> str:
@@ -187,15 +189,15 @@ class History:
         n_complete = text.count(b"\n")
         for number, line in lines:
             try:
-                each = _read(line, head, f"{name}:{number}")
+                entry = _read(line, head, f"{name}:{number}")
             except InputError as error:
                 if number <= n_complete:  # otherwise the last line is incomplete
                     skipped.append(str(error))
                 continue
-            if isinstance(each, Head):
-                head = each
+            if isinstance(entry, Head):
+                head = entry
             else:
-                records.append(each)
+                records.append(entry)
         if head is None:
             raise InputError(skipped[0] if skipped else f"{name}: no line describes the cluster")
         history = cls(head, records)
@@ -212,18 +214,18 @@ _MOST_SLOTS: Final = 2**40  # leaves room for the slots of later runs
 def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
     """Return the head or the record of a line of a history; `head` is the latest head before it."""
     try:
-        each = _DECODER.decode(line)
+        entry = _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{where}: not a line of a cluster's history: {error}") from error
-    if isinstance(each, Record):
-        _check_record(each, head, where)
-        if each.slot >= _MOST_SLOTS:
-            raise InputError(f"{where}: slot {each.slot}: a slot is less than {_MOST_SLOTS:,}")
-        return each
-    _check_amounts(each.capacity, where)
-    if head is not None and each.capacity.keys() != head.capacity.keys():
+    if isinstance(entry, Record):
+        _check_record(entry, head, where)
+        if entry.slot >= _MOST_SLOTS:
+            raise InputError(f"{where}: slot {entry.slot}: a slot is less than {_MOST_SLOTS:,}")
+        return entry
+    _check_amounts(entry.capacity, where)
+    if head is not None and entry.capacity.keys() != head.capacity.keys():
         raise InputError(f"{where}: the resources of the cluster change at this line")
-    return each
+    return entry
 
 
 def _check_record(record: Record, head: Head | None, where: str) -> None:
@@ -336,4 +338,4 @@ class HistoryFile:
 
 
 def _encode_lines(lines: Iterable[Head | Record]) -> bytes:
-    return b"".join(msgspec.json.encode(each) + b"\n" for each in lines)
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)

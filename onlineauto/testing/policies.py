@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -105,6 +106,8 @@ def _check_situation(policy: ClusterPolicy, situation: Situation, where: str) ->
 
 def _repeat_cluster(situation: Situation) -> Situation:
     """Return a batch with a cluster twice."""
-    names = [name for name in Situation.__dataclass_fields__ if name != "kinds"]
-    doubled = {name: np.concatenate([getattr(situation, name)] * 2) for name in names}
-    return Situation(kinds=situation.kinds, **doubled)
+    arrays = {name: getattr(situation, name) for name in Situation.__dataclass_fields__}
+    doubled: dict[str, Any] = {
+        name: np.concatenate([array] * 2) for name, array in arrays.items() if isinstance(array, np.ndarray)
+    }
+    return replace(situation, **doubled)

@@ -1,4 +1,4 @@
-"""A cluster gives jobs what its policy decides, never more than there is, and writes down what it did."""
+"""A cluster allocates what its policy decides within its capacity, and records it in a history."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """Time that passes where a cluster sleeps and nowhere else, however busy the machine is."""
+    """A clock that advances only when a cluster sleeps, so that tests do not depend on the load."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -45,42 +45,44 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let clusters and their jobs live by a clock of their own."""
-    of_both = Clock()
+    """Replace the clock of clusters and of their jobs."""
+    shared_clock = Clock()
     for module in ("onlineauto.cluster.cluster", "tests.cluster.workers"):
-        monkeypatch.setattr(f"{module}.time", of_both)
+        monkeypatch.setattr(f"{module}.time", shared_clock)
 
 
 def cluster_of(cpus: float = 4, **options: Any) -> Cluster:
     return Cluster(**{"slot": 0.2, "capacity": {"CPU": cpus}, **options})
 
 
-def test_jobs_share_the_cluster_and_come_to_their_end() -> None:
+def test_jobs_share_the_capacity_until_all_are_done() -> None:
     cluster, account = cluster_of(), Account()
     jobs = [Work(account, 30), Work(account, 60, demand=Demand({"CPU": 2.0}))]
     names = [cluster.submit(job) for job in jobs]
     assert names == ["work-1", "work-2"]
     cluster.run()
-    assert [(each.state, each.done) for each in cluster.jobs] == [("done", 30.0), ("done", 60.0)]
+    assert [(job.state, job.done) for job in cluster.jobs] == [("done", 30.0), ("done", 60.0)]
     assert account.most == 4
     assert [job.stopped for job in jobs] == [1, 1]
     history = cluster.history()
     assert set(history.completion_times()) == {*names}
     for name, job in zip(names, jobs, strict=True):
-        mine = [each for each in history.records if each.job == name]
-        assert [each.slot for each in mine] == list(range(len(mine)))
-        assert [each.before for each in mine] == [0, *(each.done for each in mine[:-1])]
+        mine = [record for record in history.records if record.job == name]
+        assert [record.slot for record in mine] == list(range(len(mine)))
+        assert [record.before for record in mine] == [0, *(record.done for record in mine[:-1])]
         assert mine[-1].done == mine[-1].total == job.progress()[1]
         assert mine[-1].finished
         assert 0 < mine[-1].used <= 1
-    slots = range(1 + max(each.slot for each in history.records))
+    slots = range(1 + max(record.slot for record in history.records))
     for slot in slots:
-        given_away = [each.workers * each.worker["CPU"] for each in history.records if each.slot == slot]
+        given_away = [
+            record.workers * record.worker["CPU"] for record in history.records if record.slot == slot
+        ]
         assert sum(given_away) <= 4
 
 
 class Swing(ClusterPolicy):
-    """Gives everything to the first job, and in the next slot to the last one, and so on."""
+    """Prefers the first job and the last job in alternate slots."""
 
     name = "swing"
 
@@ -96,18 +98,18 @@ class Swing(ClusterPolicy):
 
 
 @pytest.mark.parametrize("lag", [0.0, 0.15])
-def test_who_grows_waits_for_who_shrinks(lag: float) -> None:
+def test_a_growing_job_waits_for_the_workers_of_a_shrinking_job(lag: float) -> None:
     cluster, account = cluster_of(6, policy=Swing()), Account()
     for _ in range(3):
         cluster.submit(Work(account, 120, lag=lag))
     cluster.run()
-    assert all(each.state == "done" for each in cluster.jobs)
+    assert all(job.state == "done" for job in cluster.jobs)
     assert account.most == 6
     if lag:
-        assert any(each.used < 0.9 and not each.finished for each in cluster.history().records)
+        assert any(record.used < 0.9 and not record.finished for record in cluster.history().records)
 
 
-def test_all_shrinks_come_before_all_grows() -> None:
+def test_all_jobs_shrink_before_any_job_grows() -> None:
     cluster, account, heard = cluster_of(6, policy=Swing()), Account(), list[tuple[int, int, int]]()
 
     def hear(job: Work, workers: int, servers: int) -> None:
@@ -116,14 +118,14 @@ def test_all_shrinks_come_before_all_grows() -> None:
     def slot_of() -> int:
         return cluster._slots
 
-    jobs = [Work(account, 1000, heard=hear) for _ in range(3)]
+    jobs = [Work(account, 1000, on_resize=hear) for _ in range(3)]
     for job in jobs:
         cluster.submit(job)
     cluster.run(slots=4)
     for slot in range(1, 4):
-        before = {job: workers for at, job, workers in heard if at < slot}
-        changes = [workers - before.get(job, 0) for at, job, workers in heard if at == slot]
-        grown = [at for at, change in enumerate(changes) if change > 0]
+        before = {job: workers for time, job, workers in heard if time < slot}
+        changes = [workers - before.get(job, 0) for time, job, workers in heard if time == slot]
+        grown = [number for number, change in enumerate(changes) if change > 0]
         assert grown
         assert all(change > 0 for change in changes[grown[0] :])
 
@@ -135,7 +137,7 @@ def test_all_shrinks_come_before_all_grows() -> None:
     lag=st.sampled_from([0.0, 0.01]),
     places=st.integers(1, 4),
 )
-def test_nobody_ever_has_more_than_there_is(
+def test_jobs_never_exceed_the_capacity(
     cpus: int, sizes: list[tuple[float, int]], lag: float, places: int
 ) -> None:
     cluster, account = Cluster(slot=0.02, capacity={"CPU": cpus}, places=places), Account()
@@ -143,22 +145,22 @@ def test_nobody_ever_has_more_than_there_is(
         cluster.submit(Work(account, total, demand=Demand({"CPU": demand}), seconds=0.005, lag=lag))
     cluster.run()
     assert account.most <= cpus
-    assert all(each.state == "done" for each in cluster.jobs)
+    assert all(job.state == "done" for job in cluster.jobs)
     assert len(cluster.history().completion_times()) == len(sizes)
 
 
-def test_a_job_that_fails_is_reported_and_frees_what_it_had(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_job_is_reported_and_its_workers_are_free(caplog: pytest.LogCaptureFixture) -> None:
     cluster, account = cluster_of(2, policy="fair"), Account()
     bad, good = Work(account, 1000, fails_at=5), Work(account, 60)
     cluster.submit(bad, name="bad")
     cluster.submit(good, name="good")
     cluster.run()
-    assert [(each.name, each.state, each.error) for each in cluster.jobs] == [
+    assert [(job.name, job.state, job.error) for job in cluster.jobs] == [
         ("bad", "failed", "ValueError: a wheel came off"),
         ("good", "done", ""),
     ]
     assert bad.stopped == 1
-    assert max(good.sizes) == (2, 0)  # in the end it had all
+    assert max(good.sizes) == (2, 0)  # after the failure it had both
     assert "the job bad failed: ValueError: a wheel came off" in caplog.text
     assert set(cluster.history().completion_times()) == {"good"}
 
@@ -176,8 +178,8 @@ def test_jobs_may_be_submitted_while_others_run() -> None:
             later.join()
 
     cluster.run(watch=submit_once)
-    assert [each.state for each in cluster.jobs] == ["done", "done"]
-    arrived = next(each for each in cluster.history().records if each.job == "later").arrived
+    assert [job.state for job in cluster.jobs] == ["done", "done"]
+    arrived = next(record for record in cluster.history().records if record.job == "later").arrived
     assert 1.5 <= arrived < 2
 
 
@@ -189,10 +191,10 @@ def test_an_endless_job_runs_until_the_slots_are_over() -> None:
     [entry] = cluster.jobs
     assert not entry.ended
     assert work.stopped == 1
-    assert [each.slot for each in cluster.history().records] == [0, 1, 2]
+    assert [record.slot for record in cluster.history().records] == [0, 1, 2]
 
 
-def test_the_default_is_fair_until_it_knows_how_fast_jobs_are() -> None:
+def test_the_default_policy_is_fair_until_speeds_are_observed() -> None:
     from onlineauto.cluster.policies import Row, Situation, allocate
 
     policy = Cluster(capacity={"CPU": 8}).policy
@@ -209,7 +211,7 @@ def test_the_default_is_fair_until_it_knows_how_fast_jobs_are() -> None:
             "most_workers": 999,
         }
         rows = [Row(worker={"CPU": cpus}, **job) for cpus in (1, 3)]
-        return [int(each) for each in allocate(policy, Situation.of(rows, {"CPU": 99})).workers[0, :2]]
+        return [int(count) for count in allocate(policy, Situation.of(rows, {"CPU": 99})).workers[0, :2]]
 
     assert shared(cluster.policy) == shared(Fair())
     cluster.submit(Work(account, 40))
@@ -217,31 +219,31 @@ def test_the_default_is_fair_until_it_knows_how_fast_jobs_are() -> None:
     assert shared(cluster.policy) != shared(Fair())
 
 
-def test_the_history_is_written_slot_by_slot_and_gone_on_with(tmp_path: Path) -> None:
+def test_the_history_is_written_after_each_slot_and_continued(tmp_path: Path) -> None:
     path, account = tmp_path / "history.jsonl", Account()
     seen: list[int] = []
     cluster = cluster_of(history=path)
     cluster.submit(Work(account, 90), name="a")
     cluster.submit(Work(account, 8), name="b")
     cluster.run(slots=2, watch=lambda _: seen.append(len(path.read_bytes().splitlines())))
-    assert seen[0] == 1  # the cluster itself
+    assert seen[0] == 1  # the head
     assert seen[-1] > 1  # and the first slot, while the second one went on
     with path.open("ab") as file:
         file.write(b'{"type":"slot","slot":2,"jo')  # a crash
     again = cluster_of(history=path)
     again.submit(Work(account, 90), name="a")
-    again.submit(Work(account, 8), name="b")  # of which the history has the end
+    again.submit(Work(account, 8), name="b")  # which the history records as finished
     again.run()
     history = History.load(path)
     assert history.records == again.history().records
     assert set(history.completion_times()) == {"a", "b", "b-2"}
-    slots = sorted({each.slot for each in history.records if each.job == "a"})
+    slots = sorted({record.slot for record in history.records if record.job == "a"})
     assert slots == list(range(len(slots)))
-    assert {each.arrived for each in history.records if each.job == "a"} == {0.0}
+    assert {record.arrived for record in history.records if record.job == "a"} == {0.0}
     assert [json.loads(line)["type"] for line in path.read_text().splitlines()].count("head") == 2
 
 
-def test_a_history_has_one_writer_and_one_kind_of_cluster(tmp_path: Path) -> None:
+def test_a_history_file_has_one_writer_and_fixed_resources(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     file = HistoryFile(path, Head(capacity={"CPU": 4}))
     with pytest.raises(InputError, match="is in use by another cluster"):
@@ -286,31 +288,30 @@ def test_the_history_survives_a_kill(tmp_path: Path) -> None:
         ({"capacity": {"CPU": -1}}, "capacity CPU = -1"),
     ],
 )
-def test_what_cannot_be_is_an_error(options: dict[str, Any], message: str) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         Cluster(**options)
 
 
-def test_what_is_no_job_is_an_error() -> None:
+@pytest.mark.parametrize(
+    ("job", "options", "message"),
+    [
+        (object(), {}, "cannot be a job of a cluster, because it has no progress, resize, demand"),
+        (Demand({"CPU": 5.0}), {}, "needs at least CPU = 5, but the cluster has only 4"),
+        (Demand({"CPU": 1.0}, {"GPU": 1}), {}, "needs at least GPU = 1, but the cluster has none"),
+        (Demand({"CPU": 0.0}), {}, "the demand of a worker is empty"),
+        (Demand(), {"name": "a"}, "there is a job 'a' already"),
+        (Demand(), {"rounds": 2}, "rounds: options are for a Study or a Run"),
+    ],
+)
+def test_invalid_jobs_are_rejected(job: object, options: dict[str, Any], message: str) -> None:
     cluster, account = cluster_of(), Account()
-    with pytest.raises(
-        OptionError, match="cannot be a job of a cluster, because it has no progress, resize, demand"
-    ):
-        cluster.submit(object())
-    with pytest.raises(OptionError, match="needs at least CPU = 5, but the cluster has only 4"):
-        cluster.submit(Work(account, 1, demand=Demand({"CPU": 5.0})))
-    with pytest.raises(OptionError, match="needs at least GPU = 1, but the cluster has none"):
-        cluster.submit(Work(account, 1, demand=Demand({"CPU": 1.0}, {"GPU": 1})))
-    with pytest.raises(OptionError, match="the demand of a worker is empty"):
-        cluster.submit(Work(account, 1, demand=Demand({"CPU": 0.0})))
     cluster.submit(Work(account, 1), name="a")
-    with pytest.raises(OptionError, match="there is a job 'a' already"):
-        cluster.submit(Work(account, 1), name="a")
-    with pytest.raises(OptionError, match="rounds: options are for a Study or a Run"):
-        cluster.submit(Work(account, 1), rounds=2)
+    with pytest.raises(OptionError, match=message):
+        cluster.submit(Work(account, 1, demand=job) if isinstance(job, Demand) else job, **options)
 
 
-def test_a_history_that_cannot_be_written_stops_no_job(
+def test_records_wait_while_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, sync, full = tmp_path / "history", os.fsync, [False]
@@ -340,7 +341,7 @@ def test_a_history_that_cannot_be_written_stops_no_job(
     assert len(History.load(path)) == 4
 
 
-def test_a_history_that_broke_off_in_its_first_line_begins_again_and_another_file_is_left_alone(
+def test_an_incomplete_first_line_is_replaced_and_other_files_are_not(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "history"

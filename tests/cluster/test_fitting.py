@@ -1,4 +1,4 @@
-"""A simulator that is fitted to a history: what it finds again, and what it says would have been faster."""
+"""A simulator that is fitted to a history: recovered parameters, and comparisons of policies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def history(jobs: int = 60, seed: int = 9, workload: Workload = QUIET) -> Histor
     return record(Fair(), draw_traces(workload, [seed], jobs=jobs))
 
 
-def test_speeds_and_arrivals_are_found_again() -> None:
+def test_the_fit_recovers_speeds_and_arrivals() -> None:
     workload = fit_workload(history(200))
     assert workload.names == tuple(sorted(QUIET.names))
     for kind in QUIET.kinds:
@@ -36,13 +36,13 @@ def test_speeds_and_arrivals_are_found_again() -> None:
     assert workload.noise < 0.1
 
 
-def test_the_history_itself_is_simulated_as_it_was() -> None:
+def test_the_simulated_history_takes_the_recorded_time() -> None:
     simulated = simulate(history())
     assert simulated.policy == "fair"
     assert abs(simulated.error()) < 0.05
 
 
-def test_it_says_what_would_have_been_faster() -> None:
+def test_the_comparison_finds_the_faster_policy() -> None:
     rows = {row.name: row for row in simulate(history()).compare(traces=8)}
     assert rows["fair"].ratio == 1
     policies: dict[str, ClusterPolicy] = {"fair": Fair(), "gain": MarginalGain(QUIET.speeds())}
@@ -51,7 +51,7 @@ def test_it_says_what_would_have_been_faster() -> None:
     assert rows["marginal-gain"].ratio == pytest.approx(truth.ratio, abs=0.1)
 
 
-def test_traces_are_like_the_history() -> None:
+def test_drawn_traces_resemble_the_history() -> None:
     simulated = simulate(history())
     drawn = simulated.traces([1, 2])
     assert drawn.work.shape == (2, 60)
@@ -64,10 +64,10 @@ def test_traces_are_like_the_history() -> None:
     assert drawn.work[0, : 60 - at][:8].tolist() == (run + run)[at : at + 8][: 60 - at]
 
 
-def test_streams_are_not_jobs_and_take_of_the_capacity() -> None:
+def test_streams_reduce_the_capacity_and_are_not_jobs() -> None:
     log = history(20)
     stream = {"job": "s", "kind": "stream", "arrived": 0.0, "endless": True, "total": 5.0, "before": 0.0}
-    slots = sorted({each.slot for each in log.records})
+    slots = sorted({record.slot for record in log.records})
     more = [
         msgspec.structs.replace(log.records[0], slot=slot, workers=2, servers=0, done=5.0, **stream)
         for slot in slots
@@ -78,38 +78,40 @@ def test_streams_are_not_jobs_and_take_of_the_capacity() -> None:
     assert "stream" not in workload.names
 
 
-def test_jobs_that_were_begun_before_the_history() -> None:
+def test_work_before_the_history_is_not_simulated() -> None:
     log = history(10)
     known = simulate(log).replay.work[0]
     more = [
-        msgspec.structs.replace(each, before=each.before + 5, done=each.done + 5, total=each.total + 5)
-        for each in log.records
+        msgspec.structs.replace(
+            record, before=record.before + 5, done=record.done + 5, total=record.total + 5
+        )
+        for record in log.records
     ]
     assert simulate(History(log.head, more)).replay.work[0] == pytest.approx(known)
 
 
-def test_every_job_has_space_in_the_simulated_cluster() -> None:
-    """Otherwise none would end, under no policy, and all policies would look alike."""
+def test_the_simulated_cluster_has_capacity_for_each_job() -> None:
+    """Otherwise no job would end under any policy."""
     log = history(20)
     log.head.capacity["CPU"] = 2.0
     stream = {"job": "s", "kind": "stream", "arrived": 0.0, "endless": True, "worker": {"CPU": 2.0}}
-    more = [msgspec.structs.replace(each, workers=1, servers=0, **stream) for each in log.records]
+    more = [msgspec.structs.replace(record, workers=1, servers=0, **stream) for record in log.records]
     assert fit_workload(History(log.head, [*log.records, *more])).capacity["CPU"] == 2
     log.head.capacity["CPU"] = 0.5
     with pytest.raises(InputError, match=r"take . CPU, but the cluster of this history has 0\.5"):
         simulate(log)
 
 
-def test_a_history_of_nothing_is_refused() -> None:
+def test_a_history_with_too_few_jobs_is_rejected() -> None:
     log = history(10)
     with pytest.raises(InputError, match="0 jobs of the history made progress, but a workload needs 3"):
         simulate(History(log.head))
-    idle = [msgspec.structs.replace(each, done=each.before) for each in log.records]
+    idle = [msgspec.structs.replace(record, done=record.before) for record in log.records]
     with pytest.raises(InputError, match="never made progress"):
         simulate(History(log.head, idle))
 
 
-def test_a_kind_that_only_waited_is_left_out() -> None:
+def test_a_kind_without_progress_is_omitted() -> None:
     log = history(20)
     waits = {"workers": 0, "servers": 0, "before": 0.0, "done": 0.0, "total": 7.0, "arrived": 2.0}
     more = [
@@ -117,7 +119,7 @@ def test_a_kind_that_only_waited_is_left_out() -> None:
         for job in ("w1", "w2")
         for slot in range(2, 9)
     ]
-    both = sorted([*log.records, *more], key=lambda each: each.slot)
+    both = sorted([*log.records, *more], key=lambda record: record.slot)
     simulated, without = simulate(History(log.head, both)), simulate(log)
     assert simulated.left_out == {"waiting": 2}
     assert without.left_out == {}
@@ -125,6 +127,6 @@ def test_a_kind_that_only_waited_is_left_out() -> None:
     assert simulated.error() == without.error()
 
 
-def test_noise_is_found_again() -> None:
+def test_the_fit_recovers_the_noise() -> None:
     noisy = replace(QUIET, noise=0.3)
     assert fit_workload(history(200, workload=noisy)).noise == pytest.approx(0.3, abs=0.06)

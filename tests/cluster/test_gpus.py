@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.cluster.traces import Measured
+from onlineauto.cluster import ClusterPolicy, Fair, Fifo, Learned, Row, Situation, allocate
 from onlineauto.cluster.gpus import (
     GPU_POLICIES,
     SIA_CLUSTER,
@@ -27,17 +28,17 @@ from onlineauto.cluster.gpus import (
     replay,
     totals,
 )
-from onlineauto.cluster.gpus.gavel import isolated_speed, time_shares
-from onlineauto.cluster.gpus.goodput import cheapest
-from onlineauto.cluster.gpus.trace_files import read_sia_application
+from onlineauto.cluster.policies.gavel import isolated_speed, time_shares
+from onlineauto.cluster.policies.goodput import cheapest
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
+from onlineauto.cluster.simulator.trace_files import read_sia_application
 from onlineauto.errors import InputError, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from onlineauto.cluster.gpus.cluster import Allocation
+    from onlineauto.cluster.policies.gpu_policy import Allocation
 
 pytest.importorskip("scipy")
 
@@ -115,6 +116,22 @@ def test_every_policy_ends_all_jobs(sia: tuple[Path, Path], name: str) -> None:
     np.testing.assert_array_equal(result.times, again.times)
 
 
+@pytest.mark.parametrize("name", ["fair", "fifo", "learned"])
+def test_a_policy_of_equal_workers_is_replayed_as_it_is(sia: tuple[Path, Path], name: str) -> None:
+    jobs, _ = read_trace(*sia)
+    policies: dict[str, ClusterPolicy] = {"fair": Fair(), "fifo": Fifo(64), "learned": Learned.load()}
+    expected = replay(GPU_POLICIES[name](), jobs, SMALL)
+    np.testing.assert_array_equal(replay(policies[name], jobs, SMALL).times, expected.times)
+
+
+def test_a_policy_of_kinds_needs_a_cluster_with_kinds() -> None:
+    job = Row(kind="study", age=0, done=0, remaining=1, worker={"CPU": 1}, server={})
+    with pytest.raises(
+        OptionError, match="the policy gavel chooses kinds of GPUs, and this cluster has none"
+    ):
+        allocate(Gavel(), Situation.of([job], {"CPU": 1}))
+
+
 def test_the_default_of_a_cluster_measures_speeds_in_the_rounds_of_a_replay(sia: tuple[Path, Path]) -> None:
     jobs, _ = read_trace(*sia)
     policy = Measured(UntilKnown)
@@ -159,7 +176,7 @@ class _Watched(GpuPolicy):
         max_size=12,
     )
 )
-def test_no_gpu_is_given_twice_or_invented(name: str, jobs: list[tuple[float, int, float]]) -> None:
+def test_each_gpu_has_at_most_one_job(name: str, jobs: list[tuple[float, int, float]]) -> None:
     made = []
     for number, (arrival, asked, work) in enumerate(jobs):
         rates = {kind: {asked: speed * asked} for kind, speed in SPEED.items()}
@@ -195,20 +212,22 @@ def test_the_integer_program_finds_the_best_of_all_allocations(seed: int) -> Non
     costs = -draw.uniform(0.1, 1.0, len(configs)) * np.array([many**0.5 for *_, many in configs])
     capacity = np.array([3.0, 4.0])
     job_of, kind_of, many_of = np.array(configs).T
-    found = cheapest(costs, job_of, kind_of, many_of, capacity)
+    indices = cheapest(costs, job_of, kind_of, many_of, capacity)
 
     def cost(choice: Sequence[int]) -> float:
         used = [
-            sum(configs[each][2] for each in choice if each >= 0 and configs[each][1] == kind)
+            sum(configs[index][2] for index in choice if index >= 0 and configs[index][1] == kind)
             for kind in (0, 1)
         ]
         if (np.array(used) > capacity).any():
             return math.inf
-        return float(sum(costs[each] for each in choice if each >= 0))
+        return float(sum(costs[index] for index in choice if index >= 0))
 
-    options = [[-1, *(at for at, config in enumerate(configs) if config[0] == job)] for job in range(3)]
-    assert cost([*found]) == pytest.approx(min(map(cost, product(*options))), rel=2e-3)
-    assert len({configs[each][0] for each in found}) == len(found)
+    options = [
+        [-1, *(number for number, config in enumerate(configs) if config[0] == job)] for job in range(3)
+    ]
+    assert cost([*indices]) == pytest.approx(min(map(cost, product(*options))), rel=2e-3)
+    assert len({configs[index][0] for index in indices}) == len(indices)
 
 
 @settings(max_examples=40, deadline=None)
@@ -285,23 +304,31 @@ def test_a_trace_of_alibaba(tmp_path: Path) -> None:
     np.testing.assert_allclose(result.times, [360 + 30 + 7200, 350 + 30 + 3600])
 
 
-def test_other_files_are_rejected(tmp_path: Path) -> None:
+def test_unknown_files_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="neither a workload of Sia"):
         read_trace(tmp_path / "x.csv", tmp_path)
     with pytest.raises(InputError, match="there are no files placements-KIND"):
         read_sia_application(tmp_path)
-    for text in ("rtx", "rtx=0x8", "rtx=3"):
-        with pytest.raises(OptionError, match="give KIND=NODESxGPUS"):
-            GpuCluster.parse(text)
-    for make in (
-        lambda: Gavel("best"),
-        lambda: Goodput(power=1),
-        lambda: Goodput(waiting=1),
-        lambda: Goodput(growth=1),
-    ):
-        with pytest.raises(OptionError):
-            make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GpuCluster.parse("rtx"), "give KIND=NODESxGPUS"),
+        (lambda: GpuCluster.parse("rtx=0x8"), "give KIND=NODESxGPUS"),
+        (lambda: GpuCluster.parse("rtx=3"), "give KIND=NODESxGPUS"),
+        (lambda: GpuCluster.parse("v100=1x1,v100=2x4"), "v100 is there twice"),
+        (lambda: GpuCluster.parse("T4=3x99999999999999999999"), "a kind has at most 100,000 GPUs"),
+        (lambda: Gavel("best"), "objective = 'best' is unknown"),
+        (lambda: Goodput(power=1), "power = 1"),
+        (lambda: Goodput(waiting=1), "waiting = 1"),
+        (lambda: Goodput(growth=1), "growth = 1"),
+    ],
+)
+def test_settings_out_of_range_are_rejected(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        make()
 
 
 @pytest.mark.parametrize(
@@ -312,14 +339,14 @@ def test_other_files_are_rejected(tmp_path: Path) -> None:
         ("LM\tx\t-n\t1\tinf\t40\t2", "steps = 'inf' is not a finite number"),
     ],
 )
-def test_a_bad_number_of_a_trace_is_named_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+def test_an_invalid_number_of_a_trace_is_located(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "speeds.json").write_text(json.dumps({"fast": {"('LM', 1)": {"null": 2.0}}}))
     (tmp_path / "x.trace").write_text(line)
     with pytest.raises(InputError, match=f"x.trace:1: {message}"):
         read_trace(tmp_path / "x.trace", tmp_path / "speeds.json")
 
 
-def test_bad_files_of_traces_are_rejected_by_name(tmp_path: Path) -> None:
+def test_errors_of_files_have_their_names(tmp_path: Path) -> None:
     for name, content in (("prose.csv", b"a,b\nIt is, as we know, late.\n"), ("x.csv", b"\xff\xfe\x00a")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=name):
@@ -334,19 +361,13 @@ def test_bad_files_of_traces_are_rejected_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes", [{"arrival": -1.0}, {"arrival": float("inf")}, {"asked": 0}, {"name": "other"}, {"batch": 0}]
 )
-def test_jobs_that_no_replay_can_end_are_rejected(changes: dict[str, object]) -> None:
+def test_invalid_jobs_are_rejected(changes: dict[str, object]) -> None:
     application = TimedApplication("LM", 600, {"fast": {1: 2.0}}, 30)
     jobs = [GpuJob(name=name, application=application, arrival=0, asked=1) for name in ("it", "other")]
     with pytest.raises(OptionError, match="job"):
         replay(GPU_POLICIES["fifo"](), [replace(jobs[0], **changes), jobs[1]], SMALL)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="no jobs"):
         replay(GPU_POLICIES["fifo"](), [], SMALL)
-
-
-def test_a_cluster_has_each_kind_once_and_not_too_many_gpus() -> None:
-    for text in ("v100=1x1,v100=2x4", "T4=3x99999999999999999999"):
-        with pytest.raises(OptionError, match="gpus ="):
-            GpuCluster.parse(text)
 
 
 def test_the_cluster_of_sia_has_64_gpus() -> None:

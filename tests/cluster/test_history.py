@@ -1,4 +1,4 @@
-"""The history of a cluster: written and read again, and what is none is refused by its line."""
+"""The history of a cluster is saved and loaded; errors name the line of an invalid record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.lane("quick")
 
 
 class Bricks:
-    """Lays a brick at each look."""
+    """Does one unit of work at each poll."""
 
     demand, laid = Demand({"CPU": 1.0}), 0
 
@@ -44,7 +44,7 @@ def made() -> History:
     )
 
 
-def test_a_history_is_written_and_read_again(tmp_path: Path) -> None:
+def test_a_saved_history_is_loaded_without_changes(tmp_path: Path) -> None:
     history = made()
     history.save(tmp_path / "log.jsonl")
     again = History.load(tmp_path / "log.jsonl")
@@ -54,10 +54,10 @@ def test_a_history_is_written_and_read_again(tmp_path: Path) -> None:
     assert len(again) == 3
 
 
-def test_a_torn_last_line_is_left_out() -> None:
+def test_an_incomplete_last_line_is_ignored() -> None:
     text = made().text().encode()
-    found = History.parse(text[:-20])
-    assert (len(found), found.skipped) == (2, [])
+    history = History.parse(text[:-20])
+    assert (len(history), history.skipped) == (2, [])
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_a_torn_last_line_is_left_out() -> None:
         ((b'"workers":2', b'"workers":90071992547409920'), "log:2: a number of job 'a'"),
     ],
 )
-def test_a_line_that_no_cluster_can_have_written_is_skipped(
+def test_invalid_lines_are_skipped(
     change: tuple[bytes, bytes], message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = History.parse(made().text().encode().replace(*change), name="log")
-    assert found.skipped[0].startswith(message)
-    assert [each for each in made().records if each not in found.records]
-    assert len(found) + len(found.skipped) == 3
-    assert f"{len(found.skipped)} lines of a history are skipped, the first: {message}" in caplog.text
+    history = History.parse(made().text().encode().replace(*change), name="log")
+    assert history.skipped[0].startswith(message)
+    assert [record for record in made().records if record not in history.records]
+    assert len(history) + len(history.skipped) == 3
+    assert f"{len(history.skipped)} lines of a history are skipped, the first: {message}" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_line_that_no_cluster_can_have_written_is_skipped(
         ((b'"capacity":{"CPU":', b'"capacity":{"CPU":-'), "log:1: CPU = -"),
     ],
 )
-def test_what_is_no_history_is_refused(change: tuple[bytes, bytes], message: str) -> None:
+def test_files_without_a_valid_head_are_rejected(change: tuple[bytes, bytes], message: str) -> None:
     with pytest.raises(InputError, match=message):
         History.parse(made().text().encode().replace(*change), name="log")
 
@@ -121,13 +121,13 @@ UNAPPLICABLE = [
 
 
 @pytest.mark.parametrize("line", UNAPPLICABLE, ids=lambda line: line[:40].decode("utf-8", "replace"))
-def test_all_records_around_an_unapplicable_one_are_applied(line: bytes, tmp_path: Path) -> None:
+def test_records_around_an_invalid_line_are_read(line: bytes, tmp_path: Path) -> None:
     lines, path = made().text().encode().splitlines(), tmp_path / "history.jsonl"
-    for at in range(int(b'"head"' in line), len(lines) + 1):  # the first of two heads is the cluster's
-        text = b"\n".join([*lines[:at], line, *lines[at:], b""])
-        found = History.parse(text)
-        assert (found.head, found.records) == (made().head, made().records)
-        assert [each.split(":")[1] for each in found.skipped] == [str(at + 1)] * bool(line)
+    for position in range(int(b'"head"' in line), len(lines) + 1):  # the first of two heads is the cluster's
+        text = b"\n".join([*lines[:position], line, *lines[position:], b""])
+        history = History.parse(text)
+        assert (history.head, history.records) == (made().head, made().records)
+        assert [message.split(":")[1] for message in history.skipped] == [str(position + 1)] * bool(line)
         path.write_bytes(text)
         cluster = Cluster("marginal-gain", slot=0.01, capacity={"CPU": 4}, history=path)
         cluster.submit(Bricks(), name="b")
@@ -138,7 +138,7 @@ def test_all_records_around_an_unapplicable_one_are_applied(line: bytes, tmp_pat
         assert again.completion_times().keys() == {"a", "b"}
 
 
-def test_a_record_that_cannot_be_read_again_is_not_written(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_record_is_not_written(caplog: pytest.LogCaptureFixture) -> None:
     history, good = made(), made().records[0]
     wrong = [
         msgspec.structs.replace(good, done=float("nan")),
@@ -150,7 +150,7 @@ def test_a_record_that_cannot_be_read_again_is_not_written(caplog: pytest.LogCap
     assert "a record of the history is skipped: slot 1: the cluster has no GPU" in caplog.text
 
 
-def test_a_history_begins_with_its_cluster() -> None:
+def test_a_record_before_the_head_is_skipped() -> None:
     with pytest.raises(InputError, match="its first line describes the cluster"):
         History.parse(b"")
     with pytest.raises(InputError, match=":1: the first line"):

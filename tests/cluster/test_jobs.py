@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "fifo", "dehb", "asha", "race"])
-def test_the_budget_of_a_study_is_what_it_takes(scheduler: str) -> None:
+def test_the_expected_budget_is_the_used_resource(scheduler: str) -> None:
     study = Study({"rate": Float(0, 1)}, scheduler, "random", max_resource=9, max_trials=20)
     expected = expected_budget(study.settings)
     study.run(trainables.Counter)
@@ -49,18 +49,18 @@ def test_the_budget_of_a_round() -> None:
     assert used_resource(study) == expected == 9 + 3 * 2 + 6 + 5 * 3 + 2 * 6 + 3 * 9
 
 
-def test_copies_bring_no_budget_along() -> None:
+def test_copied_checkpoints_do_not_count_as_used_resource() -> None:
     study = Study(
         {"rate": Float(0.5, 1)}, Pbt(population=3, interval=2), "random", max_resource=6, max_trials=6
     )
     study.run(trainables.Counter)
-    assert all(each.resource <= 6 for each in study.trials)
+    assert all(trial.resource <= 6 for trial in study.trials)
     done = {(row["trial"], row["resource"]) for row in study.history()}
     assert used_resource(study) == len(done)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_every_scheduler_has_a_budget(scheduler: str) -> None:
+def test_the_budget_of_each_scheduler_is_computed_in_seconds(scheduler: str) -> None:
     study = Study({"rate": Float(0, 1)}, scheduler, max_resource=27, max_trials=30)
     before = time.process_time()
     assert expected_budget(study.settings) > 30
@@ -68,7 +68,7 @@ def test_every_scheduler_has_a_budget(scheduler: str) -> None:
 
 
 class Most(Callback):
-    """Counts trials that run at once."""
+    """Counts parallel trials."""
 
     def __init__(self) -> None:
         self.running = self.most = 0
@@ -96,18 +96,18 @@ def test_two_studies_and_a_stream_share_a_machine(tmp_path: Path) -> None:
     run = Run(Workspace(), [f"{i % 2} |a x{i % 3}" for i in range(3000)])
     cluster.submit(run, events=3000, name="stream")
     cluster.run()
-    assert [(each.state, each.error) for each in cluster.jobs] == 3 * [("done", "")]
+    assert [(job.state, job.error) for job in cluster.jobs] == 3 * [("done", "")]
     assert all(study.is_done for study in studies)
     assert [len(study.trials) for study in studies] == [6, 12]
     assert max(watch.most for watch in watches) <= 3
     assert cluster.jobs[-1].done == 3000
     records = cluster.history().records
-    assert {each.kind for each in records} == {"study-fifo-Counter", "stream"}
-    for slot in {each.slot for each in records}:
-        assert sum(each.workers for each in records if each.slot == slot) <= 3
+    assert {record.kind for record in records} == {"study-fifo-Counter", "stream"}
+    for slot in {record.slot for record in records}:
+        assert sum(record.workers for record in records if record.slot == slot) <= 3
 
 
-def test_a_study_that_cannot_be_run_is_the_error_of_its_job() -> None:
+def test_a_study_without_a_trainable_fails_its_job() -> None:
     study = Study({"rate": Float(0, 1)}, max_trials=2)
     cluster = Cluster(slot=0.2, capacity={"CPU": 1})
     cluster.submit(study, name="a")
@@ -117,7 +117,7 @@ def test_a_study_that_cannot_be_run_is_the_error_of_its_job() -> None:
     assert entry.error.startswith("OptionError: the study 'study' has no trainable: pass one")
 
 
-def test_a_study_of_which_every_trial_failed_is_a_job_that_failed() -> None:
+def test_a_study_whose_trials_all_failed_is_a_failed_job() -> None:
     cluster = Cluster(slot=0.2, capacity={"CPU": 2})
     studies = []
     for name, space in (
@@ -135,7 +135,7 @@ def test_a_study_of_which_every_trial_failed_is_a_job_that_failed() -> None:
 
 
 @pytest.mark.ci
-def test_a_study_that_is_complete_does_not_run_again(tmp_path: Path) -> None:
+def test_a_complete_study_does_not_run_again(tmp_path: Path) -> None:
     def command(**options: Any) -> Any:
         url = f"sqlite:///{tmp_path / 'study.db'}"
         study = Study(
@@ -155,7 +155,7 @@ def test_a_study_that_is_complete_does_not_run_again(tmp_path: Path) -> None:
     for _ in range(2):
         cluster, study = command()
         cluster.run()
-        assert [(each.name, each.state) for each in cluster.jobs] == [("rates", "done")]
+        assert [(job.name, job.state) for job in cluster.jobs] == [("rates", "done")]
         assert len(study.trials) == trials
         assert cluster.history().records == records
     cluster, study = command(rounds=rounds + 1)
@@ -165,7 +165,7 @@ def test_a_study_that_is_complete_does_not_run_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
-def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> None:
+def test_a_stopped_study_continues_in_another_cluster(tmp_path: Path) -> None:
     space = {"rate": Float(0, 1), "seconds": Categorical([0.05])}
     storage = f"sqlite:///{tmp_path / 'study.db'}"
 
@@ -220,7 +220,7 @@ def undisturbed() -> bytes:
 
 
 class Rounds:
-    """Stops jobs before a round, until they may go on; notes the workers of each round."""
+    """Blocks jobs before each round until `let`; records the workers of each round."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.may, self.workers, self.pools = threading.Semaphore(0), list[int](), list[str]()
@@ -236,7 +236,7 @@ class Rounds:
         patch.setattr(PartitionedRun, "learn_round", later)
 
     def let(self, n: int) -> None:
-        """Let jobs learn `n` more rounds, and wait until they have."""
+        """Let jobs learn `n` more rounds, and wait for them."""
         before = len(self.workers)
         self.may.release(n)
         until(lambda: len(self.workers) >= before + n)
@@ -250,7 +250,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rounds]:
 
 
 @pytest.mark.ci
-def test_a_stream_is_the_same_whoever_had_what(rounds: Rounds, undisturbed: bytes) -> None:
+def test_the_model_of_a_stream_does_not_depend_on_its_workers(rounds: Rounds, undisturbed: bytes) -> None:
     job = stream_job()
     assert job.progress() == (0, 1000)
     assert job.demand.most_workers == 4
@@ -276,7 +276,7 @@ def test_a_stream_is_the_same_whoever_had_what(rounds: Rounds, undisturbed: byte
 
 
 @pytest.mark.ci
-def test_a_run_waits_without_a_worker() -> None:
+def test_a_run_pauses_without_a_worker() -> None:
     run = Run(Workspace(), (f"{i % 2} |a x{i % 3}" for i in range(10**9)))
     job = RunJob(run)
     assert job.progress() == (0, 1000)
@@ -293,9 +293,7 @@ def test_a_run_waits_without_a_worker() -> None:
     assert job.resources_in_use == (0, 0)
 
 
-def test_a_run_that_crashed_goes_on_and_comes_to_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crashed_run_continues_to_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_jobs, "_STEP", 100)
     events = [f"{i % 2} |a x{i % 3} y{i % 7}" for i in range(900)]
     options: dict[str, Any] = {"save_every": 200, "kind": "stream"}
@@ -333,21 +331,21 @@ def test_a_run_that_crashed_goes_on_and_comes_to_the_same(
     assert over.progress() == (900, 900)  # before it has any worker
 
 
-def test_a_stream_that_cannot_be_read_is_the_error_of_its_job() -> None:
+def test_an_unreadable_stream_raises_in_progress() -> None:
     job = RunJob(Run(Workspace(), "there is no such file"))
     job.resize(1, 0)
     with pytest.raises((InputError, OSError), match="no such file"):
         until(lambda: job.progress() is None)
 
 
-def test_how_many_workers_there_are_is_the_clusters_word() -> None:
+def test_a_study_job_has_no_option_for_workers() -> None:
     study = Study({"rate": Float(0, 1)}, max_trials=2)
     options: Any = {"workers": 2}
     with pytest.raises(OptionError, match="workers cannot be passed"):
         StudyJob(study, trainables.Counter, **options)
 
 
-def test_a_stream_that_cannot_be_read_twice_waits_too(
+def test_a_stream_from_an_open_file_pauses_and_continues(
     rounds: Rounds, undisturbed: bytes, tmp_path: Path
 ) -> None:
     events = tmp_path / "events"
@@ -368,7 +366,7 @@ def test_a_stream_that_cannot_be_read_twice_waits_too(
     assert model_of(job.workspace) == undisturbed
 
 
-def test_a_stream_that_is_stopped_goes_on_from_its_model(
+def test_a_stopped_stream_continues_from_its_model(
     rounds: Rounds, undisturbed: bytes, tmp_path: Path
 ) -> None:
     path = tmp_path / "model"
@@ -398,7 +396,7 @@ def test_a_stream_that_is_stopped_goes_on_from_its_model(
     assert over.resources_in_use == (0, 0)
 
 
-def test_an_error_of_a_stream_is_the_error_of_its_job() -> None:
+def test_an_error_of_a_stream_fails_its_job() -> None:
     cluster = Cluster("fair", slot=0.1, capacity={"CPU": 2})
     cluster.submit(StreamJob(searching(), "there is no such file"), name="missing")
     cluster.run()
@@ -415,7 +413,7 @@ def test_an_error_of_a_stream_is_the_error_of_its_job() -> None:
         (Workspace(live_configs=2), {"save_every": 0}, "save_every = 0: give 1 or more"),
     ],
 )
-def test_a_stream_that_cannot_be_learnt_in_partitions_is_refused(
+def test_invalid_stream_jobs_are_rejected(
     workspace: Workspace, options: dict[str, int], message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
@@ -423,7 +421,7 @@ def test_a_stream_that_cannot_be_learnt_in_partitions_is_refused(
 
 
 @pytest.mark.ci
-def test_a_cluster_that_was_stopped_is_run_again(undisturbed: bytes) -> None:
+def test_a_stopped_cluster_runs_again(undisturbed: bytes) -> None:
     events = b"1 |a x\n0 |a y\n" * 1500
     study = Study({"rate": Float(0, 1)}, "fifo", "random", max_resource=2, max_trials=3)
     cluster = Cluster("fair", slot=0.05, capacity={"CPU": 4})
@@ -432,9 +430,9 @@ def test_a_cluster_that_was_stopped_is_run_again(undisturbed: bytes) -> None:
     cluster.submit(stream, name="stream")
     cluster.submit(study, trainable="tests.tune.workers.trainables:Counter", name="study")
     cluster.run(slots=1)
-    assert not all(each.ended for each in cluster.jobs)
+    assert not all(job.ended for job in cluster.jobs)
     cluster.run(slots=20 * int(PATIENCE))
-    assert [(each.name, each.state, each.done) for each in cluster.jobs] == [
+    assert [(job.name, job.state, job.done) for job in cluster.jobs] == [
         ("run", "done", 3000),
         ("stream", "done", 1100),
         ("study", "done", 6),

@@ -28,7 +28,7 @@ HELD_OUT = range(3_000_000, 3_000_016)
 
 
 def crowded(rate: float = 3.0) -> Situation:
-    """Some clusters in the middle of their work."""
+    """Return the situation of some clusters after five slots."""
     simulation = Simulation(draw_traces(Workload(rate=rate), range(4), jobs=30))
     for _ in range(5):
         given = allocate(Fair(), simulation.situation())
@@ -41,7 +41,7 @@ def read_of(situation: Situation) -> NetworkInputs:
     return features(situation, names, np.ones(len(names) + 1))
 
 
-def test_it_is_a_policy() -> None:
+def test_learned_policies_conform() -> None:
     check_policy(Learned.load)
     check_policy(lambda: Learned.untrained(("study", "stream"), seed=3))
 
@@ -51,9 +51,9 @@ def test_the_order_of_rows_and_empty_rows_do_not_matter() -> None:
     read = read_of(crowded())
     order = np.random.default_rng(1).permutation(read.valid.shape[1])
     moved = NetworkInputs(read.jobs[:, order], read.cluster, read.valid[:, order])
-    there, back = net.scores(read), net.scores(moved)
-    parts = np.split(there[:, :-1], 3, axis=1)
-    assert np.allclose(np.concatenate([*(part[:, order] for part in parts), there[:, -1:]], 1), back)
+    scores, moved_scores = net.scores(read), net.scores(moved)
+    parts = np.split(scores[:, :-1], 3, axis=1)
+    assert np.allclose(np.concatenate([*(part[:, order] for part in parts), scores[:, -1:]], 1), moved_scores)
     wide = NetworkInputs(
         np.concatenate([read.jobs, np.ones((4, 3, read.jobs.shape[2]))], 1),
         read.cluster,
@@ -62,7 +62,7 @@ def test_the_order_of_rows_and_empty_rows_do_not_matter() -> None:
     assert np.allclose(np.split(net.scores(wide)[:, :-1], 3, axis=1)[0][:, :-3], parts[0])
 
 
-def test_a_job_of_an_unknown_kind_is_read_as_well() -> None:
+def test_jobs_of_unknown_kinds_have_finite_scores() -> None:
     situation = replace(crowded(), kinds=("a", "b", "c", "d", "e", "f"))
     assert not read_of(situation).jobs[..., :6].any()
     assert np.isfinite(Learned.load().score(situation)).all()
@@ -72,13 +72,13 @@ def test_the_policy_of_the_package_is_faster_than_fair_sharing() -> None:
     policy = Learned.load()
     for rate, most in ((0.3, 0.85), (0.5, 0.9)):
         traces = draw_traces(Workload(rate=rate), HELD_OUT)
-        found = compare({"fair": Fair(), "learned": policy}, traces, by="fair")[1]
-        assert found.ratio < most
-        assert found.high < 1
-        assert found.finished == 1
+        compared = compare({"fair": Fair(), "learned": policy}, traces, by="fair")[1]
+        assert compared.ratio < most
+        assert compared.high < 1
+        assert compared.finished == 1
 
 
-def test_it_is_saved_and_loaded_again(tmp_path: Path) -> None:
+def test_a_saved_policy_has_the_same_scores(tmp_path: Path) -> None:
     policy = Learned.load()
     policy.save(tmp_path / "policy.npz")
     again = Learned.load(tmp_path / "policy.npz")
@@ -92,8 +92,10 @@ def forged(path: Path, **changes: Any) -> Path:
     """Return a saved policy with other arrays; None leaves one out."""
     Learned.untrained(("a", "b")).save(path)
     with np.load(path) as arrays:
-        kept = {**arrays, **changes}
-    np.savez(path, allow_pickle=True, **{name: each for name, each in kept.items() if each is not None})
+        contents = {**arrays, **changes}
+    np.savez(
+        path, allow_pickle=True, **{name: array for name, array in contents.items() if array is not None}
+    )
     return path
 
 
@@ -115,12 +117,12 @@ def forged(path: Path, **changes: Any) -> Path:
         {"job": np.zeros((2000, 2000), np.float32)},
     ],
 )
-def test_forged_files_are_refused(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_forged_files_are_rejected(changes: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not a policy that Learned\.save wrote"):
         Learned.load(forged(tmp_path / "forged.npz", **changes))
 
 
-def test_an_array_that_would_be_large_is_not_read(tmp_path: Path) -> None:
+def test_a_large_compressed_array_is_rejected_before_it_is_read(tmp_path: Path) -> None:
     bomb = forged(tmp_path / "bomb.npz", about=np.zeros(1 << 23, np.uint8))
     with zipfile.ZipFile(bomb) as stored, zipfile.ZipFile(tmp_path / "small.npz", "w", 8) as small:
         for name in stored.namelist():
@@ -130,7 +132,7 @@ def test_an_array_that_would_be_large_is_not_read(tmp_path: Path) -> None:
         Learned.load(tmp_path / "small.npz")
 
 
-def test_files_that_are_torn_or_something_else_are_refused(tmp_path: Path) -> None:
+def test_damaged_files_are_rejected(tmp_path: Path) -> None:
     Learned.untrained(("a",)).save(tmp_path / "whole.npz")
     whole = (tmp_path / "whole.npz").read_bytes()
     draw = np.random.default_rng(0)
@@ -152,7 +154,7 @@ def test_files_that_are_torn_or_something_else_are_refused(tmp_path: Path) -> No
         Learned.load(tmp_path / "other.npz")
 
 
-def test_the_guard_trusts_what_is_proved_better() -> None:
+def test_the_guard_trusts_a_policy_that_is_proved_faster() -> None:
     workload = Workload(rate=0.4)
     good = Guarded(MarginalGain(workload.speeds()), Fair())
     assert not good.trusted
@@ -166,7 +168,7 @@ def test_the_guard_trusts_what_is_proved_better() -> None:
     assert np.array_equal(good.score(situation), good.policy.score(situation))
 
 
-def test_the_guard_judges_by_what_it_has_observed() -> None:
+def test_the_guard_judges_on_observed_records() -> None:
     workload = Workload(rate=0.4)
     guarded = Guarded(MarginalGain(), Fair(), every=40)
     record(guarded, draw_traces(workload, [5], jobs=40), learns=True)
@@ -182,7 +184,7 @@ def test_the_guard_judges_by_what_it_has_observed() -> None:
     assert idle.found is None
 
 
-def test_with_the_guard_nothing_is_slower_than_fair_sharing() -> None:
+def test_the_guarded_policy_is_not_slower_than_fair() -> None:
     workload = Workload(rate=1.2)
     guarded = Learned.load().guarded(by=Fair())
     guarded.judge(workload)
@@ -206,9 +208,9 @@ def test_the_network_has_the_same_numbers_in_pytorch() -> None:
     weights = draw_weights(np.random.default_rng(0), 6, 3)
     read = read_of(crowded())
     ours = forward(weights, read)
-    jobs, cluster = (torch.from_numpy(np.asarray(each, np.float32)) for each in (read.jobs, read.cluster))
-    theirs = training.forward(training.as_tensors(weights), jobs, cluster, torch.from_numpy(read.valid))
-    for one, other in zip(ours, theirs, strict=True):
+    jobs, cluster = (torch.from_numpy(np.asarray(array, np.float32)) for array in (read.jobs, read.cluster))
+    tensors = training.forward(training.as_tensors(weights), jobs, cluster, torch.from_numpy(read.valid))
+    for one, other in zip(ours, tensors, strict=True):
         assert np.allclose(one, other.detach().numpy(), atol=1e-4)
 
 
@@ -224,18 +226,18 @@ def test_a_teacher_is_imitated() -> None:
     order = np.random.default_rng(0).permutation(len(actions))
     assert agreement(policy, (jobs, cluster, valid, choices, actions[order])) < 0.4
     assert agreement(Learned.untrained(workload.names), held_out) < 0.5
-    found = best_choices(policy.net.scores(NetworkInputs(jobs, cluster, valid)), choices)
-    assert choices[np.arange(len(found)), found].all()
+    actions = best_choices(policy.net.scores(NetworkInputs(jobs, cluster, valid)), choices)
+    assert choices[np.arange(len(actions)), actions].all()
 
 
 @pytest.mark.slow
-def test_a_policy_is_improved_and_not_by_rewards_of_others() -> None:
+def test_improvement_needs_the_rewards_of_its_own_decisions() -> None:
     pytest.importorskip("torch")
     workload = Workload()
     traces = draw_traces(workload, HELD_OUT)
     warm = Learned.warm_up(workload)
     for permuted, low, high in ((False, 0.0, 0.93), (True, 0.98, 1.3)):
         policy = warm.improve(workload, settings=Improving(slots=400, permuted=permuted))
-        found = compare({"fair": Fair(), "learned": policy}, traces, by="fair")[1]
-        assert low < found.ratio < high
-        assert permuted or found.high < 1
+        compared = compare({"fair": Fair(), "learned": policy}, traces, by="fair")[1]
+        assert low < compared.ratio < high
+        assert permuted or compared.high < 1

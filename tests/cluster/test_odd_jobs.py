@@ -1,4 +1,4 @@
-"""Jobs that answer nonsense fail by themselves: the others go on, whatever the policy is."""
+"""A job with invalid answers fails alone: other jobs continue under any policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from onlineauto.cli.study_progress import return_jobs_on_exit
 from onlineauto.cluster import Cluster, Demand
-from onlineauto.cluster.named import NAMED
+from onlineauto.cluster.cluster import NAMED
 from onlineauto.cluster.policies.speeds import Speeds
 from onlineauto.errors import OptionError
 from tests.cluster.test_cluster import Clock
@@ -26,7 +26,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 class Steps:
-    """Does one unit at each look while it has workers."""
+    """Does one unit of work per worker at each poll."""
 
     demand = Demand({"CPU": 1.0})
 
@@ -45,14 +45,14 @@ class Steps:
 
 
 def answering(*answers: Any) -> Steps:
-    """A job that answers these one after the other when it is asked how far it is, the last one for good."""
+    """Return a job whose progress has these answers in order; the last answer repeats."""
 
     class Odd(Steps):
-        looks = 0
+        polls = 0
 
         def progress(self) -> Any:
-            answer = answers[min(self.looks, len(answers) - 1)]
-            self.looks += 1
+            answer = answers[min(self.polls, len(answers) - 1)]
+            self.polls += 1
             if isinstance(answer, BaseException):
                 raise answer
             return answer
@@ -61,7 +61,7 @@ def answering(*answers: Any) -> Steps:
 
 
 class UnspeakableError(Exception):
-    """An error that cannot even be printed."""
+    """An error whose text raises an error."""
 
     def __str__(self) -> str:
         raise self
@@ -78,12 +78,12 @@ class Unspeakable:
 
 
 def run_beside(job: Any, policy: str = "marginal-gain", *, slots: int = 40) -> Cluster:
-    """A cluster that has run an odd job between two that are well."""
+    """Return a cluster after a run of an odd job between two valid jobs."""
     cluster = Cluster(policy, slot=0.1, capacity={"CPU": 4})
-    for name, each in (("before", Steps()), ("odd", job), ("after", Steps())):
-        cluster.submit(each, name=name)
+    for name, entry in (("before", Steps()), ("odd", job), ("after", Steps())):
+        cluster.submit(entry, name=name)
     cluster.run(slots=slots)
-    assert [each.state for each in cluster.jobs if each.name != "odd"] == ["done", "done"]
+    assert [job.state for job in cluster.jobs if job.name != "odd"] == ["done", "done"]
     return cluster
 
 
@@ -124,14 +124,14 @@ WRONG: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("answer", WRONG, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("answer", WRONG, ids=lambda answer: type(answer).__name__)
 @pytest.mark.parametrize("before", [[], [(1, 20)]], ids=["at once", "later"])
-def test_a_wrong_answer_fails_the_job_alone(
+def test_an_invalid_answer_fails_only_its_job(
     answer: Any, before: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     job = answering(*before, answer)
     cluster = run_beside(job)
-    odd = next(each for each in cluster.jobs if each.name == "odd")
+    odd = next(job for job in cluster.jobs if job.name == "odd")
     assert odd.state == "failed"
     assert job.stops == 1
     assert "the job odd failed: " in caplog.text
@@ -140,14 +140,14 @@ def test_a_wrong_answer_fails_the_job_alone(
 
 
 @pytest.mark.parametrize("method", ["progress", "resize", "stop"])
-def test_a_termination_within_a_method_of_a_job_ends_the_command(method: str) -> None:
+def test_a_signal_within_a_method_of_a_job_ends_the_command(method: str) -> None:
     job = Steps()
     setattr(job, method, lambda *_: signal.raise_signal(signal.SIGTERM))
     cluster = Cluster("fair", slot=0.1, capacity={"CPU": 4})
     cluster.submit(job)
-    with pytest.raises(SystemExit) as left, return_jobs_on_exit():
+    with pytest.raises(SystemExit) as exit_info, return_jobs_on_exit():
         cluster.run(slots=40)
-    assert left.value.code == 143
+    assert exit_info.value.code == 143
     assert not cluster.jobs[0].error
 
 
@@ -163,14 +163,14 @@ def test_a_termination_within_a_method_of_a_job_ends_the_command(method: str) ->
     ],
     ids=str,
 )
-def test_numbers_of_any_type_are_numbers(answer: Any) -> None:
+def test_progress_may_have_any_type_of_number(answer: Any) -> None:
     cluster = run_beside(answering((1, 20), answer))
-    assert [(each.state, each.done) for each in cluster.jobs if each.name == "odd"] == [("done", 20.0)]
+    assert [(job.state, job.done) for job in cluster.jobs if job.name == "odd"] == [("done", 20.0)]
 
 
 def test_a_job_may_lose_work() -> None:
     cluster = run_beside(answering((10, 20), (12, 20), (3, 20), (1, 25), (25, 25)))
-    assert [each.state for each in cluster.jobs] == ["done"] * 3
+    assert [job.state for job in cluster.jobs] == ["done"] * 3
 
 
 AMOUNTS = st.one_of(
@@ -187,7 +187,7 @@ AMOUNTS = st.one_of(
     policy=st.sampled_from(sorted(NAMED)),
     endless=st.booleans(),
 )
-def test_amounts_of_any_size_stop_no_policy(
+def test_policies_accept_amounts_of_any_size(
     answers: list[tuple[Any, Any]], policy: str, endless: bool
 ) -> None:
     patch = pytest.MonkeyPatch()
@@ -195,16 +195,16 @@ def test_amounts_of_any_size_stop_no_policy(
     with patch.context():
         cluster = Cluster(policy, slot=0.1, capacity={"CPU": 4})
         cluster.submit(answering(*answers), name="odd", kind="steps", endless=endless)
-        cluster.submit(Steps(), name="well", kind="steps")
+        cluster.submit(Steps(), name="valid", kind="steps")
         cluster.submit(Steps(), name="other")
         cluster.run(slots=150)
-    assert [each.state for each in cluster.jobs if each.name != "odd"] == ["done", "done"]
+    assert [job.state for job in cluster.jobs if job.name != "odd"] == ["done", "done"]
 
 
-def test_wild_times_leave_the_speeds_of_others_finite() -> None:
+def test_extreme_times_leave_fitted_speeds_finite() -> None:
     cluster = Cluster(slot=0.1, capacity={"CPU": 4})
     cluster.submit(answering((0, 1e99), (1e98, 1e99), (1e98, 1e99)), name="odd", kind="steps")
-    cluster.submit(Steps(), name="well", kind="steps")
+    cluster.submit(Steps(), name="valid", kind="steps")
     cluster.run(slots=20)
     speeds = Speeds()
     speeds.observe(cluster.history().records)
@@ -212,7 +212,7 @@ def test_wild_times_leave_the_speeds_of_others_finite() -> None:
 
 
 def broken(method: str, error: Callable[[], BaseException]) -> Steps:
-    """A job with a method, or a property, that raises."""
+    """Return a job with a method or a property that raises an error."""
 
     class Odd(Steps):
         pass
@@ -228,22 +228,24 @@ def broken(method: str, error: Callable[[], BaseException]) -> Steps:
 
 @pytest.mark.parametrize("method", ["progress", "resize", "resources_in_use", "stop"])
 @pytest.mark.parametrize("error", [ValueError, SystemExit, UnspeakableError])
-def test_an_error_of_any_method_fails_the_job_alone(method: str, error: type[BaseException]) -> None:
+def test_an_error_of_any_method_fails_only_its_job(method: str, error: type[BaseException]) -> None:
     cluster = run_beside(broken(method, error))
-    odd = next(each for each in cluster.jobs if each.name == "odd")
+    odd = next(job for job in cluster.jobs if job.name == "odd")
     assert odd.ended
     assert odd.error if method != "stop" else "it could not be stopped" in odd.error
 
 
-@pytest.mark.parametrize("held", [(NAN, 0), (1,), None, "no", (-1, 0), (0.5, 0), (INF, 0), Unspeakable()])
-def test_a_job_that_does_not_say_what_it_has_fails_alone(held: Any) -> None:
+@pytest.mark.parametrize(
+    "resources", [(NAN, 0), (1,), None, "no", (-1, 0), (0.5, 0), (INF, 0), Unspeakable()]
+)
+def test_invalid_resources_in_use_fail_only_their_job(resources: Any) -> None:
     job = Steps()
-    job.resources_in_use = held  # type: ignore[attr-defined]
+    job.resources_in_use = resources  # type: ignore[attr-defined]
     cluster = run_beside(job)
-    assert "two whole numbers" in next(each.error for each in cluster.jobs if each.name == "odd")
+    assert "two whole numbers" in next(job.error for job in cluster.jobs if job.name == "odd")
 
 
-def test_an_interrupt_is_the_users() -> None:
+def test_an_interrupt_of_a_job_ends_the_cluster() -> None:
     cluster = Cluster(slot=0.1, capacity={"CPU": 4})
     cluster.submit(answering((0, 9), KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
@@ -263,22 +265,22 @@ def test_an_interrupt_is_the_users() -> None:
         (Demand(most_servers=-1), "most_servers = -1: give a whole number from 0 to"),
     ],
 )
-def test_a_demand_that_is_none_is_refused_at_once(demand: Any, message: str) -> None:
+def test_invalid_demands_are_rejected_by_submit(demand: Any, message: str) -> None:
     job = Steps()
     job.demand = demand
     with pytest.raises(OptionError, match=message):
         Cluster(capacity={"CPU": 4}).submit(job)
 
 
-def test_amounts_of_other_types_are_kept_as_floats() -> None:
+def test_demands_are_converted_to_floats() -> None:
     job = Steps()
     job.demand = Demand({"CPU": np.float32(0.5)}, most_workers=np.int64(3))  # type: ignore[arg-type, dict-item]
     cluster = run_beside(job)
-    odd = [each for each in cluster.history().records if each.job == "odd"]
+    odd = [record for record in cluster.history().records if record.job == "odd"]
     assert cluster.history().text().count('"worker":{"CPU":0.5}') == len(odd) > 0
 
 
 @pytest.mark.parametrize("given", [{"name": "a\udc80"}, {"kind": "a\udc80"}])
-def test_names_that_no_history_can_write_are_refused(given: dict[str, Any]) -> None:
+def test_names_that_utf_8_cannot_represent_are_rejected(given: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match="UTF-8"):
         Cluster(slot=1.0, capacity={"CPU": 4}).submit(Steps(), **given)

@@ -1,4 +1,4 @@
-"""Policies: what all of them do, and what each one is for."""
+"""Policies: common requirements, and the decisions of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from onlineauto.cluster import (
     Srtf,
     allocate,
 )
-from onlineauto.cluster.named import NAMED
+from onlineauto.cluster.cluster import NAMED
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.cluster.policies.situation import LEAST_REMAINING
 from onlineauto.cluster.simulator import JobKind, Workload, draw_traces
@@ -40,12 +40,12 @@ pytestmark = pytest.mark.lane("quick")
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_policies_are_policies(name: str) -> None:
+def test_registered_policies_conform(name: str) -> None:
     check_policy(POLICIES[name])
     assert POLICIES[name].name == name
 
 
-def test_the_policies_that_have_names_are_policies() -> None:
+def test_named_policies_conform() -> None:
     assert {*POLICIES, "learned"} == {*NAMED}
     for name, make in NAMED.items():
         if make is not POLICIES.get(name):
@@ -62,7 +62,7 @@ def test_the_unit_of_a_resource_does_not_matter(unit: float) -> None:
 
 
 class Drawn(ClusterPolicy):
-    """Scores that mean nothing."""
+    """Returns random scores."""
 
     name = "drawn"
 
@@ -78,7 +78,7 @@ class Drawn(ClusterPolicy):
 
 
 @given(situations(), st.integers(0, 1000), st.sampled_from([-np.inf, -1.0, 0.0, 1.0, np.inf]))
-def test_no_score_gives_away_more_than_there_is(situation: Situation, seed: int, nothing: float) -> None:
+def test_no_score_exceeds_the_capacity(situation: Situation, seed: int, nothing: float) -> None:
     steps = []
 
     def watch(now: Situation, choices: Bools, actions: Ints) -> None:
@@ -101,10 +101,10 @@ def test_no_score_gives_away_more_than_there_is(situation: Situation, seed: int,
     bundle = after.worker_demand + after.server_demand
     assert not (waits & (bundle <= after.free[:, None, :]).all(2)).any(), "a job starves"
     assert steps[-1] == 15
-    assert not situation.workers.any(), "what was given in has changed"
+    assert not situation.workers.any(), "the input has changed"
 
 
-def test_fair_is_the_example_of_the_paper() -> None:
+def test_fair_reproduces_the_example_of_the_paper() -> None:
     """Ghodsi et al.: 9 CPU, 18 GB; tasks of <1, 4> and <3, 1>."""
     has = {"CPU": 9, "memory": 18}
     a, b = ({"CPU": 1, "memory": 4}, {"CPU": 3, "memory": 1})
@@ -113,13 +113,13 @@ def test_fair_is_the_example_of_the_paper() -> None:
         assert allocate(Fair(), Situation.of(jobs, has, places=4)).workers[0, :2].tolist() == expected
 
 
-def test_fifo_serves_in_order_what_was_asked() -> None:
+def test_fifo_gives_each_job_what_it_asks_for_in_order() -> None:
     jobs = [linear(9), linear(1), linear(5)]
     given = allocate(Fifo(asked=4), Situation.of(jobs, {"CPU": 7}, places=3)).workers
     assert given.tolist() == [[4, 2, 1]]  # each has one before any has two
 
 
-def test_shortest_first_is_the_best_order() -> None:
+def test_srtf_has_the_least_mean_completion_time() -> None:
     """One CPU, linear jobs: no order has a smaller mean completion time than the shortest first."""
     draw = np.random.default_rng(3)
     for _ in range(20):
@@ -139,7 +139,7 @@ def test_shortest_first_is_the_best_order() -> None:
     ("power", "short_first"), [(None, 0.5), (-0.5, 0.0), (-2.0, 0.0), (-0.5, 0.5), (-2.0, 0.3)]
 )
 @pytest.mark.parametrize("seed", range(12))
-def test_greedy_is_the_best_division_where_gains_decrease(
+def test_marginal_gain_is_optimal_for_decreasing_gains(
     seed: int, power: float | None, short_first: float
 ) -> None:
     """Workers alone, 1/f = a/w + b: no division has a smaller sum of remaining times, or of powers."""
@@ -163,7 +163,7 @@ def test_greedy_is_the_best_division_where_gains_decrease(
             total += (rank**e - (rank - 1) ** e) ** (1 / e) * math.pow(1 / time, power)
         return total
 
-    best = min(cost(each) for each in product(range(1, 9), repeat=3) if sum(each) <= 8)
+    best = min(cost(counts) for counts in product(range(1, 9), repeat=3) if sum(counts) <= 8)
     assert cost(tuple(given)) == pytest.approx(best)
 
 
@@ -190,7 +190,9 @@ def test_marginal_gain_prefers_short_jobs_and_divides_equally_between_equal_jobs
 
     def divide(*works: float) -> list[int]:
         rows = [linear(work, most_workers=99) for work in works]
-        return [int(each) for each in allocate(policy, Situation.of(rows, {"CPU": 100}, places=3)).workers[0]]
+        return [
+            int(count) for count in allocate(policy, Situation.of(rows, {"CPU": 100}, places=3)).workers[0]
+        ]
 
     assert divide(5, 4) == [41, 59, 0]
     assert divide(4, 5) == [59, 41, 0]
@@ -222,7 +224,7 @@ def test_short_jobs_first_saves_time_where_jobs_scale(seed: int) -> None:
 
 
 @pytest.mark.parametrize("unit", [1, 2])
-def test_the_size_of_a_worker_does_not_move_the_limit_of_marginal_gain(unit: int) -> None:
+def test_the_limit_of_marginal_gain_does_not_depend_on_the_demand(unit: int) -> None:
     """1/f = 1/w + 0.25: a third more than three workers is 17 % faster; a quarter more than four, 11 %."""
     speeds = Speeds({"linear": [1, 0.25, 0, 0, 0]})
     situation = Situation.of([linear(5, worker={"CPU": unit})], {"CPU": 16 * unit}, places=1)
@@ -231,8 +233,8 @@ def test_the_size_of_a_worker_does_not_move_the_limit_of_marginal_gain(unit: int
     assert allocate(MarginalGain(speeds, least=0.47), free).workers.tolist() == [[4]]
 
 
-def test_marginal_gain_gives_servers_where_they_are_scarce() -> None:
-    """Four workers that share a server are held up by it."""
+def test_marginal_gain_adds_servers_to_a_job_with_too_few() -> None:
+    """Workers that share a server wait for it."""
     speeds = Speeds({"stream": [0.5, 0, 0.5, 0, 0]})
     job = linear(5, kind="stream", server={"CPU": 1}, most_workers=2)
     after = allocate(MarginalGain(speeds), Situation.of([job], {"CPU": 16}, places=1))
@@ -240,24 +242,26 @@ def test_marginal_gain_gives_servers_where_they_are_scarce() -> None:
     assert after.servers[0, 0] > 2
 
 
-def test_a_job_that_asks_for_what_is_not_there_is_refused() -> None:
-    with pytest.raises(OptionError, match="takes GPU; the cluster has CPU"):
-        Situation.of([linear(1, worker={"GPU": 1})], {"CPU": 3})
+@pytest.mark.parametrize(
+    ("worker", "message"),
+    [
+        ({"GPU": 1}, "takes GPU; the cluster has CPU"),
+        ({"CPU": -1.0}, "takes -1.0 of a resource: give 0 or more"),
+        ({"CPU": np.nan}, "takes nan of a resource: give 0 or more"),
+    ],
+)
+def test_invalid_demands_are_rejected(worker: dict[str, float], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Situation.of([linear(1, worker=worker)], {"CPU": 3})
 
 
-@pytest.mark.parametrize("amount", [-1.0, np.nan])
-def test_a_job_that_takes_less_than_nothing_is_refused(amount: float) -> None:
-    with pytest.raises(OptionError, match=f"takes {amount} of a resource: give 0 or more"):
-        Situation.of([linear(1, worker={"CPU": amount})], {"CPU": 3})
-
-
-def test_a_score_that_is_nan_is_refused() -> None:
+def test_a_score_of_nan_is_rejected() -> None:
     situation = Situation.of([linear(1)], {"CPU": 3})
     with pytest.raises(OptionError, match="scored an action as NaN"):
         allocate(Drawn(0, np.nan), situation)
 
 
-def test_settings_out_of_range_are_refused() -> None:
+def test_settings_out_of_range_are_rejected() -> None:
     for make in (
         lambda: Fifo(0),
         lambda: Srtf(asked=0),
@@ -270,7 +274,7 @@ def test_settings_out_of_range_are_refused() -> None:
             make()
 
 
-def test_jobs_past_the_rows_wait() -> None:
+def test_jobs_without_a_row_are_backlog() -> None:
     situation = Situation.of([linear(1)] * 5, {"CPU": 3}, places=3, backlog=2)
     assert situation.backlog.tolist() == [4]
     assert isinstance(linear(1), Row)

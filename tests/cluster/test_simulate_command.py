@@ -1,4 +1,4 @@
-"""``onlineauto simulate``: the table, and what is refused."""
+"""``onlineauto simulate``: tables and errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_log(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "fifo" not in said
 
 
-def test_jobs_that_never_worked_are_left_out_and_said(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_names_kinds_that_are_left_out(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     history = History.load(log)
     last = history.records[-1]
     history.add(
@@ -76,7 +76,7 @@ def test_jobs_that_never_worked_are_left_out_and_said(log: str, capsys: pytest.C
         (["--gpus", "rtx=3x8"], 2, "--gpus is for a public trace: it needs --workload FILE and"),
     ],
 )
-def test_what_is_refused(
+def test_invalid_commands_are_rejected(
     words: list[str], code: int, message: str, log: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("bad.jsonl").write_text("0 | a b\n")

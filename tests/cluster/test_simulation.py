@@ -50,8 +50,8 @@ def test_littles_law(name: str, rate: float) -> None:
 
 
 @pytest.mark.parametrize(("seed", "nothing"), [(1, -np.inf), (2, -1.0), (3, 0.0), (4, 3.0), (5, np.inf)])
-def test_work_is_done_once_and_capacity_suffices(seed: int, nothing: float) -> None:
-    """Whatever the scores; a policy that gives away bundles alone finishes as well."""
+def test_all_work_is_done_once_within_the_capacity(seed: int, nothing: float) -> None:
+    """This holds for any scores."""
     traces = draw_traces(Workload(rate=2), range(8), jobs=12)
     simulation, done = Simulation(traces), np.zeros(8)
     while not simulation.is_done:
@@ -62,13 +62,13 @@ def test_work_is_done_once_and_capacity_suffices(seed: int, nothing: float) -> N
     assert np.allclose(done, traces.work.sum(1))
 
 
-def test_times_end_within_slots() -> None:
+def test_jobs_end_within_slots() -> None:
     ran = run(Fifo(1), traces_of([0, 0, 5], [1.5, 1.0, 0.25]))
     assert ran.times.tolist() == [[1.5, 3.0, 0.25]]  # the second one begins with the third slot
     assert ran.slots.tolist() == [4]
 
 
-def test_shortest_first_is_the_best_there_is() -> None:
+def test_srtf_has_the_optimal_mean_time() -> None:
     work = [4.0, 1.0, 3.0, 2.0]
     speeds = Speeds({"plain": PLAIN.coefficients})
     ran = run(Srtf(speeds, asked=1), traces_of([0] * 4, work))
@@ -102,13 +102,13 @@ def test_a_trace_does_not_depend_on_the_traces_beside_it() -> None:
     assert np.array_equal(ran[0].times[0], ran[1].times[1])
 
 
-def test_what_starves_is_not_called_finished() -> None:
+def test_a_starved_job_is_not_finished() -> None:
     ran = run(Fair(), traces_of([0], [1.0], replace(QUIET, capacity={"CPU": 0.5})), most_slots=10)
     assert ran.finished.tolist() == [[False]]
     assert ran.times.tolist() == [[10.0]]
 
 
-def test_fair_is_level_with_itself_and_humps_are_worth_knowing() -> None:
+def test_marginal_gain_is_faster_than_fair() -> None:
     workload = Workload(rate=0.5)
     policies: dict[str, ClusterPolicy] = {"fair": Fair(), "gain": MarginalGain(workload.speeds())}
     fair, gain = compare(policies, draw_traces(workload, range(100, 116)), by="fair")
@@ -117,15 +117,15 @@ def test_fair_is_level_with_itself_and_humps_are_worth_knowing() -> None:
     assert gain.low < gain.ratio < gain.high
 
 
-def test_an_unknown_policy_to_compare_with_is_refused() -> None:
+def test_an_unknown_reference_policy_is_rejected() -> None:
     with pytest.raises(OptionError, match="by = 'srtf' is unknown; valid are fair"):
         compare({"fair": Fair()}, draw_traces(Workload(), range(2)), by="srtf")
 
 
-def test_the_interval_is_students() -> None:
+def test_intervals_have_the_quantiles_of_student() -> None:
     draw = np.random.default_rng(0)
     ratios = draw.normal(1, 0.1, (4000, 6))
-    covered = [low < 1 < high for _, low, high in (mean_ratio(each, np.ones(6)) for each in ratios)]
+    covered = [low < 1 < high for _, low, high in (mean_ratio(sample, np.ones(6)) for sample in ratios)]
     assert 0.935 < np.mean(covered) < 0.965
     assert mean_ratio(np.ones(1), np.ones(1)) == (1, -np.inf, np.inf)
     for many, quantile in ((2, 12.706), (3, 4.303), (4, 3.182), (6, 2.571), (30, 2.045)):
@@ -134,13 +134,13 @@ def test_the_interval_is_students() -> None:
         assert (mean - low) / several.std(ddof=1) * many**0.5 == pytest.approx(quantile, rel=0.003)
 
 
-def test_arrivals_come_at_their_rate() -> None:
+def test_jobs_arrive_at_the_rate_of_the_workload() -> None:
     for rate in (0.3, 2.0):
         arrival = draw_traces(Workload(rate=rate), range(40), jobs=200).arrival
         assert 200 / arrival[:, -1].mean() == pytest.approx(rate, rel=0.08)
 
 
-def test_workloads_out_of_range_are_refused() -> None:
+def test_workloads_out_of_range_are_rejected() -> None:
     for change in ({"rate": 0}, {"swing": 1}, {"kinds": ()}, {"places": 0}):
         with pytest.raises(OptionError):
             replace(QUIET, **change)
@@ -148,9 +148,9 @@ def test_workloads_out_of_range_are_refused() -> None:
         replace(QUIET, kinds=(replace(PLAIN, coefficients=(-1, 0, 0, 0, 0)),))
 
 
-def test_a_resource_that_the_cluster_has_none_of_is_not_full() -> None:
-    """Nobody takes any of it, so there is no more interference than without it."""
+def test_a_resource_with_capacity_0_is_not_full() -> None:
+    """It adds no interference."""
     crowded = Workload(rate=2, interference=0.5)
     more = replace(crowded, capacity={**crowded.capacity, "GPU": 0.0})
-    one, other = (run(Fair(), draw_traces(each, range(3), jobs=8)) for each in (crowded, more))
+    one, other = (run(Fair(), draw_traces(workload, range(3), jobs=8)) for workload in (crowded, more))
     assert np.array_equal(one.times, other.times)

@@ -1,4 +1,4 @@
-"""Speeds: coefficients are found again, and what is unknown does no harm."""
+"""Speeds: recovered coefficients, and kinds with few observations."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ COEFFICIENTS = st.lists(st.sampled_from([0.0, 0.001, 0.05, 0.3, 1.0, 7.0]), min_
 
 
 @given(COEFFICIENTS, st.integers(0, 99))
-def test_noiseless_coefficients_are_found_again(true: list[float], seed: int) -> None:
+def test_the_fit_recovers_coefficients_without_noise(true: list[float], seed: int) -> None:
     if not any(true):
         return
     draw = np.random.default_rng(seed)
     rows = terms(draw.integers(1, 17, 40), draw.integers(1, 17, 40))
-    found = fit_slowness(rows, rows @ true)
-    assert np.allclose(found, true, rtol=1e-5, atol=1e-7)
+    fitted = fit_slowness(rows, rows @ true)
+    assert np.allclose(fitted, true, rtol=1e-5, atol=1e-7)
 
 
 @given(st.integers(0, 999))
@@ -43,22 +43,22 @@ def test_the_fit_is_that_of_scipy(seed: int) -> None:
     ours = fit_slowness(rows, times)
     ours *= (rows @ ours / times).sum() / ((rows @ ours / times) ** 2).sum()  # which has no scale of its own
     theirs, _ = scipy_optimize.nnls(rows / times[:, None], np.ones(12))
-    error = [((rows @ each / times - 1) ** 2).sum() for each in (ours, theirs)]
+    error = [((rows @ coefficients / times - 1) ** 2).sum() for coefficients in (ours, theirs)]
     assert error[0] == pytest.approx(error[1], abs=1e-9)
 
 
 @pytest.mark.parametrize("noise", [0.15, 0.5])
 def test_noisy_speeds_are_right_on_average(noise: float) -> None:
-    """Errors relative to the times that were observed gave 2 % and 22 % too short times."""
+    """Errors relative to observed times would make times 2 % and 22 % too short."""
     draw = np.random.default_rng(3)
     rows = terms(draw.integers(1, 9, 4000), draw.integers(1, 9, 4000))
     true = rows @ np.array([0.6, 0.2, 0.1, 0.02, 0.02])
     faster = np.exp(noise * draw.standard_normal(4000) - noise**2 / 2)  # 1 on average
-    found = rows @ fit_slowness(rows, true / faster)
-    assert float((found / true).mean()) == pytest.approx(1, abs=0.012)
+    fitted = rows @ fit_slowness(rows, true / faster)
+    assert float((fitted / true).mean()) == pytest.approx(1, abs=0.012)
 
 
-def test_kinds_are_learnt_from_what_they_did() -> None:
+def test_speeds_are_learned_by_kind() -> None:
     speeds = Speeds()
     for workers, servers in ((1, 1), (2, 1), (4, 2), (8, 3), (3, 6)):
         slowness = 2 * (0.7 / workers + 0.2 + 0.1 * workers / servers)
@@ -75,8 +75,8 @@ def test_one_observation_gives_the_scale() -> None:
     assert 1 / 40 < float(speeds.time_per_unit("study", 2, 2)) < 1 / 20  # what is unknown is guessed
 
 
-def test_units_that_take_longer_than_a_slot() -> None:
-    """A study counts whole units: if only the slots that end one counted, all its sizes would look alike."""
+def test_units_longer_than_a_slot_are_timed_over_all_their_slots() -> None:
+    """Otherwise a study, which counts whole units, would seem equally fast with any number of workers."""
     speeds, done, slot = Speeds(), 0.0, 0
     for workers in (1, 2, 4, 8) * 3:
         for _ in range(40):
@@ -87,7 +87,7 @@ def test_units_that_take_longer_than_a_slot() -> None:
         assert float(speeds.time_per_unit("study", workers, 0)) == pytest.approx(10 / workers, rel=0.2)
 
 
-def test_slots_that_say_nothing_are_left_out() -> None:
+def test_slots_without_information_are_ignored() -> None:
     speeds = Speeds({"known": [1, 0, 0, 0, 0]})
     speeds.observe(
         [

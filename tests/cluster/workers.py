@@ -1,4 +1,4 @@
-"""Jobs for tests of a cluster: they count, and watch that nobody has more than there is."""
+"""Jobs for tests of a cluster, which record the resources that all of them hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Account:
-    """Counts what all jobs hold, and remembers the most."""
+    """Counts the resources that all jobs hold, and their maximum."""
 
     def __init__(self) -> None:
         self.resources_in_use: dict[object, float] = {}
@@ -27,7 +27,7 @@ class Account:
 
 
 class Work:
-    """Does a unit of work in `seconds` for each worker; workers leave `lag` seconds after they were told."""
+    """Does a unit of work in `seconds` per worker; a removed worker leaves after `lag` seconds."""
 
     def __init__(
         self,
@@ -38,13 +38,13 @@ class Work:
         seconds: float = 0.02,
         lag: float = 0.0,
         fails_at: float = float("inf"),
-        heard: Callable[[Work, int, int], None] = lambda *_: None,
+        on_resize: Callable[[Work, int, int], None] = lambda *_: None,
     ) -> None:
         self.demand = demand or Demand({"CPU": 1.0})
         self.sizes: list[tuple[int, int]] = []
         self.stopped = 0
         self._account, self._total, self._seconds, self._lag = account, total, seconds, lag
-        self._fails_at, self._heard = fails_at, heard
+        self._fails_at, self._on_resize = fails_at, on_resize
         self._done, self._since, self._workers = 0.0, time.monotonic(), 0
         self._leaving: list[tuple[float, int]] = []
 
@@ -66,7 +66,7 @@ class Work:
     def resize(self, workers: int, servers: int) -> None:
         self._work()
         self.sizes.append((workers, servers))
-        self._heard(self, workers, servers)
+        self._on_resize(self, workers, servers)
         if workers < self._workers and self._lag:
             self._leaving.append((time.monotonic() + self._lag, self._workers - workers))
         self._workers = workers

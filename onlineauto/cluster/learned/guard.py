@@ -71,7 +71,7 @@ class Guarded(ClusterPolicy):
     def _judge(self, workload: Workload, policy: ClusterPolicy, baseline: ClusterPolicy) -> bool:
         traces = draw_traces(workload, range(_SEED, _SEED + _TRACES))
         compared = compare({"policy": policy, "by": baseline}, traces, by="by")
-        self.found = found = next(each for each in compared if each.name == "policy")
+        self.found = found = next(row for row in compared if row.name == "policy")
         self.trusted = found.high < 1 and found.finished == 1
         return self.trusted
 

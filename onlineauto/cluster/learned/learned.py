@@ -46,7 +46,7 @@ def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
     """Return the names of kinds, their scales and the weights of a policy."""
     with zipfile.ZipFile(file) as archive:
         # The directory has the size of each array before it is decompressed.
-        sizes = {each.filename: each.file_size for each in archive.infolist()}
+        sizes = {member.filename: member.file_size for member in archive.infolist()}
     large = [name for name, size in sizes.items() if size > _MOST]
     if large:
         raise ValueError(f"{large[0]} is too large")
@@ -56,7 +56,7 @@ def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
         if not isinstance(about, dict) or about.get("format") != _FORMAT:
             raise ValueError("its format is unknown")
         kinds = about.get("kinds")
-        if not isinstance(kinds, list) or not all(isinstance(each, str) for each in kinds):
+        if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
             raise ValueError("its list of kinds of jobs is missing or damaged")
         if len(kinds) > _MOST_KINDS or len({*kinds}) < len(kinds):
             raise ValueError("a kind of jobs is repeated, or there are too many kinds")

@@ -11,7 +11,7 @@ from onlineauto.cluster.learned.learned import Learned
 from onlineauto.cluster.learned.net import NetworkInputs, draw_weights, features
 from onlineauto.cluster.policies.baselines import Fair
 from onlineauto.cluster.policies.policy import ClusterPolicy, allocate, best_choices
-from onlineauto.cluster.simulator.simulation import Simulation, mean_ratio, run
+from onlineauto.cluster.simulator.simulation import Simulation, mean_ratio, run, slots
 from onlineauto.cluster.simulator.workload import Traces, draw_traces
 from onlineauto.errors import OptionError, install_hint
 
@@ -53,13 +53,13 @@ def as_tensors(weights: Weights) -> dict[str, Tensor]:
     """Return copies of weights that have gradients."""
     torch = require_torch()
     return {
-        name: torch.tensor(each, dtype=torch.float32, requires_grad=True) for name, each in weights.items()
+        name: torch.tensor(array, dtype=torch.float32, requires_grad=True) for name, array in weights.items()
     }
 
 
 def as_weights(tensors: Mapping[str, Tensor]) -> Weights:
     """Return weights as arrays of NumPy."""
-    return {name: each.detach().numpy().astype(np.float64) for name, each in tensors.items()}
+    return {name: tensor.detach().numpy().astype(np.float64) for name, tensor in tensors.items()}
 
 
 def forward(
@@ -119,10 +119,11 @@ def decisions_of(
         )
         ended[:] |= actions == nothing
 
-    while not simulation.is_done:
+    for _ in slots(teacher, simulation, watch_actions=watch):
         ended[:] = False
-        simulation.advance(allocate(teacher, simulation.situation(), watch=watch))
-    jobs_, cluster, valid, choices, actions = (np.concatenate(each) for each in zip(*decisions, strict=True))
+    jobs_, cluster, valid, choices, actions = (
+        np.concatenate(arrays) for arrays in zip(*decisions, strict=True)
+    )
     return jobs_, cluster, valid, choices, actions
 
 
@@ -139,19 +140,19 @@ def imitate(workload: Workload, teacher: ClusterPolicy, settings: WarmUp, *, see
             replace(workload, rate=workload.rate * rate),
             kinds,
             scales,
-            range(10_000 * (seed + 1) + many * at, 10_000 * (seed + 1) + many * (at + 1)),
+            range(10_000 * (seed + 1) + many * number, 10_000 * (seed + 1) + many * (number + 1)),
             settings.jobs,
         )
-        for at, rate in enumerate(settings.rates)
+        for number, rate in enumerate(settings.rates)
     ]
-    jobs, cluster, valid, choices, actions = (np.concatenate(each) for each in zip(*parts, strict=True))
+    jobs, cluster, valid, choices, actions = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     target = np.zeros(choices.shape)
     target[np.arange(len(actions)), actions] = 1 - settings.smoothing
     target += settings.smoothing * choices / choices.sum(1, keepdims=True)
     policy = Learned.untrained(kinds, scales, seed=seed)
     weights = as_tensors(policy.net.weights)
-    tensors = [torch.from_numpy(np.asarray(each, np.float32)) for each in (jobs, cluster)]
-    masks = [torch.from_numpy(each) for each in (valid, choices)]
+    tensors = [torch.from_numpy(np.asarray(array, np.float32)) for array in (jobs, cluster)]
+    masks = [torch.from_numpy(mask) for mask in (valid, choices)]
     targets = torch.from_numpy(target.astype(np.float32))
     steps = torch.optim.Adam(list(weights.values()), lr=settings.rate)
     draw = np.random.default_rng([0x3A, seed])
@@ -159,7 +160,7 @@ def imitate(workload: Workload, teacher: ClusterPolicy, settings: WarmUp, *, see
         for group in steps.param_groups:
             group["lr"] = settings.rate * (1 - 0.9 * step / settings.steps)
         batch = torch.from_numpy(draw.integers(len(actions), size=settings.batch))
-        logs = log_probabilities(weights, *(each[batch] for each in (*tensors, *masks)))
+        logs = log_probabilities(weights, *(tensor[batch] for tensor in (*tensors, *masks)))
         loss = -(targets[batch] * logs).sum(1).mean()
         steps.zero_grad()
         loss.backward()
@@ -212,9 +213,9 @@ class Replay:
     def sample(self, count: int) -> Sample:
         """Draw `count` decisions with replacement."""
         if self._all is None:
-            self._all = Sample(*(np.concatenate(each) for each in zip(*self._parts, strict=True)))
-        at = self._draw.integers(len(self._all.actions), size=count)
-        return Sample._make(each[at] for each in self._all)
+            self._all = Sample(*(np.concatenate(arrays) for arrays in zip(*self._parts, strict=True)))
+        rows = self._draw.integers(len(self._all.actions), size=count)
+        return Sample._make(array[rows] for array in self._all)
 
 
 class Critic:
@@ -226,16 +227,16 @@ class Critic:
     def __init__(self, kinds: int, settings: Improving, draw: np.random.Generator) -> None:
         torch = require_torch()
         self._weights = as_tensors(draw_weights(draw, kinds, 1, _WIDTH))
-        used = [each for name, each in self._weights.items() if name not in _OF_POLICY]
+        used = [tensor for name, tensor in self._weights.items() if name not in _OF_POLICY]
         self._steps = torch.optim.Adam(used, lr=settings.critic_rate)
 
     def values(self, jobs: NDArray[np.float32], cluster: NDArray[np.float32], valid: Bools) -> Floats:
         """Return the value of each job, 0 in empty rows: float64[K, B, J] for K decisions in B clusters."""
         torch = require_torch()
         shape = valid.shape
-        flat = (each.reshape(-1, *each.shape[2:]) for each in (jobs, cluster, valid))
+        flat = (array.reshape(-1, *array.shape[2:]) for array in (jobs, cluster, valid))
         with torch.no_grad():
-            of_jobs, _ = forward(self._weights, *(torch.from_numpy(each) for each in flat))
+            of_jobs, _ = forward(self._weights, *(torch.from_numpy(array) for array in flat))
         return np.asarray(of_jobs[..., 0].numpy().reshape(shape) * valid, np.float64)
 
     def update(self, jobs: Any, cluster: Any, valid: Any, targets: Any) -> None:
@@ -330,11 +331,11 @@ def _traces(workload: Workload, settings: Improving, seed: int) -> Traces:
     rates = settings.rates
     fastest = workload.rate * max(rates)
     jobs = int(1.5 * fastest * settings.episode) + 10
-    for at in range(settings.clusters):
-        one = replace(workload, rate=workload.rate * rates[at % len(rates)])
-        drawn.append(draw_traces(one, [1_000_000 + settings.clusters * seed + at], jobs=jobs))
+    for number in range(settings.clusters):
+        one = replace(workload, rate=workload.rate * rates[number % len(rates)])
+        drawn.append(draw_traces(one, [1_000_000 + settings.clusters * seed + number], jobs=jobs))
     arrays = {
-        name: np.concatenate([getattr(each, name) for each in drawn])
+        name: np.concatenate([getattr(traces, name) for traces in drawn])
         for name in ("arrival", "kind", "work", "noise")
     }
     return Traces(workload=workload, **arrays)
@@ -411,20 +412,20 @@ class _Training:
         """Estimate the value of every decision of a slot, and add the decisions to the replay."""
         many = len(decisions.reads)
         acts = np.stack(decisions.acts)
-        jobs = np.stack([each.jobs for each in decisions.reads]).astype(np.float32)
-        cluster = np.stack([each.cluster for each in decisions.reads]).astype(np.float32)
-        valid = np.stack([each.valid for each in decisions.reads])
+        jobs = np.stack([read.jobs for read in decisions.reads]).astype(np.float32)
+        cluster = np.stack([read.cluster for read in decisions.reads]).astype(np.float32)
+        valid = np.stack([read.valid for read in decisions.reads])
         values = self._critic.values(jobs, cluster, valid)  # [K, B, J]
         trace, reward = self._settings.trace, _SCALE * reward * valid[0]
         targets = np.empty_like(values)
         later = reward
-        for at in range(many - 1, -1, -1):
-            if at + 1 < many:
+        for step in range(many - 1, -1, -1):
+            if step + 1 < many:
                 # In a cluster whose slot has ended, the value is the reward alone.
-                active = acts[at + 1][:, None]
-                mixed = trace * later + (1 - trace) * values[at + 1]
+                active = acts[step + 1][:, None]
+                mixed = trace * later + (1 - trace) * values[step + 1]
                 later = np.where(active, mixed, reward)
-            targets[at] = later
+            targets[step] = later
         gain = (targets - values).sum(2)
         chose = acts & (np.stack(decisions.choices).sum(2) > 1)
         self._size = 0.95 * self._size + 0.05 * float(gain[chose].std() + 1e-6) if chose.any() else self._size
@@ -445,7 +446,7 @@ class _Training:
         """Take a gradient step of the policy and of the critic."""
         torch = require_torch()
         settings = self._settings
-        tensors: list[Any] = [torch.from_numpy(each) for each in sample]
+        tensors: list[Any] = [torch.from_numpy(array) for array in sample]
         jobs, cluster, valid, choices, actions, before, gain, targets = tensors
         logs = log_probabilities(self._weights, jobs, cluster, valid, choices)
         chosen = logs.gather(1, actions[:, None])[:, 0]

@@ -37,6 +37,8 @@ class Fair(ClusterPolicy):
 class AskedBundles(ClusterPolicy):
     """Base class of policies that give each job the bundles that it asks for, and no more."""
 
+    asks = True
+
     def __init__(self, asked: int = 4) -> None:
         if asked < 1:
             raise OptionError(f"asked = {asked}: a job needs at least one bundle")

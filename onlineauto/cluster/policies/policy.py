@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -10,13 +11,16 @@ import numpy as np
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from onlineauto.cluster.history import Record
+    from onlineauto.cluster.policies.gpu_policy import GpuCluster, GpuJob
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
 
 NEVER = -np.inf
 """The score of an action that is never chosen."""
+Watch = Callable[["Situation", "Bools", "Ints"], None]
+"""Receives each action of an allocation: the situation before it, the choices and the actions."""
 
 
 def scores(worker: Floats, server: Floats, both: Floats, nothing: float = 0.0) -> Floats:
@@ -40,15 +44,26 @@ class ClusterPolicy(ABC):
 
     A policy does not loop, does not count resources and cannot allocate too much. `allocate` takes the
     possible action with the highest score and asks for the scores of the next situation, until the action
-    "nothing more" is best. Scores depend only on the situation and on the records that were observed.
+    "nothing more" is best. Scores depend only on the situation and on the records that were observed. In a
+    cluster with several kinds of GPUs, scores see all GPUs as one kind.
 
     Attributes
     ----------
     name : str
         The name in the registry, or any other.
+    interval : float
+        Seconds between two decisions in a replay of a trace.
+    is_rigid : bool
+        True if each job of a trace has the number of GPUs and the batch size that its user asked for.
+    asks : bool
+        True if a job of a trace gets at most the number of GPUs that its user asked for.
     """
 
     name: ClassVar[str]
+    interval: float = 360.0
+    is_rigid: bool = False
+    asks: bool = False
+    scores_rows: bool = True  # False for a policy that reads `gpus` of a situation, and no rows.
 
     @abstractmethod
     def score(self, situation: Situation) -> Floats:
@@ -60,6 +75,30 @@ class ClusterPolicy(ABC):
 
     def observe(self, records: Sequence[Record]) -> None:  # noqa: B027
         """Learn from the records of the slot that has ended."""
+
+    def decide(self, situation: Situation, *, watch: Watch | None = None) -> Situation:
+        """Return a situation without allocations with the best actions; see `allocate`."""
+        nothing = 3 * situation.places
+        active = np.ones(len(situation.valid), np.bool_)
+        while True:
+            choices = situation.choices()
+            actions = np.where(active, best_choices(self.score(situation), choices), nothing)
+            if watch is not None:
+                watch(situation, choices, actions)
+            active &= actions != nothing
+            if not active.any():
+                break
+            situation = situation.after(actions)
+        if situation.gpus is None:
+            return situation
+        return situation.with_kinds(situation.gpus.choose_kinds(situation.workers[0]))
+
+    def begin(self) -> None:  # noqa: B027
+        """Forget earlier replays."""
+
+    def runs(self, job: GpuJob, cluster: GpuCluster) -> bool:
+        """Return true if the policy can give a job of a trace any GPUs of the cluster."""
+        return any(job.sizes(cluster, kind, rigid=self.is_rigid) for kind in cluster.nodes)
 
 
 def best_choices(score: Floats, choices: Bools) -> Ints:
@@ -76,12 +115,7 @@ def best_choices(score: Floats, choices: Bools) -> Ints:
     return np.asarray(np.where(none, instead, highest))
 
 
-def allocate(
-    policy: ClusterPolicy,
-    situation: Situation,
-    *,
-    watch: Callable[[Situation, Bools, Ints], None] | None = None,
-) -> Situation:
+def allocate(policy: ClusterPolicy, situation: Situation, *, watch: Watch | None = None) -> Situation:
     """Return the allocation for a slot: take the best action of the policy until it is "nothing more".
 
     Each job with a row gets its first bundle (a worker, and a server if it takes any) before any job gets a
@@ -111,15 +145,4 @@ def allocate(
     >>> allocate(Fair(), situation).workers  # the example of the paper on dominant resource fairness
     array([[3, 2]])
     """
-    situation = situation.without_allocations()
-    nothing = 3 * situation.places
-    active = np.ones(len(situation.valid), np.bool_)
-    while True:
-        choices = situation.choices()
-        actions = np.where(active, best_choices(policy.score(situation), choices), nothing)
-        if watch is not None:
-            watch(situation, choices, actions)
-        active &= actions != nothing
-        if not active.any():
-            return situation
-        situation = situation.after(actions)
+    return policy.decide(situation.without_allocations(), watch=watch)

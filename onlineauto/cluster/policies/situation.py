@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from onlineauto.cluster.history import Record
+    from onlineauto.cluster.policies.gpu_policy import Allocation, GpuRound
 
 Floats = NDArray[np.float64]
 """An array of numbers."""
@@ -30,19 +31,12 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The resources that a job takes from a cluster.
+    """The resources that a job takes from a cluster."""
 
-    Attributes
-    ----------
-    worker, server : mapping
-        The demand of one worker and of one server by resource; `server` is empty for a job without servers.
-    most_workers, most_servers : int
-        The maximum numbers that the job can use.
-    """
-
+    # The demand of one worker and of one server by resource; `server` is empty for a job without servers.
     worker: Mapping[str, float] = field(default_factory=lambda: {"CPU": 1.0})
     server: Mapping[str, float] = field(default_factory=dict)
-    most_workers: int = 16
+    most_workers: int = 16  # The maximum numbers that the job can use.
     most_servers: int = 16
 
 
@@ -103,6 +97,8 @@ class Situation:
         The total and the free amount of each resource.
     backlog : int64[B]
         Jobs that wait for a row.
+    gpus : GpuRound or None
+        For a cluster with several kinds of GPUs: its nodes, its jobs, and the GPUs that they get.
     """
 
     kinds: tuple[str, ...]
@@ -120,6 +116,7 @@ class Situation:
     capacity: Floats
     free: Floats
     backlog: Ints
+    gpus: GpuRound | None = None
 
     @classmethod
     def of(
@@ -160,7 +157,7 @@ class Situation:
                     f"a job of kind {row.kind} takes {', '.join(unknown)}; the cluster has "
                     f"{', '.join(names) or 'nothing'}"
                 )
-            wrong = [each for each in (*row.worker.values(), *row.server.values()) if not each >= 0]
+            wrong = [amount for amount in (*row.worker.values(), *row.server.values()) if not amount >= 0]
             if wrong:
                 raise OptionError(f"a job of kind {row.kind} takes {wrong[0]} of a resource: give 0 or more")
         visible = [*rows[:places], *[_EMPTY] * (places - len(rows))]
@@ -177,8 +174,8 @@ class Situation:
             servers=np.zeros((1, places), np.int64),
             most_workers=np.array([[row.most_workers for row in visible]]),
             most_servers=np.array([[row.most_servers if row.server else 0 for row in visible]]),
-            worker_demand=_demands([row.worker for row in visible], names),
-            server_demand=_demands([row.server for row in visible], names),
+            worker_demand=demand_table([row.worker for row in visible], names)[None],
+            server_demand=demand_table([row.server for row in visible], names)[None],
             capacity=capacities,
             free=capacities,
             backlog=np.array([backlog + max(0, len(rows) - places)]),
@@ -204,6 +201,11 @@ class Situation:
         """Return the situation with nothing allocated."""
         nothing = np.zeros_like(self.workers)
         return replace(self, workers=nothing, servers=nothing, free=self.capacity)
+
+    def with_kinds(self, allocation: Allocation) -> Situation:
+        """Return the situation with GPUs for each job, by kind."""
+        assert self.gpus is not None
+        return replace(self, gpus=replace(self.gpus, allocation=allocation))
 
     def after(self, actions: Ints) -> Situation:
         """Return the situation after one legal action in each cluster.
@@ -273,7 +275,7 @@ class Situation:
 _EMPTY = Row(kind="", age=0, done=0, remaining=0, worker={}, server={}, most_workers=0, most_servers=0)
 
 
-def _demands(demands: Sequence[Mapping[str, float]], names: Sequence[str]) -> Floats:
-    """Return the demand of each job for each resource: float64[1, J, R]."""
-    table = [[float(each.get(name, 0.0)) for name in names] for each in demands]
-    return np.array(table, np.float64).reshape(1, len(demands), len(names))
+def demand_table(demands: Sequence[Mapping[str, float]], names: Collection[str]) -> Floats:
+    """Return the amount of each resource for each demand: float64[len(demands), R]."""
+    table = [[float(demand.get(name, 0.0)) for name in names] for demand in demands]
+    return np.array(table, np.float64).reshape(len(demands), len(names))

@@ -20,7 +20,7 @@ TERMS: Final = 5
 """Number of coefficients of a kind."""
 _UNKNOWN: Final = (0.8, 0.1, 0.05, 0.03, 0.02)
 """Coefficients of a kind without observations, relative to one worker with one server."""
-_SUPPORTS: Final = [each for size in range(1, TERMS + 1) for each in combinations(range(TERMS), size)]
+_SUPPORTS: Final = [support for size in range(1, TERMS + 1) for support in combinations(range(TERMS), size)]
 _KEPT: Final = 512
 """Number of latest observations of a kind that a fit uses."""
 _EXTREME: Final = 1e100
@@ -94,7 +94,9 @@ class Speeds:
     """
 
     def __init__(self, coefficients: Mapping[str, Iterable[float]] | None = None) -> None:
-        self._given = {kind: np.array(list(each), np.float64) for kind, each in (coefficients or {}).items()}
+        self._given = {
+            kind: np.array(list(numbers), np.float64) for kind, numbers in (coefficients or {}).items()
+        }
         self._fitted: dict[str, Floats] = {}
         self._seen: dict[str, list[tuple[float, float, float]]] = {}
         # By job, since its last progress: time, time × workers, time × servers.
@@ -106,24 +108,24 @@ class Speeds:
         The time of slots without progress is added to the next slot with progress, because a unit of work may
         take longer than a slot.
         """
-        for each in records:
-            progress = each.done - each.before
-            kept_up = each.endless and each.done >= each.total
-            if each.kind in self._given or each.workers == 0 or each.used <= 0 or kept_up:
+        for record in records:
+            progress = record.done - record.before
+            kept_up = record.endless and record.done >= record.total
+            if record.kind in self._given or record.workers == 0 or record.used <= 0 or kept_up:
                 continue
-            worked = each.used * np.array([1.0, each.workers, each.servers])
-            worked = worked + self._waiting.pop(each.job, 0.0)
+            worked = record.used * np.array([1.0, record.workers, record.servers])
+            worked = worked + self._waiting.pop(record.job, 0.0)
             if progress <= 0:
-                self._waiting[each.job] = worked
+                self._waiting[record.job] = worked
                 continue
             time, workers, servers = worked.tolist()
             observed = workers / time, servers / time, time / progress
             if not (all(map(isfinite, observed)) and 1 / _EXTREME < observed[2] < _EXTREME):
                 continue
-            observations = self._seen.setdefault(each.kind, [])
+            observations = self._seen.setdefault(record.kind, [])
             observations.append(observed)
             del observations[:-_KEPT]
-            self._fitted.pop(each.kind, None)
+            self._fitted.pop(record.kind, None)
 
     @property
     def kinds(self) -> tuple[str, ...]:

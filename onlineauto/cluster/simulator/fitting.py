@@ -63,7 +63,9 @@ class Simulated:
 
     def traces(self, seeds: Sequence[int]) -> Traces:
         """Draw traces like the history by a block bootstrap of its jobs and the gaps between them."""
-        arrival, kind, work = (each[0] for each in (self.replay.arrival, self.replay.kind, self.replay.work))
+        arrival, kind, work = (
+            array[0] for array in (self.replay.arrival, self.replay.kind, self.replay.work)
+        )
         gaps = np.diff(arrival, prepend=arrival[0])
         many, size = len(work), min(_RUN, len(work))
         drawn = []
@@ -74,7 +76,7 @@ class Simulated:
             times = np.cumsum(gaps[order])
             noise = draw_noise(draw, many, self.workload.noise)
             drawn.append((times - times[0], kind[order], work[order], noise))
-        columns = (np.stack(each) for each in zip(*drawn, strict=True))
+        columns = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
         return Traces(
             workload=self.workload, **dict(zip(("arrival", "kind", "work", "noise"), columns, strict=True))
         )
@@ -167,7 +169,7 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
     Kinds without any progress are omitted.
     """
     speeds = Speeds()
-    ended = [each for each in history.records if not each.endless]
+    ended = [record for record in history.records if not record.endless]
     speeds.observe(ended)
     finite = _jobs(history).values()
     jobs = [job for job in finite if job.kind in speeds.kinds]
@@ -177,11 +179,15 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
         raise InputError(
             f"{len(jobs)} jobs of the history made progress, but a workload needs {_FEWEST} or more{note}"
         )
-    ended = [each for each in ended if each.kind in speeds.kinds]
-    last = {each.kind: each for each in ended}
+    ended = [record for record in ended if record.kind in speeds.kinds]
+    last = {record.kind: record for record in ended}
     works = {kind: [job.work for job in jobs if job.kind == kind] for kind in last}
-    logs = [np.log(work) - np.mean(np.log(each)) for each in works.values() for work in each]
-    slots = max(each.slot for each in history.records) + 1 - jobs[0].arrival
+    logs = [
+        np.log(work) - np.mean(np.log(works_of_kind))
+        for works_of_kind in works.values()
+        for work in works_of_kind
+    ]
+    slots = max(record.slot for record in history.records) + 1 - jobs[0].arrival
     kinds = tuple(
         JobKind(
             name=kind,
@@ -207,18 +213,20 @@ def _jobs(history: History) -> dict[str, _Job]:
     """Return the finite jobs by name, in the order of arrival."""
     jobs: dict[str, _Job] = {}
     first: dict[str, float] = {}  # work before the history: a study may continue from its store
-    for each in history.records:
-        if each.endless:
+    for record in history.records:
+        if record.endless:
             continue
-        if each.job not in jobs:
-            arrival = min(int(np.ceil(each.arrived)), each.slot)
-            first[each.job] = each.before
-            jobs[each.job] = _Job(kind=each.kind, arrival=max(arrival, 0), work=each.total - each.before)
+        if record.job not in jobs:
+            arrival = min(int(np.ceil(record.arrived)), record.slot)
+            first[record.job] = record.before
+            jobs[record.job] = _Job(
+                kind=record.kind, arrival=max(arrival, 0), work=record.total - record.before
+            )
         else:
-            known = jobs[each.job]
-            jobs[each.job] = replace(known, work=max(known.work, each.total - first[each.job]))
+            job = jobs[record.job]
+            jobs[record.job] = replace(job, work=max(job.work, record.total - first[record.job]))
     with_work = {name: job for name, job in jobs.items() if job.work > 0}
-    return dict(sorted(with_work.items(), key=lambda each: each[1].arrival))
+    return dict(sorted(with_work.items(), key=lambda item: item[1].arrival))
 
 
 def _noise(records: Sequence[Record], speeds: Speeds) -> float:
@@ -226,13 +234,13 @@ def _noise(records: Sequence[Record], speeds: Speeds) -> float:
     errors = [
         float(
             np.log(
-                (each.done - each.before)
-                / each.used
-                * speeds.time_per_unit(each.kind, each.workers, each.servers)
+                (record.done - record.before)
+                / record.used
+                * speeds.time_per_unit(record.kind, record.workers, record.servers)
             )
         )
-        for each in records
-        if each.workers and each.used > 0 and each.done > each.before
+        for record in records
+        if record.workers and record.used > 0 and record.done > record.before
     ]
     return float(np.std(errors))
 
@@ -244,12 +252,12 @@ def _capacity(history: History, kinds: Sequence[JobKind]) -> dict[str, float]:
     """
     slots: dict[int, dict[str, float]] = {}
     streams: dict[str, float] = {}
-    for each in history.records:
-        used = slots.setdefault(each.slot, {})
-        for demand, many in ((each.worker, each.workers), (each.server, each.servers)):
+    for record in history.records:
+        used = slots.setdefault(record.slot, {})
+        for demand, many in ((record.worker, record.workers), (record.server, record.servers)):
             for name, amount in demand.items():
                 used[name] = used.get(name, 0.0) + many * amount
-                if each.endless:
+                if record.endless:
                     streams[name] = streams.get(name, 0.0) + many * amount
     capacity = history.head.capacity or {
         name: max(used.get(name, 0.0) for used in slots.values())

@@ -1,28 +1,34 @@
-"""``Simulation``: simulate a batch of clusters, slot by slot, and compare policies on the same traces."""
+"""``slots``: simulate drawn jobs in a batch of clusters, or the jobs of a trace on GPUs, under a policy."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import sys
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
 from onlineauto.cluster.history import Head, History, Record
-from onlineauto.cluster.policies.policy import allocate
+from onlineauto.cluster.policies.gpu_policy import GpuRound
 from onlineauto.cluster.policies.situation import Situation, demand_of
 from onlineauto.cluster.policies.speeds import terms
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from onlineauto.cluster.policies.policy import ClusterPolicy
+    from onlineauto.cluster.policies.gpu_policy import Allocation, GpuCluster, GpuJob
+    from onlineauto.cluster.policies.policy import ClusterPolicy, Watch
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints
     from onlineauto.cluster.simulator.workload import Traces
 
 _MOST_SLOTS: Final = 5000
 """Maximum number of slots of a run, which is exceeded if jobs starve."""
+_MOST_ROUNDS: Final = 200_000
+"""Maximum number of rounds of a replay."""
 _LARGE: Final = 8
 """Number of workers from which on a job has the full interference."""
 
@@ -31,6 +37,8 @@ _LARGE: Final = 8
 class SimulatedSlot:
     """The results of one slot of B clusters."""
 
+    now: int  # Number of the slot.
+    jobs: Ints  # int64[B, J]: the number of the job in each row; undefined in empty rows.
     progress: Floats  # float64[B, J]: units of work of the job of each row in this slot.
     total: Floats  # float64[B, J]: total units of work of the job.
     used: Floats  # float64[B, J]: the part of the slot before the end of the job; 1 if the job did not end.
@@ -54,6 +62,42 @@ class Ran:
     def mean(self) -> Floats:
         """float64[B]: the mean completion time of each trace."""
         return np.asarray(np.nanmean(self.times, 1))
+
+
+_SlotT_co = TypeVar("_SlotT_co", covariant=True)
+
+
+class _Simulator(Protocol[_SlotT_co]):
+    """A simulation of drawn jobs, or of the jobs of a trace."""
+
+    @property
+    def is_done(self) -> bool: ...
+    @property
+    def part_done(self) -> float: ...
+    def situation(self) -> Situation: ...
+    def advance(self, situation: Situation) -> _SlotT_co: ...
+
+
+def slots(
+    policy: ClusterPolicy,
+    simulator: _Simulator[_SlotT_co],
+    *,
+    most: int = sys.maxsize,
+    watch: Callable[[float], object] | None = None,
+    watch_actions: Watch | None = None,
+) -> Iterator[tuple[Situation, _SlotT_co]]:
+    """Simulate up to `most` slots until all jobs have ended; yield the allocation and the results of each.
+
+    `watch` is called in each slot with the part that is done, and `watch_actions` for each action.
+    """
+    for _ in range(most):
+        if simulator.is_done:
+            return
+        allocation = policy.decide(simulator.situation(), watch=watch_actions)
+        slot = simulator.advance(allocation)
+        if watch is not None:
+            watch(simulator.part_done)
+        yield allocation, slot
 
 
 class Simulation:
@@ -148,7 +192,9 @@ class Simulation:
         self.now += 1
         total = np.take_along_axis(traces.work, rows, 1)
         self._rows, self._valid = self._choose()
-        return SimulatedSlot(progress=progress, total=total, used=used, waiting=waiting)
+        return SimulatedSlot(
+            now=self.now - 1, jobs=rows, progress=progress, total=total, used=used, waiting=waiting
+        )
 
     def ran(self) -> Ran:
         """Return the results of all jobs so far."""
@@ -196,10 +242,8 @@ def run(
     `watch` is called in each slot with the part of the work that is done.
     """
     simulation = Simulation(traces)
-    while not simulation.is_done and simulation.now < most_slots:
-        simulation.advance(allocate(policy, simulation.situation()))
-        if watch is not None:
-            watch(simulation.part_done)
+    for _ in slots(policy, simulation, most=most_slots, watch=watch):
+        pass
     return simulation.ran()
 
 
@@ -213,31 +257,23 @@ def record(policy: ClusterPolicy, traces: Traces, *, learns: bool = False) -> Hi
     ('job-0', 'embedding', 9)
     """
     history = History(Head(capacity=dict(traces.workload.capacity), policy=policy.name))
-    simulation = Simulation(traces)
-    while not simulation.is_done:
-        allocation = allocate(policy, simulation.situation())
-        now, jobs = simulation.now, simulation.jobs[0]
-        slot = simulation.advance(allocation)
-        rows = [
-            _record(traces, allocation, slot, now, at, int(jobs[at]))
-            for at in allocation.valid[0].nonzero()[0]
-        ]
+    for allocation, slot in slots(policy, Simulation(traces)):
+        rows = [_record(traces, allocation, slot, row) for row in allocation.valid[0].nonzero()[0]]
         history.records.extend(rows)
         if learns:
             policy.observe(rows)
     return history
 
 
-def _record(
-    traces: Traces, situation: Situation, slot: SimulatedSlot, now: int, row: int, job: int
-) -> Record:
+def _record(traces: Traces, situation: Situation, slot: SimulatedSlot, row: int) -> Record:
+    job = int(slot.jobs[0, row])
     kind = traces.workload.kinds[int(traces.kind[0, job])]
     before = float(situation.done[0, row])
     done = before + float(slot.progress[0, row])
     total = float(slot.total[0, row])
     finished = bool(slot.used[0, row] < 1) or done >= total
     return Record(
-        slot=now,
+        slot=slot.now,
         job=f"job-{job}",
         kind=kind.name,
         arrived=float(traces.arrival[0, job]),
@@ -320,7 +356,7 @@ def compare(
         name: run(policy, traces, watch=None if watch is None else partial(watch, name))
         for name, policy in policies.items()
     }
-    return [_compare_runs(name, each, ran[by]) for name, each in ran.items()]
+    return [_compare_runs(name, result, ran[by]) for name, result in ran.items()]
 
 
 def _compare_runs(name: str, result: Ran, other: Ran) -> Compared:
@@ -335,3 +371,210 @@ def _compare_runs(name: str, result: Ran, other: Ran) -> Compared:
         late=float(np.nanquantile(result.times, 0.95)),
         finished=float(result.finished[exists].mean()),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayResult:
+    """The results of a replay.
+
+    Attributes
+    ----------
+    times : float64[N]
+        Completion time of each job, in seconds after its arrival; NaN if it did not end.
+    makespan : float
+        Seconds from the first arrival to the last completion.
+    gpu_hours : float64[N]
+        GPU hours of each job, including restarts.
+    restarts : int64[N]
+        Number of restarts of each job.
+    """
+
+    times: Floats
+    makespan: float
+    gpu_hours: Floats
+    restarts: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Means over several replays.
+
+    Attributes
+    ----------
+    mean, late : float
+        Mean and 99 % quantile of the completion times of all jobs, in hours.
+    makespan : float
+        Mean makespan of the replays, in hours.
+    gpu_hours, restarts : float
+        GPU hours and restarts of a job, on average.
+    """
+
+    mean: float
+    late: float
+    makespan: float
+    gpu_hours: float
+    restarts: float
+
+
+def totals(results: Sequence[ReplayResult]) -> Totals:
+    """Return the means over replays; the 99 % quantile is an observed time, as in Sia's tables."""
+    times = np.sort(np.concatenate([result.times for result in results])) / 3600
+    return Totals(
+        mean=float(times.mean()),
+        late=float(times[int(0.99 * len(times))]),
+        makespan=float(np.mean([result.makespan for result in results]) / 3600),
+        gpu_hours=float(np.concatenate([result.gpu_hours for result in results]).mean()),
+        restarts=float(np.concatenate([result.restarts for result in results]).mean()),
+    )
+
+
+class GpuSimulation:
+    """Run jobs on a cluster with several kinds of GPUs, whose policy decides at the end of each interval."""
+
+    def __init__(
+        self, policy: ClusterPolicy, jobs: Sequence[GpuJob], cluster: GpuCluster, interval: float
+    ) -> None:
+        _check_jobs(jobs)
+        # The copy of the cluster has its own cache of sizes, which ends with the replay.
+        self._policy, self._cluster, self._interval = policy, replace(cluster), interval
+        self._waiting = sorted((replace(job) for job in jobs), key=lambda job: job.arrival)
+        for job in self._waiting:
+            if not policy.runs(job, self._cluster):
+                raise OptionError(
+                    f"job {job.name} asks for {job.asked} GPUs, and no kind of GPU runs it; the cluster has "
+                    f"{', '.join(f'{many} {kind}' for kind, many in cluster.capacity.items())}"
+                )
+        self.jobs, self._now = (*self._waiting,), 0.0
+        self._present: list[GpuJob] = []
+        self._begin_round()
+
+    @property
+    def is_done(self) -> bool:
+        """True if all jobs have ended."""
+        return not self._present
+
+    @property
+    def part_done(self) -> float:
+        """The part of the jobs that have ended."""
+        return 1 - (len(self._present) + len(self._waiting)) / len(self.jobs)
+
+    def situation(self) -> Situation:
+        """Return the current situation for a policy, before any allocation."""
+        gpus = GpuRound(cluster=self._cluster, jobs=self._present, now=self._now)
+        return gpus.situation_for(self._policy)
+
+    def advance(self, situation: Situation) -> None:
+        """Move jobs to the GPUs of an allocation, and run them for an interval."""
+        assert situation.gpus is not None
+        _move(self._present, situation.gpus.allocation, self._cluster)
+        for job in self._present:
+            if job.gpus:
+                job.advance(self._now, self._interval, job.batch if self._policy.is_rigid else None)
+        self._present = [job for job in self._present if math.isnan(job.end)]
+        self._begin_round()
+
+    def _begin_round(self) -> None:
+        """Go on to the next decision about any job, and add the jobs that have arrived."""
+        self._now += self._interval
+        if not self._present and self._waiting:
+            arrival = self._waiting[0].arrival
+            self._now = max(self._now, math.ceil(arrival / self._interval) * self._interval)
+        while self._waiting and self._waiting[0].arrival <= self._now:
+            self._present.append(self._waiting.pop(0))
+
+
+def replay(
+    policy: ClusterPolicy,
+    jobs: Sequence[GpuJob],
+    cluster: GpuCluster,
+    *,
+    interval: float | None = None,
+    watch: Callable[[float], object] | None = None,
+) -> ReplayResult:
+    """Run jobs on a cluster under a policy until all have ended.
+
+    The policy decides at the end of each interval. A job whose kind of GPUs or placement changes loses the
+    restart time of its application. The jobs are not changed.
+
+    Parameters
+    ----------
+    policy : ClusterPolicy
+        Decides which GPUs each job has: a `GpuPolicy`, or any other policy, for which all GPUs are equal.
+    jobs : sequence of GpuJob
+        The jobs.
+    cluster : GpuCluster
+        The nodes.
+    interval : float, optional
+        Seconds between two decisions; by default the interval of the policy.
+    watch : callable, optional
+        Called in each round with the part of the jobs that have ended.
+
+    Raises
+    ------
+    OptionError
+        The policy allocates more GPUs than the cluster has, or a job can run on none of its GPUs.
+    """
+    simulation = GpuSimulation(policy, jobs, cluster, policy.interval if interval is None else interval)
+    policy.begin()
+    for _ in slots(policy, simulation, most=_MOST_ROUNDS, watch=watch):
+        pass
+    ends = np.array([job.end for job in simulation.jobs])
+    arrivals = np.array([job.arrival for job in simulation.jobs])
+    return ReplayResult(
+        times=ends - arrivals,
+        makespan=float(ends.max() - arrivals.min()),
+        gpu_hours=np.array([job.used / 3600 for job in simulation.jobs]),
+        restarts=np.array([max(job.restarts, 0) for job in simulation.jobs]),
+    )
+
+
+def _check_jobs(jobs: Sequence[GpuJob]) -> None:
+    """Reject jobs that no replay can end."""
+    if not jobs:
+        raise OptionError("there are no jobs to replay")
+    names: set[str] = set()
+    for job in jobs:
+        if job.name in names:
+            raise OptionError(f"two jobs have the name {job.name}: give each job its own name")
+        names.add(job.name)
+        work = job.work_left()
+        if not (0 <= job.arrival < math.inf and 0 < work < math.inf):
+            raise OptionError(
+                f"job {job.name} arrives at {job.arrival:g} s and has {work:g} units of work: valid is an "
+                "arrival of 0 or later, and work above 0"
+            )
+        if job.asked < 1 or (job.batch is not None and job.batch < 1):
+            raise OptionError(
+                f"job {job.name} asks for {job.asked} GPUs and a batch size of {job.batch}: both must be at "
+                "least 1"
+            )
+
+
+def _move(jobs: Sequence[GpuJob], allocation: Allocation, cluster: GpuCluster) -> None:
+    """Give each job the GPUs of an allocation.
+
+    The largest jobs are first. A job keeps its GPUs if their number does not change and a larger job has
+    not taken them; it otherwise gets the first free GPUs of its kind.
+    """
+    capacity = cluster.capacity
+    for kind, many in capacity.items():
+        free = set(range(many))
+        here = [job for job in jobs if allocation.get(job.name, ("", 0))[0] == kind]
+        here.sort(key=lambda job: -allocation[job.name][1])
+        if (total := sum(allocation[job.name][1] for job in here)) > many:
+            raise OptionError(f"a policy allocated {total} GPUs of kind {kind}; the cluster has {many}")
+        for size, group in groupby(here, key=lambda job: allocation[job.name][1]):
+            moved = []
+            for job in [*group]:
+                if job.kind == kind and len(job.gpus) == size and free.issuperset(job.gpus):
+                    free.difference_update(job.gpus)
+                else:
+                    moved.append(job)
+            for job in moved:
+                gpus = tuple(sorted(free)[:size])
+                free.difference_update(gpus)
+                nodes = [gpu // cluster.nodes[kind][1] for gpu in gpus]
+                job.move(kind, gpus, tuple(len([*same]) for _, same in groupby(nodes)))
+    for job in jobs:
+        if job.name not in allocation:
+            job.move("", (), ())

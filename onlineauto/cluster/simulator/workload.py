@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.cluster.policies.situation import Demand
+from onlineauto.cluster.policies.situation import Demand, demand_table
 from onlineauto.cluster.policies.speeds import TERMS, Speeds
 from onlineauto.errors import OptionError
 
@@ -109,16 +109,13 @@ class Workload:
 
     def demands(self) -> tuple[Floats, Floats]:
         """Return the demands of a worker and of a server of each kind: float64[kinds, R] twice."""
-        return self._demands("worker"), self._demands("server")
+        demands = [kind.worker for kind in self.kinds], [kind.server for kind in self.kinds]
+        return demand_table(demands[0], self.capacity), demand_table(demands[1], self.capacity)
 
     def most_tasks(self) -> tuple[Ints, Ints]:
         """Return the maximum numbers of workers and servers of each kind; 0 servers if it takes none."""
         workers = np.array([kind.most_workers for kind in self.kinds])
         return workers, np.array([kind.most_servers if kind.server else 0 for kind in self.kinds])
-
-    def _demands(self, field_name: str) -> Floats:
-        table = [[getattr(kind, field_name).get(name, 0.0) for name in self.capacity] for kind in self.kinds]
-        return np.array(table, np.float64)
 
 
 _REPEATS: Final = 64
@@ -154,7 +151,7 @@ def draw_traces(workload: Workload, seeds: Sequence[int], *, jobs: int = 40) -> 
     (array([0, 0, 0, 1, 1]), array([4, 1, 1, 0, 1]))
     """
     drawn = [_draw(workload, seed, jobs) for seed in seeds]
-    arrival, kind, work, noise = (np.stack(each) for each in zip(*drawn, strict=True))
+    arrival, kind, work, noise = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
     return Traces(workload=workload, arrival=arrival, kind=kind, work=work, noise=noise)
 
 
@@ -172,7 +169,7 @@ def _draw(workload: Workload, seed: int, jobs: int) -> tuple[Ints, Ints, Floats,
         now += wait / rate
         times.append(now)
     kind = draw.integers(len(workload.kinds), size=jobs)
-    mean = np.array([each.work for each in workload.kinds])[kind]
+    mean = np.array([job_kind.work for job_kind in workload.kinds])[kind]
     spread = workload.spread
     work = mean * np.exp(spread * draw.standard_normal(jobs) - spread**2 / 2)
     arrival = np.floor(np.array(times) - times[0]).astype(np.int64)

@@ -34,21 +34,21 @@ def test_two_studies_share_the_nodes(nodes: Nodes, tmp_path: Path) -> None:
         study = Study(space, "fifo", "random", max_resource=4, max_trials=4, seed=len(name))
         cluster.submit(study, trainable=Placed, name=name)
     cluster.run()
-    assert [(each.state, each.error, each.done) for each in cluster.jobs] == 2 * [("done", "", 16)]
+    assert [(job.state, job.error, job.done) for job in cluster.jobs] == 2 * [("done", "", 16)]
     history = cluster.history()
     assert history.head.capacity["CPU"] == 2
     assert {nodes.name(node) for _, node, *_ in noted(notes)} <= {"here", "there"}
-    for slot in {each.slot for each in history.records}:
-        assert sum(each.workers for each in history.records if each.slot == slot) <= 2
+    for slot in {record.slot for record in history.records}:
+        assert sum(record.workers for record in history.records if record.slot == slot) <= 2
 
 
 SIZES = (2, 1, 3)
-"""Workers that the policy gives, one after the other."""
+"""Numbers of workers that the policy gives, in order."""
 SHORT = Schedule(alone=256, head=8, shortest=64, longest=16, growth=4)
 
 
 class Steps(ClusterPolicy):
-    """Gives the one job there is the next of `SIZES` when the one before is in force."""
+    """Gives the only job the next of `SIZES` once it has the previous one."""
 
     name = "steps"
 
@@ -78,7 +78,7 @@ def test_a_stream_is_resized_by_the_policy_and_learns_the_same(nodes: Nodes, tmp
     cluster.run()
     [entry] = cluster.jobs
     assert (entry.state, entry.error, entry.done) == ("done", "", 8000)
-    given = [each.workers for each in cluster.history().records]
+    given = [record.workers for record in cluster.history().records]
     assert [size for size in dict.fromkeys(given) if size] == [*SIZES]
     with PartitionedRun(searching(), events, schedule=SHORT) as run:
         run.step()

@@ -5,21 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from onlineauto.cluster.gpus.application import (
-    GpuApplication,
-    MeasuredApplication,
-    StepTimes,
-    TimedApplication,
-)
-from onlineauto.cluster.gpus.cluster import GpuCluster, GpuJob
-from onlineauto.cluster.gpus.gavel import Gavel
-from onlineauto.cluster.gpus.goodput import Goodput
-from onlineauto.cluster.gpus.gpu_policy import GpuPolicy, KindBlind
-from onlineauto.cluster.gpus.replay import ReplayResult, Totals, replay, totals
-from onlineauto.cluster.gpus.trace_files import SIA_CLUSTER, read_trace
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.policies import POLICIES
 from onlineauto.cluster.policies.baselines import AskedBundles
+from onlineauto.cluster.policies.gavel import Gavel
+from onlineauto.cluster.policies.goodput import Goodput
+from onlineauto.cluster.policies.gpu_policy import GpuApplication, GpuCluster, GpuJob, GpuPolicy, KindBlind
+from onlineauto.cluster.simulator.simulation import ReplayResult, Totals, replay, totals
+from onlineauto.cluster.simulator.trace_files import (
+    SIA_CLUSTER,
+    MeasuredApplication,
+    StepTimes,
+    TimedApplication,
+    read_trace,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from onlineauto.cluster.gpus.application import scipy_module
-from onlineauto.cluster.gpus.gpu_policy import GpuPolicy
+from onlineauto.cluster.policies.gpu_policy import GpuPolicy, scipy_module
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from onlineauto.cluster.gpus.cluster import Allocation, GpuCluster, GpuJob
+    from onlineauto.cluster.policies.gpu_policy import Allocation, GpuCluster, GpuJob
     from onlineauto.cluster.policies.situation import Floats, Ints
 
 _GAP: Final = 1e-3
@@ -133,14 +132,14 @@ class Goodput(GpuPolicy):
             jobs_to_place += 1
         if not configs:
             return chosen
-        found = cheapest(
+        indices = cheapest(
             np.array(costs),
             np.array(owner),
             np.array([kinds.index(kind) for _, kind, _ in configs]),
             np.array([many for *_, many in configs]),
             np.array([float(free[kind]) for kind in kinds]),
         )
-        return {**chosen, **{configs[each][0]: configs[each][1:] for each in found}}
+        return {**chosen, **{configs[index][0]: configs[index][1:] for index in indices}}
 
     def _rates(self, job: GpuJob, cluster: GpuCluster) -> dict[tuple[str, int], float]:
         """Return the goodput of a job for each kind and number of GPUs that it may have now."""

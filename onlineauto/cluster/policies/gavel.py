@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from onlineauto.cluster.gpus.application import scipy_module
-from onlineauto.cluster.gpus.gpu_policy import GpuPolicy
+from onlineauto.cluster.policies.gpu_policy import GpuPolicy, scipy_module
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from onlineauto.cluster.gpus.cluster import Allocation, GpuCluster, GpuJob
+    from onlineauto.cluster.policies.gpu_policy import Allocation, GpuCluster, GpuJob
     from onlineauto.cluster.policies.situation import Floats
 
 OBJECTIVES: Final = ("fair", "throughput")
