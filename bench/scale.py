@@ -23,20 +23,18 @@ import numpy as np
 from bench import kit
 from datasets.generate import write
 from onlineauto import Workspace
-from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
+from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
 from onlineauto.cluster.partitions.messages import (
     Chunk,
     base_of_tree,
-    base_to_tree,
     chunk_to_tree,
     end_of_tree,
-    end_to_tree,
     pack,
     unpack,
 )
 from onlineauto.cluster.partitions.pool import InlinePool
 from onlineauto.cluster.partitions.run import PARTITIONS, PartitionedRun
-from onlineauto.cluster.partitions.worker import End, Worker
+from onlineauto.cluster.partitions.worker import ChunkEnd, Worker
 from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.workspace.run import Run
 
@@ -77,7 +75,7 @@ def measure(path: Path, workers: int) -> Speed:
     with run if isinstance(run, PartitionedRun) else nullcontext():
         for block, outcomes in run:
             events, losses = events + len(block), losses + float(outcomes.loss.sum(dtype=np.float64))
-            if not alone[0] and events >= Schedule().alone:
+            if not alone[0] and events >= RoundSchedule().alone:
                 alone = events, time.process_time()
     own = time.process_time()
     seconds = own - cpu + _children() - children
@@ -122,15 +120,15 @@ class _Messages(InlinePool):
         self.bases: list[float] = []
         self.unpacked = self.looked = 0.0
 
-    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
         """Return the ends of the chunks."""
         begin = time.process_time()
         base = coordinator.next_base()
-        message = b"".join(pack(base_to_tree(base)))
+        message = b"".join(pack(base))
         self.bases.append(time.process_time() - begin)
         if self._worker is None:
             self._worker = Worker(coordinator.workspace.configuration)
-            message = b"".join(pack(base_to_tree(coordinator.full_base())))
+            message = b"".join(pack(coordinator.full_base()))
         times = [time.process_time()]
         coordinator.look_ahead()
         times.append(time.process_time())
@@ -142,7 +140,7 @@ class _Messages(InlinePool):
         for chunk in chunks:
             times = [time.process_time()]
             unpack(b"".join(pack(chunk_to_tree(chunk))))
-            data = b"".join(pack(end_to_tree(self._worker.learn(chunk.block, chunk.seed))))
+            data = b"".join(pack(self._worker.learn(chunk.block, chunk.seed)))
             times.append(time.process_time())
             ends.append(end_of_tree(unpack(data)))
             times.append(time.process_time())
@@ -152,7 +150,7 @@ class _Messages(InlinePool):
         return ends
 
 
-def measure_costs(path: Path, *, schedule: Schedule, partitions: Sequence[int] = (2, 4)) -> Costs:
+def measure_costs(path: Path, *, schedule: RoundSchedule, partitions: Sequence[int] = (2, 4)) -> Costs:
     """Return the costs of the parts of a round, measured in this process with several numbers of chunks."""
     chunks, bases, ends, heads = [], list[float](), [], list[float]()
     found, counted = list[float](), list[float]()
@@ -221,9 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"| {name} | {speed.events / speed.wall:,.0f} | {speed.events / speed.cpu:,.0f} "
                 f"| {1e6 * speed.cpu / speed.events:.1f} µs, {ratio:.2f}x | {speed.loss:.5f} |"
             )
-        costs = measure_costs(path, schedule=Schedule())
+        costs = measure_costs(path, schedule=RoundSchedule())
     print(f"\nCosts of a round, in CPU time: {costs}")
-    longest, one = Schedule().longest, 1.0 / single.later
+    longest, one = RoundSchedule().longest, 1.0 / single.later
     print("\n" + kit.table(["workers (simulated)", "events of a round", "events/s", "efficiency"]))
     for workers in (1, 2, 4, 8, 16, 32, 64):
         length = longest * max(workers, PARTITIONS)

@@ -32,7 +32,7 @@ from bench.tune.suites import __main__ as suites
 from bench.tune.suites import running
 from datasets.convert import FOLDER
 from datasets.generate import text, write
-from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.coordinator import RoundSchedule
 
 pytestmark = pytest.mark.ci
 
@@ -56,7 +56,7 @@ def test_partitions(tmp_path: Path) -> None:
     write(path, kind="planted", events=1500)
     single, workers = scale.measure(path, 0), scale.measure(path, 1)
     assert (single.events, single.loss) == (workers.events, workers.loss)  # so few events are learnt alone
-    schedule = Schedule(alone=256, head=8, shortest=256, longest=128)
+    schedule = RoundSchedule(alone=256, head=8, shortest=256, longest=128)
     assert scale.measure_costs(path, schedule=schedule).base > 0
     truth = partitions.write_stream(path, 2, 1500, changes=False)
     one, several = partitions.earned(path, truth, 0), partitions.earned(path, truth, 4)

@@ -131,7 +131,7 @@ def _add_namespaces(
         of_actions=search.of_actions | signal.of_actions,
         late=late,
     )
-    champion, known = search.candidates[0], len(search.candidates)
+    champion, n_candidates = search.candidates[0], len(search.candidates)
     decisions: list[Decision] = [Widen(names)]
     config = ORACLES[rules.oracle].first(space_of(rules, search, statistics)) if first else None
     if config is not None:
@@ -145,7 +145,7 @@ def _add_namespaces(
         if first and rules.control.reviews:
             search = with_next_review(rules, search, statistics)
         elif rules.renews:
-            search, decisions_of_start = make_late_live(rules, search, known, statistics)
+            search, decisions_of_start = make_late_live(rules, search, n_candidates, statistics)
             decisions += decisions_of_start
     return search, tuple(decisions)
 

@@ -44,10 +44,10 @@ def rest_members(
     if not rules.member_budget:
         return search, ()
     terms, now = statistics.members(), statistics.learnt()
-    known = {state.name: state for state in search.members}
+    status = {state.name: state for state in search.members}
     before = [state.name for state in search.members if not state.works]
-    new = MemberStatus("", now if known else 0, pause=PATIENCE)
-    states = [known[name] if name in known else replace(new, name=name) for name in terms]
+    new = MemberStatus("", now if status else 0, pause=PATIENCE)
+    states = [status[name] if name in status else replace(new, name=name) for name in terms]
     states, worths = _rest_worthless(states, terms, statistics, now)
     rates = {
         state.name: worths.get(state.name, 0.0) / terms[state.name].price for state in states if state.works

@@ -93,8 +93,8 @@ def take_in_new(
     del statistics
     oracle, added = ORACLES[rules.oracle], list(configs)
     if not oracle.once:
-        known = set() if late else {candidate.config for candidate in search.candidates}
-        added = [config for config in dict.fromkeys(configs) if config not in known]
+        tried = set() if late else {candidate.config for candidate in search.candidates}
+        added = [config for config in dict.fromkeys(configs) if config not in tried]
     if oracle.renews:
         added.reverse()  # among equals, the last one is tried first
     candidates = (*search.candidates, *(Candidate(config, rules.lease) for config in added))

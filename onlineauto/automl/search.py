@@ -202,16 +202,18 @@ _LARGEST_SETTING = 1e30
 def search_problem(rules: SearchRules, search: Search) -> str:
     """Return what makes a state of the search impossible under these rules; "" if it is possible."""
     numbers = (search.n_valid, search.n_switches, search.since, search.review, search.turn)
-    known, live = len(search.candidates), [slot.index for slot in search.slots]
+    n_candidates, live = len(search.candidates), [slot.index for slot in search.slots]
     leases = [candidate.lease for candidate in search.candidates]
     if not all(0 <= number < _LARGEST for number in (*numbers, search.random_state, *leases)):
         return "one of its numbers is negative or too large"
-    if not 0 < search.n_valid <= known or (rules.control.forgets_left_over and search.n_valid != known):
-        return f"{search.n_valid} of {known} candidates are under consideration"
+    if not 0 < search.n_valid <= n_candidates or (
+        rules.control.forgets_left_over and search.n_valid != n_candidates
+    ):
+        return f"{search.n_valid} of {n_candidates} candidates are under consideration"
     if not 0 < len(live) <= rules.max_live:
         return f"{len(live)} configs are live, and {rules.max_live} are allowed"
-    if not all(0 <= number < known for number in (*live, *(number for _, number in search.queue))):
-        return f"it names a candidate outside the {known} that it has"
+    if not all(0 <= number < n_candidates for number in (*live, *(number for _, number in search.queue))):
+        return f"it names a candidate outside the {n_candidates} that it has"
     if rules.control.begins_at_once and any(
         search.candidates[number].state is ConfigState.NEW for number in live
     ):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 _MEMBER_COLUMNS = ("member", "weight", "price (champion = 1)")
-_PREDICTORS = {"champion": "the champion", "mix": "the mix", "stack": "the ensemble"}
+_PREDICTORS = {"champion": "the champion", "mix": "the mix", "ensemble": "the ensemble"}
 """Descriptions of what predicts, by its name in an inspection."""
 _LIVE_COLUMNS = (
     "index",
@@ -72,7 +72,7 @@ def tables_of(inspection: Mapping[str, Any]) -> Iterator[Table]:
         Table(
             "Live configs", _LIVE_COLUMNS, [_live_config_row(config) for config in inspection["live_configs"]]
         ),
-        Table("Ensemble", _MEMBER_COLUMNS, [_member_row(each) for each in inspection["stack"]]),
+        Table("Ensemble", _MEMBER_COLUMNS, [_member_row(each) for each in inspection["ensemble"]]),
         Table(
             "Largest weights",
             ("name", "number", "weight"),

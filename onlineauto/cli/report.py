@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.engine.search.journal import Entry
-    from onlineauto.engine.stream.sink import Sink
+    from onlineauto.engine.search.journal import Entry, Sink
     from onlineauto.features.block import Block
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.run import Run

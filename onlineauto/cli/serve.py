@@ -55,11 +55,11 @@ def _learners(folder: str, model: Configuration, n: int) -> Learners | None:
     """Return the processes that learn together; with one, those parts of the log that were planned before."""
     if n == 1 and not Path(folder, "rounds").exists():
         return None
-    from onlineauto.cluster.partitions.rounds import Rounds
+    from onlineauto.cluster.partitions.rounds import BlockRounds
     from onlineauto.cluster.partitions.run import check_partitioned
 
     check_partitioned(model, "--learners")
-    return Rounds(n, plans=n > 1)
+    return BlockRounds(n, plans=n > 1)
 
 
 def _log_as_json(*, quiet: bool) -> None:

@@ -37,10 +37,10 @@ from onlineauto.estimators.paired_kernels import (
     N,
     T,
 )
+from onlineauto.state.schema import add, by_entry, keep, largest, latest, smallest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -90,10 +90,10 @@ def _merge_wealth(state: State, base: State, pairs: Sequence[tuple[State, State]
     wealth = np.log(np.where(began > 0.0, began, 1.0))
     for before, end in pairs:
         if end[NEXT]:
-            own = capital(before, end[RESERVE])
-            grown = (own > 0.0) & (end[LANES:] > 0.0)
+            before_all = capital(before, end[RESERVE])
+            grown = (before_all > 0.0) & (end[LANES:] > 0.0)
             wealth += np.where(grown, np.log(np.where(grown, end[LANES:], 1.0)), 0.0)
-            wealth -= np.where(grown, np.log(np.where(grown, own, 1.0)), 0.0)
+            wealth -= np.where(grown, np.log(np.where(grown, before_all, 1.0)), 0.0)
     limits = np.log(LEAST), np.log(LARGEST)
     state[LANES:] = np.where(began > 0.0, np.exp(np.clip(wealth, *limits)), 0.0)
     better, worse = slice(LANES, LANES + N), slice(LANES + N, LANES + 2 * N)
@@ -117,15 +117,15 @@ def merge_difference_tests(
         p * (branch[square] - spread[square]) for p, branch in zip(part, spreads, strict=True)
     )
     spread[seen] += learnt.sum()
-    for at in (differences.BOUND, differences.LATELY, differences.BEFORE, differences.NEXT):
-        spread[at] = max(branch[at] for branch in spreads)
+    for entry in (differences.BOUND, differences.LATELY, differences.BEFORE, differences.NEXT):
+        spread[entry] = max(branch[entry] for branch in spreads)
     spread[differences.RESTARTS] = max(branch[differences.RESTARTS] for branch in spreads)
     if spread[differences.RESTARTS] == base[1][differences.RESTARTS]:
         return merge_tests(began, [end[0] for end in ends], floor=True), spread
     fresh = np.zeros_like(began)
     pairs = [
-        (fresh if own[differences.RESTARTS] > base[1][differences.RESTARTS] else began, state)
-        for state, own in ends
+        (fresh if branch[differences.RESTARTS] > base[1][differences.RESTARTS] else began, state)
+        for state, branch in ends
     ]
     state = fresh.copy()
     state[:LANES] += sum(end[:LANES] - before[:LANES] for before, end in pairs)
@@ -136,23 +136,15 @@ def merge_difference_tests(
     return state, spread
 
 
-def merge_scales(base: State, ends: Sequence[State], context: Any) -> State:
-    """Return the scale that all events have widened: the rule of its array."""
-    del context
-    scale = base.copy()
-    scale[scales.LOW] = min(end[scales.LOW] for end in ends)
-    scale[scales.HIGH] = max(end[scales.HIGH] for end in ends)
-    scale[scales.FLOOR] = min(end[scales.FLOOR] for end in ends)
-    for entry in (scales.OUTSIDE, scales.BELOW):
-        scale[entry] += sum(end[entry] - base[entry] for end in ends)
-    return scale
+merge_scales = by_entry(
+    keep,
+    {scales.LOW: smallest, scales.FLOOR: smallest, scales.HIGH: largest}
+    | dict.fromkeys((scales.OUTSIDE, scales.BELOW), add),
+)
+"""The scale that all events have widened."""
 
-
-def merge_draws(base: State, ends: Sequence[State], context: Any) -> State:
-    """Return the draws of all events; the latest is that of the last branch: the rule of its array."""
-    del context
-    state, total = ends[-1].copy(), base + sum(end - base for end in ends)
-    for entry in (draws.BY_CHANCE, draws.CHANGED, draws.CHANGES, draws.DUE):
-        state[entry] = total[entry]
-    state[draws.LARGEST] = max(end[draws.LARGEST] for end in ends)
-    return state
+merge_draws = by_entry(
+    latest,
+    dict.fromkeys((draws.BY_CHANCE, draws.CHANGED, draws.CHANGES, draws.DUE), add) | {draws.LARGEST: largest},
+)
+"""The draws of all events; the latest is that of the last branch."""

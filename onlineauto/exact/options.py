@@ -19,6 +19,7 @@ from onlineauto.options import option, options_of
 
 if TYPE_CHECKING:
     from onlineauto.automl.control import Control
+    from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.stream.dialect import Dialect
     from onlineauto.options import Configuration
 
@@ -44,6 +45,14 @@ class ExactOptions:
         from onlineauto.exact.dialect import VW as DIALECT
 
         return DIALECT
+
+    def semantics(self) -> Semantics | None:
+        """Return the semantics of VW in exact mode, else None."""
+        if not self.vw_exact:
+            return None
+        from onlineauto.exact.semantics import EXACT
+
+        return EXACT
 
     def control(self) -> Control | None:
         """Return the control plane of VW in exact mode, else None."""

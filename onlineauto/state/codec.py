@@ -80,12 +80,8 @@ def restore_tree(
 ) -> Any:
     """Return the tree whose description is in `data[begin:end]`; its arrays are views of `data`.
 
-    No array may extend beyond `limit`.
-
-    Raises
-    ------
-    ValueError, TypeError, msgspec.DecodeError, RecursionError
-        The bytes are no such tree.
+    No array may extend beyond `limit`. Bytes that are no such tree raise a ValueError, a TypeError, a
+    RecursionError or msgspec's DecodeError.
     """
 
     def restored(value: Any) -> Any:

@@ -22,6 +22,7 @@ A new array of a state is one more such line: no operation has a list of names.
 `merge`          one record from a base and the branches that continued from it, by the rule of each array
 `copy`           the arrays of a record into another one
 `widen`          the arrays of a record into one whose axes are longer
+`take`, `put`    some entries of named axes, such as those of one live config
 `to_predict`     a record that shares what predictions need; its other arrays are empty
 ===============  ===========================================================================================
 
@@ -101,6 +102,18 @@ def smallest(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Any) -> 
     return result
 
 
+def by_entry(rule: Rule, others: Mapping[int, Rule]) -> Rule:
+    """Return the rule of arrays that merge by `rule`, except for some entries of their last axis."""
+
+    def merged(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Any) -> NDArray[Any]:
+        result = rule(base, ends, context)
+        for entry, other in others.items():
+            result[..., entry] = other(base[..., entry], [end[..., entry] for end in ends], context)
+        return result
+
+    return merged
+
+
 def jointly(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Any) -> NDArray[Any]:
     """Stand for an array that the rule of its record merges together with others; it is never called."""
     del base, ends, context
@@ -148,7 +161,7 @@ def symmetric(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Field:
-    """What all operations need to know of an array."""
+    """The description of an array, for all operations."""
 
     axes: tuple[Axis, ...]
     initial: float = 0
@@ -158,6 +171,7 @@ class Field:
     predicts: bool = False  # predictions need it
     saved: bool = True  # a model file has it
     forgets: bool = False  # it is evidence, which is dropped when learning restarts
+    waits: bool = False  # its entry of a live config is kept while the config waits to be live again
     since: int = 1  # version of the section that has it first
     dtype: np.dtype[Any] | None = None  # from the annotation
 
@@ -277,9 +291,9 @@ def _describe(
         item = fields.get(name)
         if isinstance(item, Field):
             annotation = cls.__annotations__[name]
-            found = _DTYPE.search(getattr(annotation, "__forward_arg__", str(annotation)))
-            if found:
-                kind = {"bool_": "bool"}.get(found[1], found[1])
+            match = _DTYPE.search(getattr(annotation, "__forward_arg__", str(annotation)))
+            if match:
+                kind = {"bool_": "bool"}.get(match[1], match[1])
                 item = Field(**{**vars(item), "dtype": np.dtype(kind)})
         if item is not None:
             described[name] = item
@@ -351,13 +365,7 @@ def save(record: Any, used: Used | None = None, *, predicts: bool = False) -> di
 def read(
     stored: Stored, record: Any, used: Mapping[str, int] | None = None, *, predicts: bool = False
 ) -> None:
-    """Copy a section of a model file into a record as `make` or `to_predict` returned it.
-
-    Raises
-    ------
-    ValueError
-        An array is missing, or has another type or shape, or numbers that are not valid.
-    """
+    """Copy a section of a model file into a record of `make` or `to_predict`; each array is checked."""
     for path, item, array, part in _walk(record, used):
         if not item.saved or item.is_emptied(array) or (predicts and not item.predicts):
             continue
@@ -403,21 +411,52 @@ def merge(base: Record, ends: Sequence[Record], context: Any = None) -> Record:
     together = schema.merge(base, ends, context) if schema.merge is not None else {}
     merged: dict[str, Any] = {}
     for name, item in schema.fields.items():
-        own, others = getattr(base, name), [getattr(end, name) for end in ends]
+        before, others = getattr(base, name), [getattr(end, name) for end in ends]
         if isinstance(item, _Nested):
-            merged[name] = merge(own, others, context)
+            merged[name] = merge(before, others, context)
         elif name in together:
             merged[name] = together[name]
         elif item.merge is not None:
-            merged[name] = item.merge(own, others, context)
+            merged[name] = item.merge(before, others, context)
     return cast("Record", cast("Any", base)._replace(**merged))
 
 
 def copy(source: Any, target: Any, *, forgets: bool = False) -> None:
     """Copy the arrays of a record into another of the same shapes, or of these only what it `forgets`."""
-    for (_, item, array, _), (_, _, own, _) in zip(_walk(source), _walk(target), strict=True):
+    for (_, item, array, _), (_, _, values, _) in zip(_walk(source), _walk(target), strict=True):
         if item.forgets or not forgets:
-            own[...] = array
+            values[...] = array
+
+
+def _entries(
+    record: Any, flag: str, entries: Mapping[str, Any]
+) -> Iterator[tuple[str, Field, NDArray[Any], tuple[Any, ...]]]:
+    """Yield the name, the description, the array and the index of each array that has one of the axes."""
+    for path, item, array, _ in _walk(record):
+        if getattr(item, flag) and not entries.keys().isdisjoint(item.axes):
+            index = (
+                entries.get(axis, slice(None)) if isinstance(axis, str) else slice(None) for axis in item.axes
+            )
+            yield _name(path), item, array, tuple(index)
+
+
+def take(record: Any, flag: str, **entries: Sequence[int]) -> dict[str, NDArray[Any]]:
+    """Return copies of entries of axes, by the name of the array, of arrays with a `flag` such as "waits"."""
+    return {name: array[index].copy() for name, _, array, index in _entries(record, flag, entries)}
+
+
+def put(record: Any, flag: str, arrays: Mapping[str, NDArray[Any]], **entries: Sequence[int]) -> None:
+    """Write entries that `take` has returned into a record."""
+    for name, _, array, index in _entries(record, flag, entries):
+        array[index] = arrays[name]
+
+
+def read_entries(stored: Stored, record: Any, flag: str, **entries: Sequence[int]) -> dict[str, NDArray[Any]]:
+    """Return stored entries like those that `take` returns of a record, checked like a section."""
+    return {
+        name: item.read(stored[name], array[index])
+        for name, item, array, index in _entries(record, flag, entries)
+    }
 
 
 def widen(source: Any, target: Any) -> None:

@@ -70,7 +70,8 @@ class Stored:
 
     def fail(self, expected: str) -> ValueError:
         """Return the error for a value that is not `expected`."""
-        text = _shape_of(self._value) if isinstance(self._value, np.ndarray) else repr(self._value)
+        value = self._value
+        text = f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else repr(value)
         return ValueError(f"{self._name} is {text[:80]}, and not {expected}")
 
     def is_none(self) -> bool:
@@ -112,14 +113,15 @@ class Stored:
         """Return the items of a list."""
         if not isinstance(self._value, list | tuple):
             raise self.fail("a list")
-        return [Stored(each, f"{self._name}[{index}]") for index, each in enumerate(self._value)]
+        return [Stored(item, f"{self._name}[{index}]") for index, item in enumerate(self._value)]
 
     def convert(self, kind: type[T]) -> T:
         """Return the value as a type that msgspec can convert to."""
         try:
             return msgspec.convert(self._value, kind)
         except (msgspec.ValidationError, AttributeError) as error:  # AttributeError: an array is no map
-            raise ValueError(f"{self._name}: {error}") from None
+            message, _, path = str(error).partition(" - at `$")
+            raise ValueError(f"{self._name}{path.rstrip('`')}: {message}") from None
 
     def array(self, dtype: DTypeLike, *shapes: Sequence[int]) -> NDArray[Any]:
         """Return an array of a type and of one of several shapes, in which -1 matches any size."""
@@ -183,9 +185,5 @@ def pack_indices(indices: NDArray[Any], n: int) -> NDArray[Any]:
 def _fits(shape: tuple[int, ...], expected: Sequence[int]) -> bool:
     """Return whether a shape equals `expected`, in which -1 matches any size."""
     return len(shape) == len(expected) and all(
-        there == size or size < 0 for there, size in zip(shape, expected, strict=True)
+        length == size or size < 0 for length, size in zip(shape, expected, strict=True)
     )
-
-
-def _shape_of(array: NDArray[Any]) -> str:
-    return f"{array.dtype}{list(array.shape)}"

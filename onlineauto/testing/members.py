@@ -117,7 +117,9 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
         assert _save(other) == _save(whole), f"{where}: a copy of the model does not go on like the model"
     later = [snapshot.predict(event).tobytes() for event in events[half:]]
     assert predictions == later, f"{where}: a snapshot changes when the model learns"
-    weights = [each["weight"] for each in inspection(whole, names={})["stack"] if each["weight"] is not None]
+    weights = [
+        each["weight"] for each in inspection(whole, names={})["ensemble"] if each["weight"] is not None
+    ]
     assert np.isfinite(weights).all(), f"{where}: weights of the ensemble are not finite"
     _check_predict_only(whole, events, where)
     _check_unknown_version(member, model, where)
@@ -256,7 +258,7 @@ def _check_predict_only(workspace: Workspace, events: list[str], where: str) -> 
 def _check_unknown_version(member: Member, model: bytes, where: str) -> None:
     """Check that a section of a later version makes the member start empty."""
     tree = decode_tree(model, name="the model")
-    tree["model"]["search"]["slots"]["stack"]["members"][member.name] = {"version": member.version + 1}
+    tree["model"]["search"]["slots"]["ensemble"]["members"][member.name] = {"version": member.version + 1}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         Workspace.load(b"".join(map(bytes, encode_tree(tree))))

@@ -11,7 +11,7 @@ from onlineauto.automl.config import Config, ConfigKind, possible_interactions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.automl.priorities.priority import Priority
+    from onlineauto.automl.priorities import Priority
 
 _COUNTS = (
     {b"a": 1, b"b": 1, b"user": 1},
@@ -38,7 +38,7 @@ def check_priority(priority: Priority) -> None:
 
     Examples
     --------
-    >>> from onlineauto.automl.priorities.priority import NoPriority
+    >>> from onlineauto.automl.priorities import NoPriority
     >>> check_priority(NoPriority())
     """
     for config, counts in product(_configs(), _COUNTS):

@@ -105,7 +105,8 @@ def merge_workspaces(
     if models[0].semantics.merges_as_vw:
         _check_slots(all_models, has_base=base is not None)
     result = type(models[0])(configuration=_configuration(models[0]))
-    rows = _rows(result, all_models)
+    touched = reduce(np.logical_or, [model.learner.model.touched for model in all_models])
+    rows = np.arange(len(touched)) if result.learner.unlearnt.any() else np.flatnonzero(touched)
     counts = learnt or [labelled_weight(model) for model in all_models]
     parts = [_part(model, rows, count) for model, count in zip(all_models, counts, strict=True)]
     began = parts.pop() if base is not None else None
@@ -143,7 +144,7 @@ def _check_slots(all_models: Sequence[Workspace], *, has_base: bool) -> None:
     VW adds the interactions of slots once slots have an index feature. Merging changes since a base, VW
     creates a model that has seen no slots.
     """
-    indexed = {bool(each) for each in _index_states(all_models)}
+    indexed = {bool(state) for state in _index_states(all_models)}
     if has_base and True in indexed:
         raise OptionError(
             "models of --ccb_explore_adf with --vw_exact cannot be merged from a base, nor by Vowpal "
@@ -175,12 +176,6 @@ def labelled_weight(model: Workspace) -> float:
     shared = model.learner.model.shared
     others = shared[UNLABELLED_WEIGHT] + shared[HOLDOUT_WEIGHT]
     return float(shared[T] - float(initial_t(model.configuration)) - others)
-
-
-def _rows(result: Workspace, all_models: Sequence[Workspace]) -> NDArray[np.int64]:
-    """Return the cells to merge: those learnt by any model, or all if initial cells are not zero."""
-    touched = reduce(np.logical_or, [model.learner.model.touched for model in all_models])
-    return np.arange(len(touched)) if result.learner.unlearnt.any() else np.flatnonzero(touched)
 
 
 def _part(model: Workspace, rows: NDArray[np.int64], learnt: float) -> _Part:
@@ -236,19 +231,19 @@ def _fill(result: Workspace, rows: NDArray[np.int64], part: _Part, all_models: S
     adopt_sizes(target, [model.learner.model for model in all_models])
     target.shared[[T, UNLABELLED_WEIGHT]] = part.times
     shared = [model.learner.model.shared for model in all_models]
-    target.shared[MIN_LABEL] = min(each[MIN_LABEL] for each in shared)
-    target.shared[MAX_LABEL] = max(each[MAX_LABEL] for each in shared)
+    target.shared[MIN_LABEL] = min(numbers[MIN_LABEL] for numbers in shared)
+    target.shared[MAX_LABEL] = max(numbers[MAX_LABEL] for numbers in shared)
     if not result.semantics.merges_as_vw:  # VW drops them
         exploration.counts[LEARNT] = part.explored[0]
         costs = [model.learner.task.exploration.costs for model in all_models]
-        exploration.costs[:] = min(each[0] for each in costs), max(each[1] for each in costs)
+        exploration.costs[:] = min(bounds[0] for bounds in costs), max(bounds[1] for bounds in costs)
         exploration.errors[:] = merge_errors([model.learner.task.exploration.errors for model in all_models])
     layouts = [model.state(copy=False)["layout"] for model in all_models]
     state = result.state(copy=False)
-    known, left_out = (
-        {each for layout in layouts for each in layout[name]} for name in ("known", "left_out")
+    matched, left_out = (
+        {namespace for layout in layouts for namespace in layout[name]} for name in ("known", "left_out")
     )
-    state |= {"layout": {"known": sorted(known), "left_out": sorted(left_out - known)}}
+    state |= {"layout": {"known": sorted(matched), "left_out": sorted(left_out - matched)}}
     if not result.semantics.merges_as_vw:  # VW drops whether slots have an index feature
         indexed = _index_states(all_models)
         state |= {"slots": {"told": next(filter(None, indexed), indexed[0])}}

@@ -23,8 +23,8 @@ def follow_names(
     rule = rules.get("names", features.names)
     if features.names not in ("any", rule):
         raise other_names(features.names, str(rule))
-    found: Any = rules.get("name_columns", ()), rules.get("number_columns")
-    new, known = {*found[0]} - {*features.name_columns}, {*features.name_columns} - {*found[0]}
+    columns: Any = rules.get("name_columns", ()), rules.get("number_columns")
+    new, missing = {*columns[0]} - {*features.name_columns}, {*features.name_columns} - {*columns[0]}
     if new & numbers:
         raise InputError(
             f"{_column(new & numbers)} has names here, and the model has learnt numbers of it: use another "
@@ -35,19 +35,19 @@ def follow_names(
             f"{_column(new)} has names here, and the model has learnt numbers of {MOST_NUMBERS:,} columns or "
             "more, and does not know whether it is one of them: begin with another model"
         )
-    if "name_columns" in rules and (known if found[1] is None else known & {*found[1]}):
+    if "name_columns" in rules and (missing if columns[1] is None else missing & {*columns[1]}):
         raise InputError(
-            f"{_column(known)} has names in the model, and may have numbers in these blocks: make them with "
-            "name_columns=workspace.identities"
+            f"{_column(missing)} has names in the model, and may have numbers in these blocks: make them "
+            "with name_columns=workspace.identities"
         )
     if not learns:
         return configuration
-    if found[1] is not None and len(numbers) < MOST_NUMBERS:
-        numbers.update(found[1])
+    if columns[1] is not None and len(numbers) < MOST_NUMBERS:
+        numbers.update(columns[1])
     if not new and features.names == rule:
         return configuration
     supplied = {name: configuration.get(name) for name in configuration.supplied}
-    both = sorted({*features.name_columns, *found[0]})
+    both = sorted({*features.name_columns, *columns[0]})
     return REGISTRY.from_keywords(**supplied | {"names": rule, "name_columns": both})
 
 

@@ -19,11 +19,11 @@ from onlineauto.errors import OptionError
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.model import apply_penalties, read_cells, write_cells
 from onlineauto.options import options_of
+from onlineauto.state.schema import put, take
 from onlineauto.workspace.inspection.readable_model import OF_LEARNING
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
-    from onlineauto.automl.config import Interaction
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.workspace import Workspace
 
@@ -63,21 +63,24 @@ def spin_off(workspace: Workspace, scope: PredictOnly = True) -> State:
     searching, configs = workspace.searching, workspace.searching.live_configs
     small.searching.live_configs.only_predict()
     if predictor != "champion":
-        _copy_predictor(workspace, small, live)
+        arrays, target = configs.arrays, small.searching.live_configs
+        put(target.arrays, "predicts", take(arrays, "predicts", slots=live), slots=range(len(live)))
+        if arrays.ensemble.on:
+            target.arrays = target.arrays._replace(ensemble=to_predict(arrays.ensemble, live))
     alone = replace(
         searching.search,
-        candidates=tuple(searching.search.candidate(each) for each in live),
+        candidates=tuple(searching.search.candidate(index) for index in live),
         n_valid=len(live),
         queue=(),
-        slots=tuple(LiveConfig(each) for each in range(len(live))),
+        slots=tuple(LiveConfig(index) for index in range(len(live))),
     )
     tree = small.state(copy=False)
     history = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
     if predictor == "ensemble":
         history["predicts_since"] = state["search"]["predicts_since"]
-    known = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
-    stored = {"configs": [configs.configs[each] for each in live], "indices": list(range(len(live)))}
-    tree["search"] |= history | {"search": alone, "slots": tree["search"]["slots"] | known | stored}
+    namespaces = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
+    stored = {"configs": [configs.configs[index] for index in live], "indices": list(range(len(live)))}
+    tree["search"] |= history | {"search": alone, "slots": tree["search"]["slots"] | namespaces | stored}
     return tree | {"layout": state["layout"], "slots": state["slots"], "predicts_only": True}
 
 
@@ -108,21 +111,20 @@ def _options(workspace: Workspace, predictor: str, live: int) -> dict[str, objec
         lanes = 1 << (width - 1).bit_length()
         options["bit_precision"] = (workspace.learner.shape.cells * lanes).bit_length() - 1
         if searches:
-            options["interactions"] = [_letters(each) for each in workspace.searching.interactions(0)]
+            options["interactions"] = [
+                b"".join(names).decode("latin-1").replace(" ", r"\x20")
+                for names in workspace.searching.interactions(0)
+            ]
     elif searches:
         options |= {"automl": live, "predict_with": predictor}
     return options
 
 
-def _letters(interaction: Interaction) -> str:
-    return b"".join(interaction).decode("latin-1").replace(" ", r"\x20")
-
-
 def _copy_configs(source: Workspace, target: Workspace, live: list[int]) -> None:
     """Copy live configs of `source` into `target`, as far as predictions depend on them."""
     target.learner.take_after(source.learner)
-    before = [lane for each in live for lane in source.learner.lanes_of(each)]
-    after = [lane for each in range(len(live)) for lane in target.learner.lanes_of(each)]
+    before = [lane for index in live for lane in source.learner.lanes_of(index)]
+    after = [lane for index in range(len(live)) for lane in target.learner.lanes_of(index)]
     old_model, model = source.learner.model, target.learner.model
     fields = target.learner.fields
     cells = read_cells(old_model, lanes=before, fields=fields)
@@ -136,13 +138,3 @@ def _copy_configs(source: Workspace, target: Workspace, live: list[int]) -> None
         model.shared[[MIN_LABEL, MAX_LABEL]] = old_model.shared[[MIN_LABEL, MAX_LABEL]]
     else:
         model.lanes[after], model.shared[:] = old_model.lanes[before], old_model.shared
-
-
-def _copy_predictor(source: Workspace, target: Workspace, live: list[int]) -> None:
-    """Let `target` mix or ensemble the scores of its live configs like `source`."""
-    source_arrays, arrays = (each.searching.live_configs.arrays for each in (source, target))
-    arrays.mix[:] = source_arrays.mix[live]
-    if arrays.ensemble.on:
-        target.searching.live_configs.arrays = arrays._replace(
-            ensemble=to_predict(source_arrays.ensemble, live)
-        )

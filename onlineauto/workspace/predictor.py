@@ -10,6 +10,7 @@ import numpy as np
 
 from onlineauto.engine.ensemble.ensemble import to_predict
 from onlineauto.engine.loop.block_predictor import BlockPredictor, no_screen
+from onlineauto.engine.loop.semantics import semantics_of
 from onlineauto.engine.loop.working_memory import Predicting
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import kind_of, rules_of
@@ -17,7 +18,6 @@ from onlineauto.engine.stream.validity import check_rules
 from onlineauto.errors import OptionError
 from onlineauto.features.block import NAMES
 from onlineauto.learners.model import copy_model
-from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.names import follow_names
 
 if TYPE_CHECKING:

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import os
 from io import TextIOBase
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    BinaryIO,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    TypeAlias,
+    TypedDict,
+)
 
-from msgspec import ValidationError
+from msgspec import Meta, ValidationError
 
+from onlineauto.engine.loop.holdout import Holdout
+from onlineauto.engine.loop.semantics import semantics_of
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.report.metrics import Metrics
+from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.errors import InputError, OptionError, short_repr
-from onlineauto.state.stored import Stored
+from onlineauto.state.stored import MOST, Stored
 from onlineauto.workspace.model_file import decode_tree, encode_tree, read_file, replace_file
-from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY
-from onlineauto.workspace.stored_run import stored_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,6 +43,59 @@ The section of the search contains the ensemble and its members, which have sepa
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
 """A path, the bytes of a model file, or an open binary file."""
+
+_Count = Annotated[int, Meta(ge=0, le=MOST)]
+_Counts = dict[str, bool | int | float | None]
+
+
+class _Output(NamedTuple):
+    """A file to which a run appends, and the number of bytes written so far."""
+
+    path: Annotated[str, Meta(min_length=1)]
+    size: _Count
+
+
+class _Outputs(TypedDict, total=False):
+    """Files of a run; the paths are only compared: a resumed run continues those of its own command line."""
+
+    predictions: _Output
+    raw_predictions: _Output
+    journal: _Output
+
+
+class _Position(TypedDict):
+    passes: _Count
+    events: _Count
+    held_out: _Counts | None
+    at: NotRequired[dict[str, Any] | None]  # the source checks the values
+
+
+_RUN: dict[str, Any] = {
+    "position": _Position,
+    "rest_of_round": _Count,
+    "change": tuple[_Count, list[tuple[float, float, float]]],
+    "progress": _Counts,
+    "metrics": _Counts,
+    "outputs": _Outputs,
+    "names": list[tuple[_Count, str]],
+    "api": dict[str, Any],
+    "service": dict[str, Any],
+    "dataset": dict[Literal["columns", "types"], dict[str, Any]],
+}
+"""The types of a stored run's values, by name; the classes of those of "api" and "service" check them."""
+
+
+def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
+    """Return the stored state of a run: its position, counters, outputs and names, as far as present."""
+    run = {name: stored[name].convert(kind) for name, kind in _RUN.items() if name in stored}
+    configuration, kind = workspace.configuration, workspace.kind
+    if "position" in run and run["position"]["held_out"] is not None:
+        Holdout(configuration[RunOptions]).recount(run["position"]["held_out"])
+    if "progress" in run:
+        ProgressTable(configuration, kind=kind).recount(run["progress"])
+    if "metrics" in run:
+        Metrics(configuration, kind=kind, semantics=workspace.semantics).recount(run["metrics"])
+    return run
 
 
 def save_model(
@@ -126,7 +192,7 @@ def _flag_text(flag: str, value: object) -> str:
     if isinstance(value, bool):
         return flag if value else f"no {flag}"
     values = value if isinstance(value, tuple | list) else (value,)
-    return " ".join(f"{flag} {each}" for each in values)
+    return " ".join(f"{flag} {item}" for item in values)
 
 
 def load_model(

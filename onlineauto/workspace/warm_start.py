@@ -14,7 +14,7 @@ from onlineauto.automl.config import MOST_FACTORS, Config, ConfigKind, words_tex
 from onlineauto.automl.decisions import Rotate, Widen
 from onlineauto.automl.search import ConfigState
 from onlineauto.engine.search.journal import entry_of
-from onlineauto.engine.search.waiting_configs import unlearn
+from onlineauto.engine.search.lanes import unlearn
 from onlineauto.errors import OptionError, short_repr
 from onlineauto.explorers.ranking_kernels import LEARNT
 from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
@@ -84,7 +84,7 @@ def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[byt
         if len(names) > MOST_FACTORS:
             text = words_text([names])
             raise OptionError(f"the first champion crosses {text}: a search crosses two or three namespaces")
-    known = sorted({*namespaces}.union(*config.elements))
+    sorted_names = sorted({*namespaces}.union(*config.elements))
     with workspace.lock:
         tree, search = workspace.state(copy=False), workspace.searching.search
         first = replace(search.candidates[0], config=config, state=ConfigState.LIVE)
@@ -95,15 +95,18 @@ def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[byt
         search = replace(
             search,
             candidates=(first,),
-            namespaces=tuple(known),
+            namespaces=tuple(sorted_names),
             n_switches=1,  # so the search treats it as proved, and does not start with another one
             review=first.lease // _REVIEWED,
         )
-        live = tree["search"]["slots"] | {"configs": [config], "namespaces": known}
+        live = tree["search"]["slots"] | {"configs": [config], "namespaces": sorted_names}
         tree["search"] |= {"search": search, "slots": live}
-        tree["layout"] |= {"known": known}
+        tree["layout"] |= {"known": sorted_names}
         workspace.restore(tree)
-        for decision in (Widen(tuple(known)), Rotate(0, 0, config, "where the search was told to begin")):
+        for decision in (
+            Widen(tuple(sorted_names)),
+            Rotate(0, 0, config, "where the search was told to begin"),
+        ):
             if workspace.searching.observers:
                 entry = entry_of(decision, events=0, statistics=workspace.estimates)
                 workspace.searching.observers.tell(entry)

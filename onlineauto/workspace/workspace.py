@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from onlineauto.automl.config import ORDERS
+from onlineauto.automl.control import control_of
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
+from onlineauto.engine.loop.semantics import semantics_of
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
 from onlineauto.engine.records.task import Shape
-from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.event_readers import event_readers
@@ -30,6 +34,7 @@ from onlineauto.engine.stream.source import (
 from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import NAMES
+from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, numbers_in
@@ -38,7 +43,6 @@ from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.learners.model import read_cells
 from onlineauto.state.stored import Stored
 from onlineauto.workspace.locked import Locked
-from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.names import follow_names, is_utf8
 from onlineauto.workspace.options import REGISTRY, parse_given_options
 from onlineauto.workspace.predict_only import spin_off
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.engine.stream.source import BlockSource, Sources
     from onlineauto.features.block import Block, Rules
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.formats.lines.event_source import EventReader
     from onlineauto.formats.mappings.encoded_event import EncodedEvent
     from onlineauto.formats.mappings.identities import Identities
@@ -69,6 +74,21 @@ if TYPE_CHECKING:
     from onlineauto.workspace.predict_only import PredictOnly
     from onlineauto.workspace.predictor import Scored
     from onlineauto.workspace.save_load import ModelSource
+
+
+def make_layout(configuration: Configuration, *, slots: bool) -> StreamLayout:
+    """Return the layout before the first event; with `slots`, events have CCB slots."""
+    automl = configuration[AutomlOptions]
+    searched: tuple[int, ...] = ()
+    if automl.automl:
+        searched = (
+            ORACLES[automl.oracle_type or control_of(configuration).oracle].orders
+            or ORDERS[automl.interaction_type]
+        )
+    singled = bool(searched) and "namespaces" in automl.searched()
+    features = configuration[FeatureOptions]
+    layout = dialect_of(configuration).layout
+    return layout(features, searched=searched, singled=singled, slots=slots)
 
 
 class Workspace(Locked):
@@ -248,8 +268,8 @@ class Workspace(Locked):
         """Record the columns of dicts that have numbers, which cannot become identities later."""
         numbers = self._number_columns
         if len(numbers) < MOST_NUMBERS:
-            for each in features:
-                numbers.update(numbers_in(each))
+            for columns in features:
+                numbers.update(numbers_in(columns))
 
     # -- streams ---------------------------------------------------------------------------------------
 
@@ -377,7 +397,7 @@ class Workspace(Locked):
                 "layout": self.layout.state(),
                 "slots": self._runner.state(),
                 "search": self.searching.state(),
-                "number_columns": sorted(each for each in self._number_columns if is_utf8(each)),
+                "number_columns": sorted(column for column in self._number_columns if is_utf8(column)),
             }
             return deepcopy(state) if copy else state
 

@@ -10,8 +10,7 @@ from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.oracles.oracle import Oracle, SearchSpace
-from onlineauto.automl.priorities import PRIORITIES
-from onlineauto.automl.priorities.priority import Priority
+from onlineauto.automl.priorities import PRIORITIES, Priority
 from onlineauto.automl.random_draw import RandomOrder
 from onlineauto.options.option import options_of
 from onlineauto.testing import check_oracle, check_priority

@@ -16,7 +16,7 @@ from onlineauto import Run, Workspace
 from onlineauto.cluster import Cluster, PartitionedRun, RunJob, StreamJob, StudyJob
 from onlineauto.cluster.jobs import stream_jobs
 from onlineauto.cluster.jobs.study_job import expected_budget, used_resource
-from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import SCHEDULERS, Callback, Categorical, Float, Study
 from onlineauto.tune.schedulers.pbt import Pbt
@@ -194,7 +194,7 @@ def test_a_stopped_study_continues_in_another_cluster(tmp_path: Path) -> None:
 
 STREAM = text("planted", events=1100, seed=5)
 NO_OPTIONS = REGISTRY.from_keywords()
-SHORT = Schedule(alone=256, head=8, shortest=64, longest=16, growth=4)
+SHORT = RoundSchedule(alone=256, head=8, shortest=64, longest=16, growth=4)
 
 
 def searching() -> Workspace:

@@ -12,7 +12,7 @@ from onlineauto import Workspace
 from onlineauto.engine.records.task import DecayTally
 from onlineauto.engine.search import live_configs as live_slots
 from onlineauto.engine.search.journal import Entry
-from onlineauto.engine.search.waiting_configs import put_back
+from onlineauto.engine.search.lanes import put_back
 from onlineauto.estimators.robust_kernels import LOWER, T
 from onlineauto.learners.model import read_cells
 from onlineauto.workspace.inspection.inspection import inspection

@@ -71,7 +71,7 @@ def served_by_rewards(stream: Callable[[int, int], bytes], n: int, seeds: int) -
         served: list[str] = []
         workspace.observe(partial(note, served))
         workspace.fit(stream(n, seed))
-        found += "stack" in served
+        found += "ensemble" in served
     return found
 
 

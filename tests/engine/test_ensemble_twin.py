@@ -308,7 +308,7 @@ def test_what_predicts_goes_back_to_the_champion_of_single_lines() -> None:
         ensemble = workspace.searching.live_configs.arrays.ensemble
         if not ensemble.serves:
             break
-    assert [who for who in decided if who] == ["stack", "champion"]
+    assert [who for who in decided if who] == ["ensemble", "champion"]
 
 
 def test_slots_have_an_ensemble_without_members() -> None:

@@ -49,7 +49,7 @@ def test_a_member_from_outside_is_weighed_journalled_inspected_saved_and_removed
     workspace.observe(lambda entry: journal.append(msgspec.to_builtins(entry)))
     workspace.fit(text)
 
-    shown = {each["who"]: each for each in inspection(workspace, names={})["stack"]}
+    shown = {each["who"]: each for each in inspection(workspace, names={})["ensemble"]}
     assert list(shown) == ["live config 0", "live config 1", "features", "toy", "constant"]
     assert shown["toy"]["weight"] != 0.0
     assert shown["toy"]["price"] > 0.0
@@ -66,7 +66,7 @@ def test_a_member_from_outside_is_weighed_journalled_inspected_saved_and_removed
     workspace.save(tmp_path / "with.model")
     without = Workspace.load(tmp_path / "with.model", members="features")
     before, after = (
-        {each["who"]: each["weight"] for each in inspection(each, names={})["stack"]}
+        {each["who"]: each["weight"] for each in inspection(each, names={})["ensemble"]}
         for each in (workspace, without)
     )
     assert before.keys() - after.keys() == {"toy"}
@@ -84,10 +84,10 @@ def test_a_member_that_joins_a_model_begins_from_nothing(toy: Toy, tmp_path: Pat
     text = odd(200, numbers=1)
     Workspace(**OPTIONS, members="features").fit(text).save(tmp_path / "model")
     joined = Workspace.load(tmp_path / "model", members="features,toy")
-    shown = {each["who"]: each["weight"] for each in inspection(joined, names={})["stack"]}
+    shown = {each["who"]: each["weight"] for each in inspection(joined, names={})["ensemble"]}
     assert shown["toy"] == 0.0
     joined.fit(text)
-    shown = {each["who"]: each["weight"] for each in inspection(joined, names={})["stack"]}
+    shown = {each["who"]: each["weight"] for each in inspection(joined, names={})["ensemble"]}
     assert shown["toy"] != 0.0
 
 

@@ -40,7 +40,7 @@ def test_the_journal_says_who_rests_and_why() -> None:
     working = last["prices"].keys() - set(last["members"])
     assert working == last["worths"].keys()
     assert sum(last["prices"][name] for name in working) <= OPTIONS["member_budget"]
-    shown = {each["who"]: each for each in inspection(workspace, names={})["stack"]}
+    shown = {each["who"]: each for each in inspection(workspace, names={})["ensemble"]}
     assert [name for name, each in shown.items() if each.get("rests")] == last["members"]
     assert all(shown[name]["weight"] is None for name in last["members"])
 
@@ -123,7 +123,7 @@ def test_features_keep_their_seat_while_the_layer_upon_them_works() -> None:
     for at in (of["features"], of["layer"]):
         assert ensemble.weights[[at, at + ensemble.n_levels + 1]].tolist() == [0.0, 0.0]
     assert able_scores(ensemble)["layer"]
-    shown = {each["who"]: each for each in inspection(workspace, names={})["stack"]}
+    shown = {each["who"]: each for each in inspection(workspace, names={})["ensemble"]}
     assert shown["features"]["rests"]
     assert shown["layer"]["rests"]
 

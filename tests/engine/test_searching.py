@@ -128,7 +128,7 @@ def test_change_of_champion_resets_the_test_of_the_ensemble() -> None:
     workspace.fit("".join(stream(1500)).encode())
     changes = [each for entry in entries if isinstance(each := decision_of(entry), Swap | PredictWith)]
     assert {type(change) for change in changes} == {Swap, PredictWith}
-    assert workspace.searching.live_configs.state()["stack"]["tests"] == 1 + len(changes)
+    assert workspace.searching.live_configs.state()["ensemble"]["tests"] == 1 + len(changes)
 
 
 def test_weights_of_the_ensemble_follow_the_two_live_configs_that_remain() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
-from onlineauto.engine.search.waiting_configs import learnt_cells
+from onlineauto.engine.search.lanes import learnt_cells
 from onlineauto.learners.model import write_cells
 from tests.engine.test_searching import QUICK, journal_of, state, stream
 from tests.naive.native_search.streams import choices

@@ -90,7 +90,7 @@ def test_a_member_that_stops_has_no_weight() -> None:
     """Its part of the prediction goes to the other members, like that of a member that rests."""
     workspace = learnt(stream(200, {}))
     ensemble = workspace.searching.live_configs.arrays.ensemble
-    shown = {each["who"]: each["weight"] for each in inspection(workspace, names={})["stack"]}
+    shown = {each["who"]: each["weight"] for each in inspection(workspace, names={})["ensemble"]}
     assert shown["features"] != 0.0
     at = weight_of(ensemble, "features")
     for event in stream(400, dict.fromkeys(range(200, 400), "words"))[200:]:

@@ -98,7 +98,7 @@ def identifiers(tree: ast.Module) -> set[str]:
 
 def test_only_one_package_uses_the_word_exact() -> None:
     """Elsewhere an oddity of Vowpal Wabbit has a name; these files choose the mode, or make its options."""
-    modes = {"workspace/modes.py", "workspace/options.py", "workspace/option_types.py"}
+    modes = {"workspace/options.py", "workspace/option_types.py"}
     choose = modes | {"cli/warmup.py"}
     outside = [path for path in FILES if not named(path).startswith("exact/") and named(path) not in choose]
     assert not [

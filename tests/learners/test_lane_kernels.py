@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.engine.search.waiting_configs import learnt_cells
+from onlineauto.engine.search.lanes import learnt_cells
 from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.learners.lane_kernels import copy_lane, put_lane, swap_lanes
 from onlineauto.learners.model import FIELDS, initial_table, make_model, read_cells, write_cells

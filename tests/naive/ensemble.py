@@ -171,7 +171,7 @@ class Ensemble:
             spread[at, at] = self.new
 
     def serve(self, who: str) -> None:
-        self.serves = who == "stack"
+        self.serves = who == "ensemble"
         self.test_anew()
 
     # -- an event --------------------------------------------------------------------------------------
@@ -363,6 +363,6 @@ class Ensemble:
             leans = self.single or rewards.worse >= leaning
             return "champion by loss" if losses.worse >= of_losses and leans else None
         if rewards.better >= of_rewards:
-            return "stack by reward"
+            return "ensemble by reward"
         leans = not self.is_fair or rewards.worse >= leaning
-        return "stack by loss" if losses.better >= of_losses and not leans else None
+        return "ensemble by loss" if losses.better >= of_losses and not leans else None

@@ -109,11 +109,17 @@ def test_what_is_no_story(lines: list[dict[str, Any]], message: str) -> None:
 
 
 def predict_with(events: int, who: str) -> dict[str, Any]:
-    return {"decision": "predict_with", "events": events, "who": who, "by": "loss", "stack": bounds(9, 0, 1)}
+    return {
+        "decision": "predict_with",
+        "events": events,
+        "who": who,
+        "by": "loss",
+        "ensemble": bounds(9, 0, 1),
+    }
 
 
 def test_what_predicts() -> None:
-    lines = [*JOURNAL[:5], predict_with(10, "stack"), *JOURNAL[5:10], predict_with(60, "champion")]
+    lines = [*JOURNAL[:5], predict_with(10, "ensemble"), *JOURNAL[5:10], predict_with(60, "champion")]
     story = story_of([*lines, *JOURNAL[10:]])
     assert story.predicted == [(10, "ensemble"), (60, "champion")]
     assert times(story.stretches) == times(story_of(JOURNAL).stretches)
@@ -122,11 +128,12 @@ def test_what_predicts() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"who": "mix"}, {"who": None}, {"stack": None}, {"stack": {"updates": -1}}, {"events": -1}]
+    "wrong",
+    [{"who": "mix"}, {"who": None}, {"ensemble": None}, {"ensemble": {"updates": -1}}, {"events": -1}],
 )
 def test_a_line_on_what_predicts_that_says_nothing_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="not a line of a journal"):
-        story_of([*JOURNAL[:5], predict_with(10, "stack") | wrong])
+        story_of([*JOURNAL[:5], predict_with(10, "ensemble") | wrong])
 
 
 @pytest.mark.parametrize("end", ["", "\n"])

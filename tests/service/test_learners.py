@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.cluster.partitions.local import ProcessPool
 from onlineauto.cluster.partitions.pool import InlinePool
-from onlineauto.cluster.partitions.rounds import Rounds
+from onlineauto.cluster.partitions.rounds import BlockRounds
 from onlineauto.errors import InputError, WorkersError
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.segment_log import SegmentLog
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from onlineauto.service.learning.rounds import Learners
 
 DECISIONS = 2000
-SCHEDULE = Schedule(alone=200, head=8, shortest=64, longest=64, growth=8)
+SCHEDULE = RoundSchedule(alone=200, head=8, shortest=64, longest=64, growth=8)
 
 
 @pytest.fixture(autouse=True)
@@ -70,12 +70,12 @@ def parts_of(folder: Path) -> list[list[int]]:
 
 
 def test_a_killed_learner_learns_the_same_parts_again(tmp_path: Path, log: SegmentLog) -> None:
-    whole = finished(learner_of(tmp_path / "whole", log, Rounds(1, schedule=SCHEDULE)))
+    whole = finished(learner_of(tmp_path / "whole", log, BlockRounds(1, schedule=SCHEDULE)))
     planned = parts_of(tmp_path / "whole")
     assert len(planned) > 3
     assert all(end - begin <= 120_000 for begin, end in planned)
     draw, folder = Random(3), tmp_path / "killed"
-    learner = learner_of(folder, log, Rounds(2, schedule=SCHEDULE))
+    learner = learner_of(folder, log, BlockRounds(2, schedule=SCHEDULE))
     for number in range(8):
         learner.step()
         if number % 3 == 1:
@@ -85,7 +85,7 @@ def test_a_killed_learner_learns_the_same_parts_again(tmp_path: Path, log: Segme
             if number == 5:
                 with (folder / "rounds").open("ab") as file:
                     file.write(b"123 4")  # the line of a part that was not begun
-            learner = learner_of(folder, log, Rounds(1 + number % 2, schedule=SCHEDULE))
+            learner = learner_of(folder, log, BlockRounds(1 + number % 2, schedule=SCHEDULE))
     assert finished(learner) == whole
     assert parts_of(folder) == planned
 
@@ -95,11 +95,11 @@ def test_parts_are_not_planned_again_by_a_learner_that_is_not_far_behind(
 ) -> None:
     """The model of a learner that once was far behind, learnt again without a snapshot, record by record."""
     folder = tmp_path / "loop"
-    expected = finished(learner_of(folder, log, Rounds(1, schedule=SCHEDULE)))
-    again = learner_of(folder, log, Rounds(1, plans=False, schedule=SCHEDULE))
+    expected = finished(learner_of(folder, log, BlockRounds(1, schedule=SCHEDULE)))
+    again = learner_of(folder, log, BlockRounds(1, plans=False, schedule=SCHEDULE))
     assert finished(again) == expected
     alone = learner_of(tmp_path / "alone", log, None)
-    other = learner_of(tmp_path / "other", log, Rounds(1, plans=False, schedule=SCHEDULE))
+    other = learner_of(tmp_path / "other", log, BlockRounds(1, plans=False, schedule=SCHEDULE))
     assert finished(alone) == finished(other) != expected
 
 
@@ -107,7 +107,7 @@ def test_little_traffic_is_learnt_like_by_one_process(
     tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onlineauto.service.learning.rounds.LEAST_BYTES", 1 << 30)
-    learner = learner_of(tmp_path / "loop", log, Rounds(2, schedule=SCHEDULE))
+    learner = learner_of(tmp_path / "loop", log, BlockRounds(2, schedule=SCHEDULE))
     assert finished(learner) == finished(learner_of(tmp_path / "alone", log, None))
     assert not (tmp_path / "loop" / "rounds").exists()
 
@@ -115,7 +115,7 @@ def test_little_traffic_is_learnt_like_by_one_process(
 def test_a_killed_process_is_replaced(
     tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = finished(learner_of(tmp_path / "whole", log, Rounds(1, schedule=SCHEDULE)))
+    whole = finished(learner_of(tmp_path / "whole", log, BlockRounds(1, schedule=SCHEDULE)))
     learn, killed = ProcessPool.learn, list[int]()
 
     def kill_and_learn(self: ProcessPool, *arguments: object) -> object:
@@ -125,7 +125,7 @@ def test_a_killed_process_is_replaced(
         return learn(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ProcessPool, "learn", kill_and_learn)
-    assert finished(learner_of(tmp_path / "killed", log, Rounds(2, schedule=SCHEDULE))) == whole
+    assert finished(learner_of(tmp_path / "killed", log, BlockRounds(2, schedule=SCHEDULE))) == whole
     assert killed
 
 
@@ -133,7 +133,7 @@ def test_a_killed_process_is_replaced(
 def test_workers_that_fail_are_tried_again_and_no_decision_is_learnt_alone(
     tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    whole = finished(learner_of(tmp_path / "whole", log, Rounds(1, schedule=SCHEDULE)))
+    whole = finished(learner_of(tmp_path / "whole", log, BlockRounds(1, schedule=SCHEDULE)))
     learn, calls = InlinePool.learn, iter(range(1000))
 
     def fail_once(self: InlinePool, *arguments: object) -> object:
@@ -142,7 +142,7 @@ def test_workers_that_fail_are_tried_again_and_no_decision_is_learnt_alone(
         return learn(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(InlinePool, "learn", fail_once)
-    learner = learner_of(tmp_path / "failed", log, Rounds(1, schedule=SCHEDULE))
+    learner = learner_of(tmp_path / "failed", log, BlockRounds(1, schedule=SCHEDULE))
     with pytest.raises(WorkersError, match="9 times"):
         finished(learner)
     assert finished(learner) == whole
@@ -157,7 +157,7 @@ def test_a_damaged_file_of_parts_is_located(tmp_path: Path, log: SegmentLog, con
     folder.mkdir()
     (folder / "rounds").write_bytes(content)
     with pytest.raises(InputError, match=rf"rounds:{len(content.splitlines())}: a line has the begin"):
-        learner_of(folder, log, Rounds(1))
+        learner_of(folder, log, BlockRounds(1))
 
 
 def test_models_that_cannot_be_learnt_together_are_rejected(
@@ -177,7 +177,7 @@ WORDS = ("--learners", "2", "--snapshot_every", "0.1", "--quiet")
 
 
 def model_of(folder: Path, log: SegmentLog) -> tuple[bytes, int]:
-    learner = LogLearner(folder, log, CONFIGURATION, learners=Rounds(1, plans=False))
+    learner = LogLearner(folder, log, CONFIGURATION, learners=BlockRounds(1, plans=False))
     while learner.step():
         pass
     file = io.BytesIO()

@@ -15,6 +15,7 @@ from onlineauto.state.schema import (
     Sparse,
     add,
     between,
+    by_entry,
     copy,
     counts,
     declare,
@@ -29,7 +30,9 @@ from onlineauto.state.schema import (
     make,
     merge,
     nested,
+    put,
     read,
+    read_entries,
     rebuild,
     receive,
     record,
@@ -38,6 +41,7 @@ from onlineauto.state.schema import (
     send,
     smallest,
     symmetric,
+    take,
     to_predict,
 )
 from onlineauto.state.stored import Stored
@@ -63,6 +67,7 @@ def descriptions(draw: st.DrawFn) -> tuple[str, Field]:
         "predicts": saved and draw(st.booleans()),
         "saved": saved,
         "forgets": draw(st.booleans()),
+        "waits": draw(st.booleans()),
         "initial": draw(st.integers(0, 1)),
     }
     if KINDS[kind] is not None:
@@ -229,6 +234,30 @@ def test_a_copy_is_equal_and_separate(state: Any, forgets: bool) -> None:
         source = state if description.forgets or not forgets else like(state, 1)
         assert np.array_equal(arrays(target)[name], arrays(source)[name])
         assert not np.shares_memory(arrays(target)[name], arrays(state)[name])
+
+
+@given(records(), st.integers(0, 2))
+def test_entries_of_an_axis_are_put_where_they_belong(state: Any, index: int) -> None:
+    target, described = like(state, 1), fields_of(type(state))
+    entries = take(state, "waits", actions=[index])
+    assert entries.keys() == {
+        name for name, part in described.items() if part.waits and "actions" in part.axes
+    }
+    stored = read_entries(Stored(through_bytes(entries)), target, "waits", actions=[0])
+    put(target, "waits", stored, actions=[2])
+    assert equal(take(target, "waits", actions=[2]), entries)
+    others = [take(record, "waits", actions=[0, 1]) for record in (target, like(state, 1))]
+    assert equal(*others)
+    left = [name for name in described if name not in entries]
+    assert all(np.array_equal(arrays(target)[name], arrays(like(state, 1))[name]) for name in left)
+
+
+def test_entries_merge_by_rules_of_their_own() -> None:
+    rule = by_entry(add, {0: keep, 2: largest})
+    base = np.array([[1, 2, 3]])
+    merged = rule(base, [np.array([[9, 5, 1]]), np.array([[7, 3, 8]])], None)
+    assert merged.tolist() == [[1, 6, 8]]
+    assert base.tolist() == [[1, 2, 3]]
 
 
 @given(records())

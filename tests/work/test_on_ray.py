@@ -9,7 +9,7 @@ import pytest
 
 from datasets.generate import text
 from onlineauto import Workspace
-from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.errors import OptionError, WorkersError
 from onlineauto.tune import Callback, Float, RayWorkers, Study
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import Config
 
 pytestmark = pytest.mark.ci
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=64, growth=4)
+SHORT = RoundSchedule(alone=256, head=8, shortest=128, longest=64, growth=4)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def model() -> bytes:
 def forged(place: str, change: Callable[[Any], object]) -> bytes:
     tree = decode_tree(model(), name="the model")
     *path, last = place.split(".")
-    part = tree["model"]["search"]["slots"]["stack"]
+    part = tree["model"]["search"]["slots"]["ensemble"]
     for name in path:
         part = part[name]
     value = part[last]
@@ -101,7 +101,7 @@ FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
 
 @pytest.mark.parametrize(("place", "change"), FORGERIES)
 def test_a_damaged_ensemble_is_refused_by_name(place: str, change: Callable[[Any], object]) -> None:
-    with pytest.raises(InputError, match=f"stack.{place}".replace(".", r"\.")):
+    with pytest.raises(InputError, match=f"ensemble.{place}".replace(".", r"\.")):
         Workspace.load(forged(place, change))
 
 
@@ -127,8 +127,8 @@ def test_a_damaged_table_of_screening_is_refused_by_name(name: str, value: objec
 @pytest.mark.parametrize("name", ["weights", "members", "level", "tests", "serves"])
 def test_a_missing_part_of_an_ensemble_is_named(name: str) -> None:
     tree = decode_tree(model(), name="the model")
-    del tree["model"]["search"]["slots"]["stack"][name]
-    with pytest.raises(InputError, match=f"stack.{name} is missing"):
+    del tree["model"]["search"]["slots"]["ensemble"][name]
+    with pytest.raises(InputError, match=f"ensemble.{name} is missing"):
         Workspace.load(b"".join(map(bytes, encode_tree(tree))))
 
 
@@ -234,7 +234,7 @@ def test_it_is_said_what_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[
     workspace.fit(text()).save(tmp_path / "its.model")
     for each in (workspace, Workspace.load(tmp_path / "its.model"), workspace.fork()):
         assert f"predicted by = the ensemble since event {since[-1]}" in search_summary(each.searching)
-        assert inspection(each, names={})["predicted_by"] == {"who": "stack", "since": since[-1]}
+        assert inspection(each, names={})["predicted_by"] == {"who": "ensemble", "since": since[-1]}
     assert main(["inspect", str(tmp_path / "its.model")]) == 0
     assert f"predicted by  the ensemble since event {since[-1]}\n" in capsys.readouterr().out
     alone = workspace.fork(predict_with="champion")
@@ -244,7 +244,7 @@ def test_it_is_said_what_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_the_weights_of_the_ensemble_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workspace = Workspace(**BANDIT).fit(text())
-    shares = inspection(workspace, names={})["stack"]
+    shares = inspection(workspace, names={})["ensemble"]
     live = [f"live config {index}" for index in range(len(workspace.estimates))]
     crosses = [f"crosses {how}" for how in ("one by one", "in pairs", "in triples")]
     others = "features", "waves", *crosses, "layer", "baseline", "ridge", "trees", "constant"
@@ -257,8 +257,8 @@ def test_the_weights_of_the_ensemble_are_shown(tmp_path: Path, capsys: pytest.Ca
     printed = capsys.readouterr().out
     assert re.search(rf"crosses in pairs +{pairs['weight']:.3f} +{pairs['price']:.1f}\n", printed)
     words = Workspace(**BANDIT | {"members": "waves"}).fit(b"shared |a x\n0:0:0.5 |b y\n|b z\n\n")
-    assert [each["weight"] for each in inspection(words, names={})["stack"][-2:-1]] == [None]
-    assert inspection(workspace.fork(predict_with="champion"), names={})["stack"] == []
+    assert [each["weight"] for each in inspection(words, names={})["ensemble"][-2:-1]] == [None]
+    assert inspection(workspace.fork(predict_with="champion"), names={})["ensemble"] == []
 
 
 def test_it_is_said_that_a_mix_predicts_or_nothing_without_a_search() -> None:

@@ -47,7 +47,7 @@ def model(*, predict_only: bool = False) -> bytes:
 def changed(change: Callable[[dict[str, Any]], None], *, predict_only: bool = False) -> bytes:
     """The file after a change of its ensemble."""
     tree = decode_tree(model(predict_only=predict_only), name="the model")
-    change(tree["model"]["search"]["slots"]["stack"])
+    change(tree["model"]["search"]["slots"]["ensemble"])
     return b"".join(map(bytes, encode_tree(tree)))
 
 
@@ -56,7 +56,7 @@ def ensemble_of(workspace: Workspace) -> Any:
 
 
 def weights_of(workspace: Workspace) -> dict[str, float]:
-    return {each["who"]: each["weight"] for each in inspection(workspace, names={})["stack"]}
+    return {each["who"]: each["weight"] for each in inspection(workspace, names={})["ensemble"]}
 
 
 def error_of(workspace: Workspace) -> float:
@@ -133,7 +133,7 @@ def test_a_later_version_is_an_error_that_names_the_section() -> None:
         ensemble["version"] = 2
 
     with pytest.raises(
-        InputError, match=r"stack\.version is 2, and not at most 1: load the model with a later"
+        InputError, match=r"ensemble\.version is 2, and not at most 1: load the model with a later"
     ):
         Workspace.load(changed(change))
     tree = decode_tree(model(), name="the model")

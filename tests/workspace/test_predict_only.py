@@ -137,15 +137,15 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
         for each in np.array(workspace.searching.live_configs.configs, object)[[0, 2]]
     ]
     assert live["arrays"].keys() == {"mix"}
-    assert live["stack"].keys() == {
+    assert live["ensemble"].keys() == {
         *("version", "serves", "tests", "weights", "range", "scores", "rests", "inputs", "members"),
     }
-    assert "latest" not in live["stack"]["inputs"]
+    assert "latest" not in live["ensemble"]["inputs"]
     for part in ("features", "waves", "layer", "crosses", "baseline", "ridge"):
-        assert "spread" not in live["stack"]["members"][part]
-    assert (live["stack"]["members"]["features"]["weights"].size == 0) == ("features" in resting)
-    assert (live["stack"]["members"]["waves"]["weights"].size == 0) == ("waves" in resting)
-    assert live["stack"]["members"]["crosses"]["weights"][1].any() == ("crosses in pairs" not in resting)
+        assert "spread" not in live["ensemble"]["members"][part]
+    assert (live["ensemble"]["members"]["features"]["weights"].size == 0) == ("features" in resting)
+    assert (live["ensemble"]["members"]["waves"]["weights"].size == 0) == ("waves" in resting)
+    assert live["ensemble"]["members"]["crosses"]["weights"][1].any() == ("crosses in pairs" not in resting)
     text = odd(200, numbers=2)
     expected = predictions(workspace, text, workspace)
     assert all(found == expected for found in by_loaded(model, text, workspace))
@@ -263,20 +263,22 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     search = f"-d {log} --cb_explore_adf --automl 3 --default_lease 60 -b 10 --quiet"
     assert main([*f"{search} -f {tmp_path}/whole.model".split()]) == 0
     names = f"--invert_hash {tmp_path}/n"
-    assert main([*f"{search} -f {tmp_path}/stack.model --predict_only_ensemble {names}".split()]) == 0
-    for name in ("whole", "stack"):
+    assert main([*f"{search} -f {tmp_path}/ensemble.model --predict_only_ensemble {names}".split()]) == 0
+    for name in ("whole", "ensemble"):
         words = f"-t -i {tmp_path}/{name}.model -d {log} -p {tmp_path}/{name}.p --quiet"
         assert main(words.split()) == 0
-    assert (tmp_path / "whole.p").read_bytes() == (tmp_path / "stack.p").read_bytes()
-    again = f"-t -i {tmp_path}/stack.model --cb_explore_adf --automl 3 -d {log} -p {tmp_path}/again.p --quiet"
+    assert (tmp_path / "whole.p").read_bytes() == (tmp_path / "ensemble.p").read_bytes()
+    again = (
+        f"-t -i {tmp_path}/ensemble.model --cb_explore_adf --automl 3 -d {log} -p {tmp_path}/again.p --quiet"
+    )
     assert main(again.split()) == 0
-    assert (tmp_path / "again.p").read_bytes() == (tmp_path / "stack.p").read_bytes()
-    assert main(["inspect", f"{tmp_path}/stack.model"]) == 0
+    assert (tmp_path / "again.p").read_bytes() == (tmp_path / "ensemble.p").read_bytes()
+    assert main(["inspect", f"{tmp_path}/ensemble.model"]) == 0
     printed = capsys.readouterr().out
     assert "the ensemble, to predict with" in printed
     assert "predicted by  the ensemble since event" in printed
     for words, message in [
-        (f"-i {tmp_path}/stack.model -d {log}", "saved to predict only: load it with --testonly (-t)"),
+        (f"-i {tmp_path}/ensemble.model -d {log}", "saved to predict only: load it with --testonly (-t)"),
         (
             f"{search} -f x --predict_only_ensemble --resume",
             "--predict_only_ensemble and --resume exclude each other",

@@ -72,8 +72,8 @@ class Stepwise(Oracle):
             return reached
         used = set(champion.elements)
         steps = dict.fromkeys(names for names in _steps(champion, space, turn) if names not in used)
-        known = sorted(steps.keys() & space.gains.keys(), key=lambda names: (-space.gains[names], names))
-        best = known[: _SCREENED // 2]
+        promising = sorted(steps.keys() & space.gains.keys(), key=lambda names: (-space.gains[names], names))
+        best = promising[: _SCREENED // 2]
         chosen = set(best)
         others = [names for names in steps if names not in chosen]
         start = turn * (_SCREENED // 2) % len(others) if len(others) > _SCREENED else 0
@@ -92,11 +92,11 @@ class Stepwise(Oracle):
                 proposals = [*interactions[:1], *settings[:1], *interactions[1:], *settings[1:]]
             else:
                 proposals = [*interactions, *settings]
-        most = max(_FREE, _DEARER * space.terms(champion.elements))
+        limit = max(_FREE, _DEARER * space.terms(champion.elements))
         return [
             config
             for config in dict.fromkeys(proposals)
-            if config != champion and space.terms(config.elements) <= most
+            if config != champion and space.terms(config.elements) <= limit
         ]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from onlineauto.cluster.partitions.coordinator import Schedule
+    from onlineauto.cluster.partitions.coordinator import RoundSchedule
     from onlineauto.engine.stream.source import Sources
     from onlineauto.workspace.run import Run
     from onlineauto.workspace.workspace import Workspace
@@ -226,7 +226,7 @@ class StreamJob(_LearningJob):
         The state of another run, as for `Run`.
     partitions : int
         Number of chunks of a round, and maximum number of workers.
-    schedule : Schedule, optional
+    schedule : RoundSchedule, optional
         The lengths of rounds.
     events : int, optional
         Number of events of the stream; None if unknown, in which case more events are expected until the end.
@@ -261,7 +261,7 @@ class StreamJob(_LearningJob):
         *,
         stored: Mapping[str, Any] | None = None,
         partitions: int = PARTITIONS,
-        schedule: Schedule | None = None,
+        schedule: RoundSchedule | None = None,
         events: int | None = None,
         worker: Mapping[str, float] | None = None,
         backend: str | None = None,

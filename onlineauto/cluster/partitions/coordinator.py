@@ -11,17 +11,17 @@ which chunk, or how often.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.cluster.partitions.change import ChangeTest
 from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import Chunk
-from onlineauto.cluster.partitions.state import State, TrackedTables, dense_arrays, take_rows
+from onlineauto.cluster.partitions.state import SentState, TrackedTables, dense_arrays, take_rows
 from onlineauto.cluster.partitions.worker import Base, one_blas_thread
-from onlineauto.engine.records.search import Tally
 from onlineauto.engine.search.deferred import control_of_search
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.cluster.partitions.text_file import EventRange, TextFile
-    from onlineauto.cluster.partitions.worker import End
+    from onlineauto.cluster.partitions.worker import ChunkEnd
+    from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace
 
@@ -40,8 +41,68 @@ _LOADED = 1
 PIECE = 8192
 """Number of events at a time that the coordinator learns alone, so that few are in memory."""
 
+_ROUNDS, _ENOUGH = 8, 1024
+"""Numbers of rounds, or pieces that one learner has learnt, and of losses, with which others are compared."""
+_RISE, _GAIN = 3.0, 1.0
+"""Standard errors by which losses rise after a change, and by which one learner then loses less."""
 
-class Schedule(NamedTuple):
+
+class ChangeTest:
+    """Compares the losses of each round with those of the last rounds; after a change one learner continues.
+
+    All chunks of a round begin from the same base, so then a round adapts no further than one chunk.
+    `begin` is the event at which the last change was detected; the lengths of rounds are counted from there.
+    """
+
+    def __init__(self, begin: int = 0, rounds: Sequence[Sequence[float]] = ()) -> None:
+        self.begin = begin
+        self._rounds = deque((np.array(sums, np.float64) for sums in rounds), maxlen=_ROUNDS)
+
+    def state(self) -> tuple[Any, ...]:
+        """Return the arguments of a copy."""
+        return self.begin, [sums.tolist() for sums in self._rounds]
+
+    def note(self, outcomes: Sequence[Outcomes]) -> None:
+        """Add the losses of a round, or of a piece that one learner has learnt."""
+        self._rounds.append(np.sum([_sums(chunk) for chunk in outcomes], axis=0))
+
+    def first_changed(self, chunks: Sequence[Outcomes]) -> int:
+        """Return the chunk before those whose losses have risen; the number of chunks if none have."""
+        sums, before = [_sums(chunk) for chunk in chunks], list(self._rounds)
+        rises = [_rise(before, sums[chunk:]) for chunk in range(len(sums))]
+        if max(rises, default=0.0) > _RISE:
+            return max(rises.index(max(rises)) - 1, 0)  # a change may be in mid-chunk
+        slow = any(_rise(before[:-n], [*before[-n:], *sums]) > _RISE for n in (1, 2))
+        return 0 if slow else len(chunks)
+
+    def confirm(self, begin: int, alone: Sequence[Outcomes], chunks: Sequence[Outcomes]) -> None:
+        """Note the losses of one learner; if chunks of the same events lose more, `begin` is a change."""
+        gains = np.concatenate([chunk.loss for chunk in chunks]) - np.concatenate(
+            [chunk.loss for chunk in alone]
+        )
+        if gains.sum() > _GAIN * math.sqrt(float(gains @ gains)):
+            self.begin = begin
+            self._rounds.clear()
+        self.note(alone)
+
+
+def _sums(outcomes: Outcomes) -> NDArray[np.float64]:
+    """Return number, sum and sum of squares of the losses of labelled events."""
+    losses = outcomes.loss[outcomes.labelled].astype(np.float64)
+    return np.array([len(losses), losses.sum(), losses @ losses])
+
+
+def _rise(before: Sequence[NDArray[np.float64]], after: Sequence[NDArray[np.float64]]) -> float:
+    """Return by how many standard errors the mean loss has risen; 0 if there are too few losses."""
+    (m, total, squares), (n, latest, its_squares) = (sum(sums, np.zeros(3)) for sums in (before, after))
+    if m < _ENOUGH or not n:
+        return 0.0
+    mean, variance, latest = total / m, squares / m - (total / m) ** 2, latest / n
+    error = math.sqrt(max(max(variance, its_squares / n - latest**2) / n + variance / m, 0.0))
+    return float(latest - mean) / error if error > 0.0 else 0.0
+
+
+class RoundSchedule(NamedTuple):
     """The lengths of rounds, in events."""
 
     alone: int = 65536  # the first events, which the coordinator learns, because short rounds do not pay
@@ -61,9 +122,9 @@ class Schedule(NamedTuple):
 class Coordinator:
     """Holds the model of a partitioned stream."""
 
-    def __init__(self, workspace: Workspace, partitions: int, schedule: Schedule | None = None) -> None:
+    def __init__(self, workspace: Workspace, partitions: int, schedule: RoundSchedule | None = None) -> None:
         self.workspace, self.partitions, self.version = workspace, partitions, _LOADED
-        self.schedule = schedule or Schedule()
+        self.schedule = schedule or RoundSchedule()
         self.change = ChangeTest()
         self.look_ahead: Callable[[], object] = lambda: None
         self._tracked = TrackedTables(workspace)
@@ -121,17 +182,15 @@ class Coordinator:
             since=since,
             control=control_of_search(workspace.searching, workspace.layout),
             gains=np.array(list(workspace.searching.screening.gains().values()), np.float64),
-            state=State(
+            state=SentState(
                 {name: array.copy() for name, array in dense_arrays(workspace).items()},
                 {name: take_rows(table, rows[name]) for name, table in tables.items()},
             ),
         )
 
-    def merge(self, ends: Sequence[End]) -> None:
+    def merge(self, ends: Sequence[ChunkEnd]) -> None:
         """Merge the ends of the chunks of a round into the model."""
         workspace = self.workspace
-        before = workspace.searching.live_configs.arrays.tally[Tally.LEARNT]
-        learnt = [int(end.state.dense["live.tally"][Tally.LEARNT] - before) for end in ends]
         with one_blas_thread():
-            merge_round(workspace, ends, learnt)
-        workspace.searching.adopt([end.found for end in ends], sum(len(end.outcomes) for end in ends))
+            merge_round(workspace, ends)
+        workspace.searching.adopt([end.findings for end in ends], sum(len(end.outcomes) for end in ends))

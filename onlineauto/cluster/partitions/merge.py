@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onlineauto.cluster.partitions.state import (
-    Table,
+    TableCells,
     arrays_to_send,
     load_dense,
     put_rows,
@@ -23,16 +21,15 @@ from onlineauto.engine.ensemble.branches import mean_retention, merge_statistic,
 from onlineauto.engine.ensemble.merge import merge_ensembles
 from onlineauto.engine.records.search import Tally
 from onlineauto.estimators.scale_kernels import FLOOR
-from onlineauto.learners.gradient_kernels import (
-    GRADIENTS,
-    SCALE,
-)
+from onlineauto.learners.gradient_kernels import GRADIENTS, SCALE
 from onlineauto.state.schema import merge, rebuild
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from onlineauto.cluster.partitions.worker import End
+    from numpy.typing import NDArray
+
+    from onlineauto.cluster.partitions.worker import ChunkEnd
     from onlineauto.learners.gradient_kernels import Rule
     from onlineauto.workspace.workspace import Workspace
 
@@ -40,12 +37,12 @@ if TYPE_CHECKING:
     Rows = dict[str, NDArray[np.int64]]
 
 
-def merge_round(workspace: Workspace, ends: Sequence[End], learnt: Sequence[int]) -> None:
+def merge_round(workspace: Workspace, ends: Sequence[ChunkEnd]) -> None:
     """Merge ends of chunks into the base, which the workspace holds."""
     live = workspace.searching.live_configs.arrays
     seen, floor = live.tally[Tally.LEARNT], bool(live.statistics.scale[FLOOR] > 0.0)
-    by_end = [int(end.state.dense["live.tally"][Tally.LEARNT] - seen) for end in ends]
-    context = _Round(floor, float(seen), by_end)
+    learnt = [int(end.state.dense["live.tally"][Tally.LEARNT] - seen) for end in ends]
+    context = _Round(floor, float(seen), learnt)
     merged = {
         prefix: merge(record, [rebuild(record, prefix, end.state.dense) for end in ends], context)
         for prefix, record in records_of(workspace).items()
@@ -89,76 +86,74 @@ class _Round(NamedTuple):
 def _union(rows: Sequence[NDArray[np.int64]], n: int) -> NDArray[np.int64]:
     """Return the sorted cells, of `n`, that are in any of `rows`."""
     changed = np.zeros(n, np.bool_)
-    for each in rows:
-        changed[each] = True
+    for cells in rows:
+        changed[cells] = True
     return np.flatnonzero(changed)
 
 
-def _tables_of(ends: Sequence[End], name: str, rows: Rows, tables: Any) -> list[Table]:
+def _tables_of(ends: Sequence[ChunkEnd], name: str, rows: Rows, tables: Any) -> list[TableCells]:
     """Return the cells `rows` of each end: its own, and those of the base that it has not changed."""
     base = take_rows(tables[name], rows[name])
     result = []
     for end in ends:
-        values = tuple(each.copy() for each in base.values)
+        values = tuple(array.copy() for array in base.values)
         if name in end.state.tables:
-            own = end.state.tables[name]
-            at = np.searchsorted(rows[name], own.rows)
-            for target, source in zip(values, own.values, strict=True):
-                target[at] = source
-        result.append(Table(rows[name], values))
+            cells = end.state.tables[name]
+            positions = np.searchsorted(rows[name], cells.rows)
+            for target, source in zip(values, cells.values, strict=True):
+                target[positions] = source
+        result.append(TableCells(rows[name], values))
     return result
 
 
 def _merge_members(
     workspace: Workspace,
-    ends: Sequence[End],
+    ends: Sequence[ChunkEnd],
     rows: Rows,
     learnt: Sequence[int],
     dense: Arrays,
     *,
     floor: bool,
-) -> dict[str, Table]:
+) -> dict[str, TableCells]:
     """Merge the ensemble: put its small arrays into `dense`, and return the cells of its members."""
     live = workspace.searching.live_configs.arrays
     if not live.ensemble.on:
         return {}
     tables = tables_of(workspace)
-    own = {name: table for name, table in tables.items() if table.owners}
+    member_tables = {name: table for name, table in tables.items() if table.paths}
 
-    def compact(name: str, part: Table) -> Arrays:
+    def arrays_of(parts: Mapping[str, TableCells]) -> Arrays:
         return {
             path: np.ascontiguousarray(values.T) if values.ndim > 1 else values
-            for path, values in zip(own[name].paths, part.values, strict=True)
+            for name, table in member_tables.items()
+            for path, values in zip(table.paths, parts[name].values, strict=True)
         }
 
-    began = reduce(
-        lambda arrays, name: arrays | compact(name, take_rows(own[name], rows[name])),
-        own,
-        dict[str, NDArray[Any]](),
-    )
-    sent = arrays_to_send(records_of_ensemble(live.ensemble))
-    base = rebuild_ensemble(live.ensemble, sent | began)
-    cells = {name: _tables_of(ends, name, rows, tables) for name in own}
-    branches = []
-    for at, end in enumerate(ends):
-        arrays = end.state.dense | {"ensemble.test.level": live.ensemble.test.level}
-        for name in own:
-            arrays = arrays | compact(name, cells[name][at])
-        branches.append(rebuild_ensemble(live.ensemble, arrays))
+    began = arrays_of({name: take_rows(table, rows[name]) for name, table in member_tables.items()})
+    base = rebuild_ensemble(live.ensemble, arrays_to_send(records_of_ensemble(live.ensemble)) | began)
+    cells = {name: _tables_of(ends, name, rows, tables) for name in member_tables}
+    level = {"ensemble.test.level": live.ensemble.test.level}
+    branches = [
+        rebuild_ensemble(
+            live.ensemble,
+            end.state.dense | level | arrays_of({name: parts[number] for name, parts in cells.items()}),
+        )
+        for number, end in enumerate(ends)
+    ]
     merged = merge_ensembles(base, branches, learnt=learnt, floor=floor, ordered=True)
-    paths = {path for table in own.values() for path in table.paths}
+    paths = {path for table in member_tables.values() for path in table.paths}
     result = arrays_to_send(records_of_ensemble(merged))
     dense |= {path: array for path, array in result.items() if path not in paths}
     return {
-        name: Table(
+        name: TableCells(
             rows[name],
             tuple(result[path].T if result[path].ndim > 1 else result[path] for path in table.paths),
         )
-        for name, table in own.items()
+        for name, table in member_tables.items()
     }
 
 
-def merge_weights(base: Table, ends: Sequence[Table], rule: Rule) -> Table:
+def merge_weights(base: TableCells, ends: Sequence[TableCells], rule: Rule) -> TableCells:
     """Return the merged weights and statistics of live configs.
 
     Changes of a weight are averaged over the ends that have learnt it, so a rare feature, which one end has
@@ -168,22 +163,22 @@ def merge_weights(base: Table, ends: Sequence[Table], rule: Rule) -> Table:
     """
     began, statistics = base.values[0], base.values[1].copy()
     tables = [(began, base.values[1]), *(end.values for end in ends)]
-    scale = np.maximum.reduce([each[:, SCALE] for _, each in tables])
-    first, *weights = [_rescaled(each[0], each[1][:, SCALE], scale, rule) for each in tables]
+    scale = np.maximum.reduce([table[:, SCALE] for _, table in tables])
+    first, *weights = [_rescaled(pair[0], pair[1][:, SCALE], scale, rule) for pair in tables]
     gradients = [end.values[1][:, GRADIENTS] for end in ends]
     before = base.values[1][:, GRADIENTS]
     changed = [(end.values[0] != began) | (end.values[1][:, GRADIENTS] != before) for end in ends]
     count = np.add.reduce(changed, dtype=np.float32)
-    moves = sum((each - first) * own for each, own in zip(weights, changed, strict=True))
+    moves = sum((weight - first) * has_changed for weight, has_changed in zip(weights, changed, strict=True))
     merged: NDArray[Any] = first + moves / np.maximum(count, np.float32(1))
-    statistics[:, GRADIENTS] += sum(np.maximum(each - before, 0.0) for each in gradients)
+    statistics[:, GRADIENTS] += sum(np.maximum(gradient - before, 0.0) for gradient in gradients)
     statistics[:, SCALE] = scale
-    for each, own, gradient in zip(weights, changed, gradients, strict=True):
-        alone = own & (count == 1)  # taken over without rounding
-        merged[alone] = each[alone]
+    for weight, has_changed, gradient in zip(weights, changed, gradients, strict=True):
+        alone = has_changed & (count == 1)  # taken over without rounding
+        merged[alone] = weight[alone]
         if rule.adaptive:
             statistics[:, GRADIENTS][alone] = gradient[alone]
-    return Table(base.rows, (np.asarray(merged, np.float32), statistics))
+    return TableCells(base.rows, (np.asarray(merged, np.float32), statistics))
 
 
 def _rescaled(
@@ -197,9 +192,9 @@ def _rescaled(
     return np.asarray(weights * (ratio * ratio) ** np.float32(rule.norm_power), np.float32)
 
 
-def _merge_screen(base: Table, ends: Sequence[Table]) -> Table:
+def _merge_screen(base: TableCells, ends: Sequence[TableCells]) -> TableCells:
     """Return the merged cells of screening: sums add up, and the largest value is the largest of all."""
     began = base.values[0]
     table = began + sum(end.values[0] - began for end in ends)
     table[:, 2] = np.maximum.reduce([end.values[0][:, 2] for end in ends])
-    return Table(base.rows, (table.astype(np.float32),))
+    return TableCells(base.rows, (table.astype(np.float32),))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from onlineauto.cluster.partitions.state import State, Table
+from onlineauto.cluster.partitions.state import SentState
 from onlineauto.cluster.partitions.text_file import TextPart, UnreadBlock
-from onlineauto.cluster.partitions.worker import Base, End
+from onlineauto.cluster.partitions.worker import Base, ChunkEnd
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.records.loop import ROW
-from onlineauto.engine.search.deferred import Control, Found
+from onlineauto.engine.search.deferred import Findings
 from onlineauto.features.block import Block, Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics, ProblemCode
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _RECORDS = {"ROW": ROW, "COST": COST, "FEATURE": FEATURE, "LINE": LINE, "SPAN": SPAN, "SETTINGS": SETTINGS}
-_OUTCOMES = ("rows", "line", "weight", "holdout", "label", "action", "score")
 _HEAD = 8
 _UNREAD = 4
 """Number of parts of the message of an unread chunk."""
@@ -37,9 +37,9 @@ class Chunk(NamedTuple):
     seed: int
 
 
-def pack(tree: Any) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of a tree of plain values and arrays, in parts; arrays are not copied."""
-    described = describe(tree, owner="a message", record_types=_RECORDS)
+def pack(message: Any) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a base, an end or a tree, in parts; arrays are not copied."""
+    described = describe(message, owner="a message", record_types=_RECORDS)
     yield from described.parts(len(described.description).to_bytes(_HEAD, "little"))
 
 
@@ -50,47 +50,28 @@ def unpack(data: Any) -> Any:
     return restore_tree(memory, _HEAD, end, limit=len(memory), record_types=_RECORDS)
 
 
-def base_to_tree(base: Base) -> Any:
-    """Return a base as a tree for `pack`."""
-    return [base.version, base.since, msgspec.msgpack.encode(base.control), base.gains, base.state]
-
-
 def base_of_tree(tree: Any) -> Base:
-    """Return the base of a tree."""
-    version, since, control, gains, state = tree
-    return Base(version, since, msgspec.msgpack.decode(control, type=Control), gains, _state_of(state))
+    """Return the base of a message."""
+    return msgspec.convert(tree, Base, dec_hook=_array)
 
 
-def _state_of(tree: Any) -> State:
-    dense, tables = tree
-    return State(dense, {name: Table(rows, tuple(values)) for name, (rows, values) in tables.items()})
+def end_of_tree(tree: Any) -> ChunkEnd:
+    """Return the end of a message."""
+    state, findings, outcomes, problems = tree
+    return ChunkEnd(
+        msgspec.convert(state, SentState, dec_hook=_array),
+        msgspec.convert(findings, Findings, dec_hook=_array),
+        Outcomes(**outcomes),
+        Diagnostics(
+            counts=Counter(msgspec.convert(problems["counts"], dict[ProblemCode, int])),
+            kept=msgspec.convert(problems["kept"], list[Diagnostic]),
+        ),
+    )
 
 
-def end_to_tree(end: End) -> Any:
-    """Return an end as a tree for `pack`."""
-    problems = end.problems
-    counts = [(code.name, n) for code, n in problems.counts.items()]
-    kept = [
-        (each.file, each.line, each.column, each.code.name, each.message, each.done) for each in problems.kept
-    ]
-    outcomes = [getattr(end.outcomes, name) for name in _OUTCOMES]
-    return [end.state, end.found, outcomes, (counts, kept)]
-
-
-def end_of_tree(tree: Any) -> End:
-    """Return the end of a tree."""
-    state, found, outcomes, (counts, kept) = tree
-    problems = Diagnostics()
-    for code, n in counts:
-        problems.count(ProblemCode[code], n)
-    for file, line, column, code, message, done in kept:
-        problems.kept.append(
-            Diagnostic(
-                file=file, line=line, column=column, code=ProblemCode[code], message=message, done=done
-            )
-        )
-    named = dict(zip(_OUTCOMES, outcomes, strict=True))
-    return End(_state_of(state), Found(*found), Outcomes(**named), problems)
+def _array(_: type, value: Any) -> Any:
+    """Return an array of a tree, which needs no conversion."""
+    return value
 
 
 def chunk_to_tree(chunk: Chunk) -> Any:
@@ -115,10 +96,10 @@ def _names_of(tree: Any, namespaces: Namespaces) -> Namespaces:
     file, and the namespaces are new ones.
     """
     names, hashes = tree
-    known = len(namespaces)
-    if names[:known] != namespaces.names or hashes[:known] != namespaces.hashes:
-        namespaces, known = Namespaces(), 0
-    for name, hash_ in zip(names[known:], hashes[known:], strict=True):
+    n_known = len(namespaces)
+    if names[:n_known] != namespaces.names or hashes[:n_known] != namespaces.hashes:
+        namespaces, n_known = Namespaces(), 0
+    for name, hash_ in zip(names[n_known:], hashes[n_known:], strict=True):
         namespaces.add(name, hash_)
     return namespaces
 

@@ -14,11 +14,9 @@ from weakref import WeakKeyDictionary
 
 from onlineauto.cluster.partitions.messages import (
     base_of_tree,
-    base_to_tree,
     chunk_of_tree,
     chunk_to_tree,
     end_of_tree,
-    end_to_tree,
 )
 from onlineauto.cluster.partitions.text_file import UnexpectedEventsError
 from onlineauto.cluster.partitions.worker import Worker
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.partitions.coordinator import Coordinator
     from onlineauto.cluster.partitions.messages import Chunk
-    from onlineauto.cluster.partitions.worker import End
+    from onlineauto.cluster.partitions.worker import ChunkEnd
 
 _LOG: Final = logging.getLogger("onlineauto")
 _LONG: Final = 30.0
@@ -50,13 +48,10 @@ class Pool(Protocol):
     def size(self) -> int:
         """Number of workers outside this process that run or start."""
 
-    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
         """Return the ends of chunks that were learnt from the coordinator's next base.
 
-        Raises
-        ------
-        UnexpectedEventsError
-            The coordinator must read the events itself.
+        An `UnexpectedEventsError` says that the coordinator must read the events itself.
         """
 
     def resize(self, n: int) -> None:
@@ -74,7 +69,7 @@ class InlinePool:
     def __init__(self) -> None:
         self._worker: Worker | None = None
 
-    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
         """Return the ends of chunks that were learnt from the coordinator's next base."""
         base = coordinator.next_base()
         worker, self._worker = self._worker, None  # an error leaves no worker
@@ -103,7 +98,7 @@ class Server:
         self._worker, self._namespaces = Worker(REGISTRY.parse(command)), Namespaces()
 
     def answer(self, base: Any, chunk: Any) -> Any:
-        """Return the tree of a chunk's end; or a mapping with the text of an "error", or why it "refuses".
+        """Return the end of a chunk; or a mapping with the text of an "error", or why it "refuses".
 
         `base` is the tree of the base, None for that of the last call.
         """
@@ -112,7 +107,7 @@ class Server:
                 self._worker.adopt(base_of_tree(base))
             block, seed = chunk_of_tree(chunk, self._namespaces, self._worker.workspace.configuration)
             self._namespaces = block.namespaces
-            return end_to_tree(self._worker.learn(block, seed))
+            return self._worker.learn(block, seed)
         except UnexpectedEventsError as error:
             return {"refuses": str(error)}
         except OnlineautoError as error:
@@ -125,7 +120,7 @@ class _Bases(Generic[Sent]):
     def __init__(self, coordinator: Coordinator, send: Callable[[str, Any], Sent]) -> None:
         self._coordinator, self._send = coordinator, send
         self._last = coordinator.version
-        self._changes = send("changes", base_to_tree(coordinator.next_base()))
+        self._changes = send("changes", coordinator.next_base())
         self._full: Sent | None = None
 
     def of_version(self, version: int) -> Sent | None:
@@ -135,7 +130,7 @@ class _Bases(Generic[Sent]):
         if version == self._last:
             return self._changes
         if self._full is None:
-            self._full = self._send("full", base_to_tree(self._coordinator.full_base()))
+            self._full = self._send("full", self._coordinator.full_base())
         return self._full
 
 
@@ -156,17 +151,10 @@ class CrewPool(ABC, Generic[W, Sent]):
         """Have `n` workers from the next round on."""
         self._n = n
 
-    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
         """Return the ends of chunks that were learnt from the coordinator's next base.
 
-        Raises
-        ------
-        WorkersError
-            Workers die again and again, or a worker has no memory or disk.
-        UnexpectedEventsError
-            The coordinator must read the events itself.
-        InputError
-            An event cannot be learnt.
+        A `WorkersError` says that workers die again and again, or that a worker has no memory or disk.
         """
         try:
             return self._learn(coordinator, chunks)
@@ -176,12 +164,12 @@ class CrewPool(ABC, Generic[W, Sent]):
             self._end()  # no worker may answer later
             raise
 
-    def _learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[End]:
+    def _learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
         crew, waiting = self._crew, deque(range(len(chunks)))
         crew.resize(self._n)
         bases = _Bases(coordinator, self._send)
         sent = [self._send(f"chunk{number}", chunk_to_tree(chunk)) for number, chunk in enumerate(chunks)]
-        ends: dict[int, End] = {}
+        ends: dict[int, ChunkEnd] = {}
         refused = ""
         while waiting or crew.busy:
             crew.resize(self._n)  # after deaths
@@ -221,7 +209,7 @@ class CrewPool(ABC, Generic[W, Sent]):
 
     @abstractmethod
     def _send(self, name: str, tree: Any) -> Sent:
-        """Send a tree to all workers, and return its name or reference."""
+        """Send a message to all workers, and return its name or reference."""
 
     @abstractmethod
     def _received(self, message: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
+from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
 from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.local import local_pool
 from onlineauto.cluster.partitions.run import PARTITIONS
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 
-_SCHEDULE = Schedule(alone=8192, longest=65536 // PARTITIONS)
+_SCHEDULE = RoundSchedule(alone=8192, longest=65536 // PARTITIONS)
 """Fewer events than of files are learnt alone, since a service learns in rounds while it is far behind.
 Rounds are as long as in earlier versions, so that a file of rounds means the same."""
 
 
-class Rounds:
+class BlockRounds:
     """Workers that learn blocks of a workspace in rounds."""
 
-    def __init__(self, workers: int, *, plans: bool = True, schedule: Schedule | None = None) -> None:
+    def __init__(self, workers: int, *, plans: bool = True, schedule: RoundSchedule | None = None) -> None:
         self.plans, self._workers = plans, min(workers, PARTITIONS)
         self._schedule = schedule or _SCHEDULE
         self.alone = self._schedule.alone
@@ -55,10 +55,10 @@ class Rounds:
                 chunks = coordinator.cut([take_events(blocks, begin, end)])
                 ends = pool.learn(coordinator, chunks)
                 coordinator.merge(ends)
-                for each in ends:
-                    workspace.diagnostics.add(each.problems)
-                for chunk, each in zip(chunks, ends, strict=True):
-                    yield self._located(workspace, chunk.block, each.outcomes)
+                for result in ends:
+                    workspace.diagnostics.add(result.problems)
+                for chunk, result in zip(chunks, ends, strict=True):
+                    yield self._located(workspace, chunk.block, result.outcomes)
             begin = end
 
     def _begin(self, workspace: Workspace) -> tuple[Coordinator, Pool]:

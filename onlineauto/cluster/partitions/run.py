@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.cluster.partitions.change import ChangeTest
-from onlineauto.cluster.partitions.coordinator import PIECE, Coordinator
+from onlineauto.cluster.partitions.coordinator import PIECE, ChangeTest, Coordinator
 from onlineauto.cluster.partitions.cutting import events_after, take_events
 from onlineauto.cluster.partitions.local import local_pool
 from onlineauto.cluster.partitions.pool import InlinePool
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
-    from onlineauto.cluster.partitions.coordinator import Schedule
+    from onlineauto.cluster.partitions.coordinator import RoundSchedule
     from onlineauto.cluster.partitions.messages import Chunk
     from onlineauto.cluster.partitions.pool import Pool
-    from onlineauto.cluster.partitions.worker import End
+    from onlineauto.cluster.partitions.worker import ChunkEnd
     from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
@@ -89,7 +88,7 @@ class PartitionedRun(Run):
         Number of workers; with processes, 1 learns all partitions in this process.
     partitions : int
         Number of chunks of a round.
-    schedule : Schedule, optional
+    schedule : RoundSchedule, optional
         The lengths of rounds.
     backend : {"processes", "ray"}
         What workers are: processes of this machine, or actors of the Ray cluster to which this process is
@@ -106,7 +105,7 @@ class PartitionedRun(Run):
         stored: Mapping[str, Any] | None = None,
         workers: int = 1,
         partitions: int = PARTITIONS,
-        schedule: Schedule | None = None,
+        schedule: RoundSchedule | None = None,
         backend: str = "processes",
         worker: Mapping[str, float] | None = None,
     ) -> None:
@@ -170,7 +169,7 @@ class PartitionedRun(Run):
         *,
         workers: int = 1,
         partitions: int = PARTITIONS,
-        schedule: Schedule | None = None,
+        schedule: RoundSchedule | None = None,
         backend: str = "processes",
         **options: Any,
     ) -> PartitionedRun:
@@ -298,7 +297,7 @@ class PartitionedRun(Run):
             return
         try:
             chunks = self._coordinator.cut(blocks)
-            blocks = [each.block for each in chunks]  # the events are in memory once
+            blocks = [chunk.block for chunk in chunks]  # the events are in memory once
             ends = self.pool.learn(self._coordinator, chunks) if chunks else []
         except BaseException:
             self._left[:0] = blocks
@@ -311,7 +310,7 @@ class PartitionedRun(Run):
         """Learn the rest of a round of a file that workers read; return False if they cannot."""
         assert self._file is not None
         stretch = self._file.take(self._due)
-        ends: list[End] = []
+        ends: list[ChunkEnd] = []
         try:
             if chunks := self._coordinator.chunks_of(self._file, stretch):
                 ends = self.pool.learn(self._coordinator, chunks)
@@ -330,7 +329,7 @@ class PartitionedRun(Run):
             self._learn_again(ends[n_merged:])
         return bool(ends)
 
-    def _merge(self, chunks: list[Chunk], ends: list[End]) -> int:
+    def _merge(self, chunks: list[Chunk], ends: list[ChunkEnd]) -> int:
         """Merge the ends of the chunks before a change, and hand these chunks out; return their number."""
         change = self._coordinator.change
         n = change.first_changed([end.outcomes for end in ends])
@@ -344,7 +343,7 @@ class PartitionedRun(Run):
             change.note([end.outcomes for end in ends])
         return n
 
-    def _learn_again(self, ends: list[End]) -> None:
+    def _learn_again(self, ends: list[ChunkEnd]) -> None:
         """Learn the events of `ends` in this process, because the stream seems to have changed before them.
 
         If one learner loses less, there was a change, and the next events are learnt like the first ones.
@@ -417,20 +416,17 @@ class PartitionedRun(Run):
             with suppress(InputError):  # it is raised again where the events are taken
                 self._file.look_ahead(sum(self._coordinator.plan(done)))
 
-    def _next_blocks(self, n: int) -> list[Block]:
-        """Return the next blocks of the source, of a file of text at most `n` events; none at the end."""
-        assert self._blocks is not None
-        return list(itertools.islice(self._blocks, 1)) if self._file is None else self._file.read(n)
-
     def _read(self, n: int) -> list[Block]:
         """Return blocks with the next `n` events, or with those that are left.
 
         An empty block of a source says that the events before it should be learnt now.
         """
+        assert self._blocks is not None
         self._is_cut = False
         while (missing := n - sum(map(len, self._left))) > 0 and self._error is None:
             try:
-                blocks = self._next_blocks(missing)
+                file, stream = self._file, self._blocks
+                blocks = list(itertools.islice(stream, 1)) if file is None else file.read(missing)
             except InputError as error:
                 self._error = error
                 break
@@ -451,11 +447,13 @@ class PartitionedRun(Run):
             if len(block) > n:
                 self._left.insert(0, block.tail(n))
             n -= len(taken[-1])
-        taken = [each for each in taken if len(each)]
+        taken = [block for block in taken if len(block)]
         if (
-            len({id(each.namespaces) for each in taken}) > 1
+            len({id(block.namespaces) for block in taken}) > 1
         ):  # of separate files, which number names differently
-            last = next(at for at, each in enumerate(taken) if each.namespaces is not taken[0].namespaces)
+            last = next(
+                number for number, block in enumerate(taken) if block.namespaces is not taken[0].namespaces
+            )
             self._left[:0], taken = taken[last:], taken[:last]
         return taken
 
@@ -474,12 +472,12 @@ class PartitionedRun(Run):
         position = self.position
         if self._blocks is not None and (source := self._positioned_source()) is not None:
             try:
-                at = source.position(position.events)
+                where = source.position(position.events)
             except ValueError as error:  # it knows those of the last blocks only
                 if not self._due:
                     raise
                 raise InputError(
                     "the workers have failed in mid-round: resume from the last file that was saved"
                 ) from error
-            state["position"] = position._replace(at=at)._asdict()
+            state["position"] = position._replace(at=where)._asdict()
         return state

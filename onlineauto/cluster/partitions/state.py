@@ -1,7 +1,7 @@
 """The state that learning changes, as plain arrays by name: how it is read, copied and sent.
 
-Tables are large and change in few cells, so only the changed cells are part of a `State`. All other arrays
-are small: their used part is copied in full.
+Tables are large and change in few cells, so only the changed cells are part of a `SentState`. All other
+arrays are small: their used part is copied in full.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray  # noqa: TC002
 
 from onlineauto.engine.ensemble.least_squares_kernels import Regression
 from onlineauto.engine.ensemble.regression import Settled, settle
@@ -20,8 +21,6 @@ from onlineauto.state.schema import rebuild, receive, send
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from onlineauto.engine.records.ensemble import Ensemble
     from onlineauto.workspace.workspace import Workspace
 
@@ -30,18 +29,18 @@ if TYPE_CHECKING:
 ENSEMBLE = "ensemble"
 
 
-class Table(NamedTuple):
+class TableCells(NamedTuple):
     """Changed cells of a table: their indices, and their numbers in each of its arrays."""
 
     rows: NDArray[np.int64]
     values: tuple[NDArray[np.float32], ...]
 
 
-class State(NamedTuple):
+class SentState(NamedTuple):
     """The used part of all small arrays, and the changed cells of tables."""
 
-    dense: Arrays
-    tables: dict[str, Table]
+    dense: dict[str, NDArray[Any]]
+    tables: dict[str, TableCells]
 
 
 class PlainStates(NamedTuple):
@@ -133,10 +132,9 @@ def settled_arrays(workspace: Workspace) -> Arrays:
 
 
 class TableArrays(NamedTuple):
-    """The arrays of a table, with the cell as the first axis; and the arrays that they are views of."""
+    """The arrays of a table, with the cell as the first axis; of a member, also their paths."""
 
     arrays: tuple[NDArray[np.float32], ...]
-    owners: tuple[NDArray[np.float32], ...] = ()
     paths: tuple[str, ...] = ()
 
 
@@ -151,19 +149,19 @@ def tables_of(workspace: Workspace) -> dict[str, TableArrays]:
         states = states_of(ensemble)
         for member, state in zip(states.members, states.records, strict=True):
             if names := member.cells:
-                owners = tuple(getattr(state, name) for name in names)
+                arrays = (getattr(state, name) for name in names)
                 paths = tuple(f"{ENSEMBLE}.members.{member.name}.{name}" for name in names)
-                arrays = tuple(each.T if each.ndim > 1 else each for each in owners)
-                tables[member.name] = TableArrays(arrays, owners, paths)
+                by_cell = tuple(array.T if array.ndim > 1 else array for array in arrays)
+                tables[member.name] = TableArrays(by_cell, paths)
     return tables
 
 
-def take_rows(table: TableArrays, rows: NDArray[np.int64]) -> Table:
+def take_rows(table: TableArrays, rows: NDArray[np.int64]) -> TableCells:
     """Return a copy of cells."""
-    return Table(rows, tuple(array[rows] for array in table.arrays))
+    return TableCells(rows, tuple(array[rows] for array in table.arrays))
 
 
-def put_rows(table: TableArrays, part: Table) -> None:
+def put_rows(table: TableArrays, part: TableCells) -> None:
     """Write cells into a table."""
     for array, values in zip(table.arrays, part.values, strict=True):
         array[part.rows] = values
@@ -206,11 +204,13 @@ class TrackedTables:
         others, tables = fresh.tables(), self.tables()
         rows = {}
         for name, table in tables.items():
-            arrays = others[name].arrays if name in others else [np.zeros_like(each) for each in table.arrays]
+            arrays = (
+                others[name].arrays if name in others else [np.zeros_like(array) for array in table.arrays]
+            )
             rows[name] = np.flatnonzero(_differ(list(zip(table.arrays, arrays, strict=True))))
         return rows
 
-    def rebase(self, name: str, part: Table) -> None:
+    def rebase(self, name: str, part: TableCells) -> None:
         """Put cells of a new base into a table and its copy."""
         put_rows(self.tables()[name], part)
         for array, values in zip(self._base[name], part.values, strict=True):
@@ -233,7 +233,7 @@ def _differ(pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) ->
             for plane, before in zip(new.T, old.T, strict=True):
                 changed |= plane.view(np.uint32) != before.view(np.uint32)
             continue
-        flat, before = (np.ascontiguousarray(each).reshape(-1).view(np.uint32) for each in (new, old))
+        flat, before = (np.ascontiguousarray(array).reshape(-1).view(np.uint32) for array in (new, old))
         changed[np.flatnonzero(flat != before) // max(len(flat) // max(len(new), 1), 1)] = True
     return changed
 

@@ -162,7 +162,7 @@ class TextFile:
         first, last = stretch.offset(begin), stretch.offset(end)
         while len(self._windows) > 1 and self._windows[1][0] <= stretch.begin:
             del self._windows[0]
-        start, lines = next(each for each in reversed(self._windows) if each[0] <= first)
+        start, lines = next(window for window in reversed(self._windows) if window[0] <= first)
         lines += self._bytes(start, first).count(b"\n")
         state = self._state
         return TextPart(
@@ -251,33 +251,35 @@ def _empty_lines(
     text: NDArray[np.uint8], start: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where the empty lines among lines begin, and their newlines."""
-    at, empty = start.copy(), []
-    marked = np.flatnonzero(text[at] == _MARK[0])
-    marked = marked[at[marked] + len(_MARK) <= len(text)]
-    at[marked] += len(_MARK) * (text[at[marked, None] + np.arange(len(_MARK))] == _MARK).all(axis=1)
+    offsets, empty = start.copy(), []
+    marked = np.flatnonzero(text[offsets] == _MARK[0])
+    marked = marked[offsets[marked] + len(_MARK) <= len(text)]
+    offsets[marked] += len(_MARK) * (text[offsets[marked, None] + np.arange(len(_MARK))] == _MARK).all(axis=1)
     n_passes = 0
-    while len(at) > _FEW or (len(at) and n_passes < _PASSES):
-        ended, blank = _first_bytes(text, at)
-        empty.append((start[ended], at[ended]))
-        start, at = start[blank], at[blank] + 1
+    while len(offsets) > _FEW or (len(offsets) and n_passes < _PASSES):
+        ended, blank = _first_bytes(text, offsets)
+        empty.append((start[ended], offsets[ended]))
+        start, offsets = start[blank], offsets[blank] + 1
         n_passes += 1
-    if len(at):
+    if len(offsets):
         data = text.tobytes()
-        newline = np.array([data.index(b"\n", each) for each in at.tolist()])
+        newline = np.array([data.index(b"\n", offset) for offset in offsets.tolist()])
         ended = np.array(
-            [not data[i:j].lstrip(b" \t\r") for i, j in zip(at.tolist(), newline.tolist(), strict=True)]
+            [not data[i:j].lstrip(b" \t\r") for i, j in zip(offsets.tolist(), newline.tolist(), strict=True)]
         )
         empty.append((start[ended], newline[ended]))
-    starts, ends = (np.concatenate(each) for each in zip(*empty, strict=True)) if empty else (start, at)
+    starts, ends = (
+        (np.concatenate(lines) for lines in zip(*empty, strict=True)) if empty else (start, offsets)
+    )
     order = np.argsort(ends)
     return starts[order], ends[order]
 
 
 def _first_bytes(
-    text: NDArray[np.uint8], at: NDArray[np.int64]
+    text: NDArray[np.uint8], offsets: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return for each position whether the byte there is a newline, and whether it is a blank."""
-    byte = text[at]
+    byte = text[offsets]
     return byte == _NEWLINE, (byte == _BLANK) | (byte == _TAB) | (byte == _RETURN)
 
 
@@ -313,15 +315,15 @@ class UnreadBlock(Block):
 
     def __getattr__(self, name: str) -> Any:
         """Parse the events, and return an attribute of the block."""
-        names = [each.name for each in fields(Block)]
+        names = [column.name for column in fields(Block)]
         if name not in names:
             raise AttributeError(name)
         try:
             block = join_blocks(list(self.pieces()))
         except InputError as error:
             raise UnexpectedEventsError(f"{self.part.path} has changed while it was read") from error
-        for each in names:
-            object.__setattr__(self, each, getattr(block, each))
+        for column in names:
+            object.__setattr__(self, column, getattr(block, column))
         return getattr(block, name)
 
     def pieces(self) -> Iterator[Block]:
@@ -376,11 +378,11 @@ def read_part(
     for block in check_labels(reader, configuration, problems):
         names, hashes = block.namespaces.names, block.namespaces.hashes
         for name, hash_ in zip(names[len(number) :], hashes[len(number) :], strict=True):
-            at = namespaces.names.index(name) if name in namespaces.names else -1
-            if at < 0 and seen is None:
-                at = namespaces.add(name, hash_)
-            number = np.append(number, np.int32(at))
-            is_known = np.append(is_known, seen is None or bool(0 <= at < len(seen) and seen[at]))
+            index = namespaces.names.index(name) if name in namespaces.names else -1
+            if index < 0 and seen is None:
+                index = namespaces.add(name, hash_)
+            number = np.append(number, np.int32(index))
+            is_known = np.append(is_known, seen is None or bool(0 <= index < len(seen) and seen[index]))
         column = block.spans["namespace"][:-1]
         if not is_known[column].all():  # a namespace without features has no span
             name = names[column[np.argmin(is_known[column])]]
@@ -418,18 +420,18 @@ def text_paths(source: Sources, configuration: Configuration) -> list[str]:
     if not is_native or configuration[InputOptions].examples >= 0:
         return []
     if isinstance(source, list | tuple):  # a text in a list is an event
-        paths = [os.fspath(each) if isinstance(each, os.PathLike) else None for each in source]
+        paths = [os.fspath(path) if isinstance(path, os.PathLike) else None for path in source]
     else:
         paths = [os.fspath(source) if isinstance(source, str | os.PathLike) else None]
-    plain = [each for each in paths if isinstance(each, str) and _is_plain_text(each)]
+    plain = [path for path in paths if isinstance(path, str) and _is_plain_text(path)]
     return plain if len(plain) == len(paths) else []
 
 
 def estimated_events(paths: Sequence[str], configuration: Configuration) -> int:
     """Return about how many events files of text have, by their sizes and the first one that has events."""
-    densities = (TextFile(each, configuration, Diagnostics()).density() for each in paths)
-    density = next((each for each in densities if each), 0)
-    return round(density * sum(Path(each).stat().st_size for each in paths))
+    densities = (TextFile(path, configuration, Diagnostics()).density() for path in paths)
+    density = next((density for density in densities if density), 0)
+    return round(density * sum(Path(path).stat().st_size for path in paths))
 
 
 def _is_plain_text(path: str) -> bool:

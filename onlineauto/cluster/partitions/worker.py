@@ -5,27 +5,26 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np  # noqa: TC002
+from numpy.typing import NDArray  # noqa: TC002
 from threadpoolctl import ThreadpoolController
 
 from onlineauto.cluster.partitions.cutting import join_outcomes
 from onlineauto.cluster.partitions.state import (
-    State,
+    SentState,
     TrackedTables,
     load_dense,
     settled_arrays,
     take_rows,
 )
 from onlineauto.cluster.partitions.text_file import UnexpectedEventsError, UnreadBlock
-from onlineauto.engine.search.deferred import Control, Deferred, Found
+from onlineauto.engine.search.deferred import Deferred, Findings, SearchChoices
 from onlineauto.errors import InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
@@ -45,16 +44,16 @@ class Base(NamedTuple):
 
     version: int
     since: int  # the version that a worker must have; 0 is a new model
-    control: Control
+    control: SearchChoices
     gains: NDArray[np.float64]
-    state: State
+    state: SentState
 
 
-class End(NamedTuple):
+class ChunkEnd(NamedTuple):
     """The state of a worker after a chunk, and the results of its events."""
 
-    state: State
-    found: Found
+    state: SentState
+    findings: Findings
     outcomes: Outcomes
     problems: Diagnostics
 
@@ -97,7 +96,7 @@ class Worker:
         for name, part in base.state.tables.items():
             self._tracked.rebase(name, part)
 
-    def learn(self, block: Block, seed: int) -> End:
+    def learn(self, block: Block, seed: int) -> ChunkEnd:
         """Learn a chunk from the last base, and return the end; `seed` makes its random draws differ."""
         workspace, base = self.workspace, self._base
         self._tracked.reset(self._changed)
@@ -110,7 +109,7 @@ class Worker:
             outcomes = self._learn_pieces(block)
         finally:
             self._changed = self._tracked.changed()
-        found = self._deferred.found()
+        findings = self._deferred.findings()
         tables = {
             name: take_rows(table, self._changed[name]) for name, table in self._tracked.tables().items()
         }
@@ -118,7 +117,7 @@ class Worker:
             dense = settled_arrays(workspace)
         for name in _LEVELS:
             dense.pop(name, None)
-        return End(State(dense, tables), found, outcomes, workspace.diagnostics)
+        return ChunkEnd(SentState(dense, tables), findings, outcomes, workspace.diagnostics)
 
     def _learn_pieces(self, block: Block) -> Outcomes:
         """Learn a block, piece by piece if it is not read yet."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
-from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
+from onlineauto.engine.loop.working_memory import LoopParts, Predicting, WorkingMemory
 from onlineauto.engine.records.loop import EventMode
 from onlineauto.engine.records.search import Screen
 from onlineauto.engine.records.task import Shape
@@ -132,7 +132,7 @@ class BlockPredictor:
         self._view.update(block)
         return self._view
 
-    def _own_parts(self, parts: Parts) -> Parts:
+    def _own_parts(self, parts: LoopParts) -> LoopParts:
         """Return the parts of a model with separate copies of the scratch of explorers."""
         task = parts.task
         if self._own is None or self._task is not task:

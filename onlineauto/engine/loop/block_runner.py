@@ -11,7 +11,7 @@ from onlineauto.engine.loop.follow_kernels import follow_events
 from onlineauto.engine.loop.follower import Follower, can_follow, is_worth_following
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.wide_events import WideEvent, report
-from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
+from onlineauto.engine.loop.working_memory import LoopParts, Predicting, WorkingMemory
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal
 from onlineauto.engine.records.task import Shape
@@ -216,11 +216,11 @@ class BlockRunner:
             loops.append(follow_events)
         self._memory.prepare(loops, self._layout, parts)
 
-    def _parts(self) -> Parts:
+    def _parts(self) -> LoopParts:
         """Return the current parts of the model and of the search that the loop uses."""
         learner, searching = self._learner, self._searching
         live, screen = searching.live_configs.arrays, searching.screening.screen
-        return Parts(learner.task, learner.rule, learner.model, live, screen)
+        return LoopParts(learner.task, learner.rule, learner.model, live, screen)
 
     def begin_again(self) -> None:
         """Reset the model and the evidence; the search continues."""
@@ -291,11 +291,11 @@ class BlockRunner:
         while True:
             parts = self.predicting().parts
             context, sizes = memory.context(self._layout, parts, block, stream, results)
-            at = int(cursor[Cursor.EVENT])
-            stop = searching.stop(at, n) if decides else n
+            reached = int(cursor[Cursor.EVENT])
+            stop = searching.stop(reached, n) if decides else n
             if follows and follower.is_behind(cursor):
                 follower.catch_up(context, cursor)
-            elif follows and sizes.next_odd(at, stop) == stop and is_worth_following(parts, mode):
+            elif follows and sizes.next_odd(reached, stop) == stop and is_worth_following(parts, mode):
                 follower.run(self._semantics.run_events, context, cursor, stop, is_due=searching.is_due)
             else:
                 memory.run(self._semantics.run_events, context, sizes, arguments, stop, mode)
@@ -306,19 +306,19 @@ class BlockRunner:
                 begin = int(verdict[Cursor.EVENT])
                 if follower.is_behind(cursor) or cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END:
                     continue
-            at = int(cursor[Cursor.EVENT])
-            self._stopped = mode == EventMode.LEARN and memory.limit.stops_at(sizes, at)
-            for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):
+            reached = int(cursor[Cursor.EVENT])
+            self._stopped = mode == EventMode.LEARN and memory.limit.stops_at(sizes, reached)
+            for row in sorted(row for row in sizes.wide if begin <= row < reached + self._stopped):
                 event = row if slots is None else int(slots.event[row])
                 if not self._wide or self._wide[-1].event < event:  # all slots of an event are one event
                     self._wide.append(WideEvent(event, sizes.wide[row]))
             if decides or cursor[Cursor.SIGNAL] == LoopSignal.BEGIN_AGAIN:
                 self._answer(cursor, block, begin=begin, n=n, mode=mode, slots=slots)
-            begin = at
+            begin = reached
             if self._stopped or (cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END and cursor[Cursor.EVENT] == n):
                 return
 
-    def _can_follow(self, parts: Parts, mode: int) -> bool:
+    def _can_follow(self, parts: LoopParts, mode: int) -> bool:
         """Return whether the ensemble can follow the live configs on a thread of its own."""
         return self._in_two and self._decides and not self._searching.replays and can_follow(parts, mode)
 
@@ -338,9 +338,9 @@ class BlockRunner:
             cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
         if not self._lets_decide(mode):
             return
-        at = int(cursor[Cursor.EVENT])
-        through = at - begin if mode == EventMode.LEARN else 0
-        event = at if slots is None or at == n else int(slots.event[at])
+        event = int(cursor[Cursor.EVENT])
+        through = event - begin if mode == EventMode.LEARN else 0
+        event = event if slots is None or event == n else int(slots.event[event])
         draws = self._semantics.search_draws_with_explorer
         random = self._learner.task.exploration.random if draws else None
         self._searching.answer(

@@ -160,11 +160,6 @@ def _most_actions(block: Block, task: Task, slots: Slots | None) -> int:
     return len(block) * task.n_actions if task.shape == Shape.CB else block.n_lines
 
 
-def _same(column: NDArray[np.float32], n: int) -> NDArray[np.float32]:
-    """Return the first `n` entries of a column of equal numbers, extended if necessary."""
-    return column[:n] if n <= len(column) else column[:1].repeat(n)
-
-
 def make_outcomes(
     block: Block, holdout: NDArray[np.bool_], results: Results, *, simple: bool, slots: Slots | None = None
 ) -> Outcomes:
@@ -173,7 +168,8 @@ def make_outcomes(
     n = len(rows)
     n_actions = 0 if simple or n == 0 else int(rows["action_start"][-1] + rows["n_actions"][-1])
     weight = block.weight[line] if slots is None else slots.event_weight[slots.event]
-    label = block.label[line] if simple else _same(_NO_LABELS, n)
+    no_labels = _NO_LABELS[:n] if n <= len(_NO_LABELS) else _NO_LABELS[:1].repeat(n)
+    label = block.label[line] if simple else no_labels
     if rows["outlier"].any():
         far = (rows["outlier"] > Outlier.NONE) & (rows["outlier"] < Outlier.BEGINS_AGAIN)
         label = np.where(far, UNLABELLED, label)

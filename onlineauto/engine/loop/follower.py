@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Loop
-    from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
+    from onlineauto.engine.loop.working_memory import LoopParts, WorkingMemory
     from onlineauto.engine.records.loop import Context, Results
     from onlineauto.engine.records.search import Live
     from onlineauto.features.records import Stream
@@ -57,7 +57,7 @@ class _Copies(NamedTuple):
     draws: NDArray[np.float64]
 
 
-def can_follow(parts: Parts, mode: int) -> bool:
+def can_follow(parts: LoopParts, mode: int) -> bool:
     """Return whether the ensemble can follow: its events are learnt, and no live config depends on it."""
     task, live, exploration = parts.task, parts.live, parts.task.exploration
     return bool(
@@ -83,7 +83,7 @@ def _events_to_stop(live: Live) -> int:
     return 0 if schedule.due[Due.FILL] else min(lease, review)
 
 
-def is_worth_following(parts: Parts, mode: int) -> bool:
+def is_worth_following(parts: LoopParts, mode: int) -> bool:
     """Return whether the ensemble can follow, for long enough to be worth the preparations."""
     return can_follow(parts, mode) and _events_to_stop(parts.live) >= _SHORTEST
 
@@ -132,20 +132,23 @@ class Follower:
     ) -> None:
         """Run the live configs to `stop` or a signal that `is_due`, and the ensemble to its next verdict."""
         self.cursor[:] = cursor[Cursor.EVENT], 0, LoopSignal.BLOCK_END, 0
-        self._start()
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, name="onlineauto-ensemble", daemon=True)
+            thread.start()
+            self._thread = thread
         self._jobs.put(context)
         lead, live = self._bound(loop, context, cursor), context.value.live
         event_of, signal_of, none = int(Cursor.EVENT), int(Cursor.SIGNAL), int(LoopSignal.BLOCK_END)
-        events, at, due, ended = _LEAST, int(cursor[Cursor.EVENT]), 0, False
+        events, event, due, ended = _LEAST, int(cursor[Cursor.EVENT]), 0, False
         try:
             while not ended and self.cursor.item(signal_of) == none:
-                lead(min(at + events, stop))
-                at = cursor.item(event_of)
-                self._jobs.put(at)
-                ended = at == stop if cursor.item(signal_of) == none else is_due(cursor)
-                if at >= due and not ended:
-                    due = at + _events_to_stop(live)
-                events = max(min(2 * events, (due - at) // 2, _MOST), _LEAST)
+                lead(min(event + events, stop))
+                event = cursor.item(event_of)
+                self._jobs.put(event)
+                ended = event == stop if cursor.item(signal_of) == none else is_due(cursor)
+                if event >= due and not ended:
+                    due = event + _events_to_stop(live)
+                events = max(min(2 * events, (due - event) // 2, _MOST), _LEAST)
         finally:
             self._jobs.put(cursor.item(event_of))  # also what an interrupt has left
             self._jobs.put(_CAUGHT_UP)
@@ -230,13 +233,6 @@ class Follower:
         )
         self._led = context
         return self._context
-
-    def _start(self) -> None:
-        """Start the thread unless it runs."""
-        if self._thread is None:
-            thread = threading.Thread(target=self._work, name="onlineauto-ensemble", daemon=True)
-            thread.start()
-            self._thread = thread
 
     def _work(self) -> None:
         """Follow the live configs, from one event to the next that they have reached."""

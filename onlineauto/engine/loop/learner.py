@@ -12,7 +12,7 @@ from onlineauto.engine.options.registry import RunOptions, excludes_ensemble
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.records.task import Decay, Output, Shape, Task, Thinning
 from onlineauto.errors import OptionError
-from onlineauto.estimators.robust_kernels import SIZE, Test
+from onlineauto.estimators.robust_kernels import Test
 from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY
 from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions, models_of
@@ -34,7 +34,7 @@ from onlineauto.learners.model import (
 )
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import make_rule
-from onlineauto.state.schema import copy, read, save
+from onlineauto.state.schema import copy, make, read, save
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +70,9 @@ def make_decay(configuration: Configuration, *, unlearnt: NDArray[np.float32], q
     models = models_of(configuration)
     share = np.float32(options.bonferroni_denominator or options.model_count)
     low, high = shared.rewards() if shared.cost_range is not None else (0.0, 1.0)
-    return Decay(
+    return make(
+        Decay,
+        {"models": models},
         test=Test(
             alpha=np.float64(np.float32(options.epsilon_decay_significance_level) / share),
             tol_x=np.float64(np.float32(shared.tol_x)),
@@ -87,9 +89,6 @@ def make_decay(configuration: Configuration, *, unlearnt: NDArray[np.float32], q
         unlearnt=np.zeros(4, np.float32) if in_part else unlearnt,
         everywhere=in_part and bool(unlearnt.any()),
         place=np.arange(models),
-        evidence=np.zeros((models, models, 2, SIZE)),
-        epsilon=np.zeros(1, np.float32),
-        tally=np.zeros(3, np.int64),
     )
 
 

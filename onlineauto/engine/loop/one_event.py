@@ -69,11 +69,11 @@ class OneEvent:
             room=features + 1,
             slots=NO_SLOTS,
         )
-        most = task.n_actions if task.shape == Shape.CB else len(buffers.score)
+        limit = task.n_actions if task.shape == Shape.CB else len(buffers.score)
         self.results = Results(
             rows=np.zeros(1, ROW),
-            action=np.empty(most, np.int32),
-            score=np.empty(most, np.float32),
+            action=np.empty(limit, np.int32),
+            score=np.empty(limit, np.float32),
             name=np.zeros(0, np.uint64),
             named=np.zeros(1, bool),
             ahead=NO_AHEAD,
@@ -81,9 +81,9 @@ class OneEvent:
         self.cursor = np.zeros(4, np.int64)
         room = np.zeros(SIZES, np.int64)
         room[NAMES] = len(reader.namespaces)
-        room[LINES], room[SPANS] = most, most_spans(len(context.value.scratch.groups))
+        room[LINES], room[SPANS] = limit, most_spans(len(context.value.scratch.groups))
         room[FEATURES] = features
-        room[WIDEST] = _widest(layout, min(len(buffers.cell), layout.max_crossed // most))
+        room[WIDEST] = _widest(layout, min(len(buffers.cell), layout.max_crossed // limit))
         sealed = context, Sealed(stream), Sealed(self.results)
         encoded = reader.encoded() if isinstance(reader, MappingReader) else None
         event = Single(
@@ -96,7 +96,7 @@ class OneEvent:
             seen=np.zeros(0, bool) if seen is None or seen.all() else seen,
             cursor=self.cursor,
             row=self.results.rows.view(np.uint64),
-            prediction=np.empty(most, np.float32),
+            prediction=np.empty(limit, np.float32),
             report=np.zeros(3, np.int64),
         )
         self._prediction, self._report = event.prediction, memoryview(event.report)  # type: ignore[arg-type]
@@ -179,9 +179,9 @@ def _widest(layout: StreamLayout, room: int) -> int:
     """Return the number of own features of an action up to which all products surely fit into `room`."""
     few, many = 0, room
     while few < many:
-        own = (few + many + 1) // 2
-        if layout.most_features(own) <= room:
-            few = own
+        share = (few + many + 1) // 2
+        if layout.most_features(share) <= room:
+            few = share
         else:
-            many = own - 1
+            many = share - 1
     return few - 2  # the constant, and a slot's index feature

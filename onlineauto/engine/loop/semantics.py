@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.features.records import Stream
     from onlineauto.learners.model import TableShape
+    from onlineauto.options import Configuration
 
     Loop = Callable[[Context, Stream, Results, NDArray[np.int64], int, int], None]
     """Predicts, learns and accounts for events, like `run_events`."""
@@ -86,3 +87,9 @@ class Semantics:
 
 NATIVE = Semantics()
 """The semantics of native mode."""
+
+
+def semantics_of(configuration: Configuration) -> Semantics:
+    """Return the semantics for some options: those of Vowpal Wabbit with ``--vw_exact``, else native."""
+    semantics: Semantics | None = configuration.first_result("semantics")
+    return semantics or NATIVE

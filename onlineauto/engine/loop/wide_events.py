@@ -92,8 +92,8 @@ def measure(context: Sealed[Context], layout: StreamLayout, stream: Stream, limi
     """Return the sizes of the events of a stream; they are counted only if two cheap bounds are too high."""
     task, enough = context.value.task, max(len(context.value.buffers.cell), _GUESSED)
     actions = 1 if limit.of_lines else task.n_actions if task.shape == Shape.CB else largest(stream.events)
-    own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and a slot's index feature
-    features = layout.most_features(own)
+    # 2 are the constant and a slot's index feature
+    features = layout.most_features((len(stream.features) - stream.room) // 2 + 2)
     if features > enough or features * actions > limit.crossed:
         features = features if task.slots else _most_features(context.value, stream)
     if features <= enough and features * actions <= limit.crossed:
@@ -101,8 +101,8 @@ def measure(context: Sealed[Context], layout: StreamLayout, stream: Stream, limi
     counts = np.zeros((len(stream.holdout), 4))
     _count(context, stream, counts, 0, _NO_SIZES)
     crossed = counts[:, EventSize.LARGEST if limit.of_lines else EventSize.TOGETHER]
-    found = np.flatnonzero(crossed > limit.crossed).tolist()
-    wide = {event: int(min(crossed[event], 2.0**62)) for event in found}
+    events = np.flatnonzero(crossed > limit.crossed).tolist()
+    wide = {event: int(min(crossed[event], 2.0**62)) for event in events}
     screened = counts[:, EventSize.SCREENED]
     unscreened = frozenset(np.flatnonzero(screened > limit.crossed).tolist()) - set(wide)
     listed = counts[:, EventSize.OWN] + np.minimum(counts[:, EventSize.LARGEST], limit.crossed)
@@ -147,8 +147,8 @@ def report(
             fatal=fatal,
         )
         if limit.of_lines:
-            most = f"{limit.crossed:,}, the most that --vw_exact keeps, since it leaves none out"
-            message = f"the interactions of a line make {crossed:,} crossed features, more than {most}"
+            limit_text = f"{limit.crossed:,}, the most that --vw_exact keeps, since it leaves none out"
+            message = f"the interactions of a line make {crossed:,} crossed features, more than {limit_text}"
             problem = replace(problem, message=message)
         if fatal:
             return [ParseError(str(problem), line=line, column=1)]
@@ -199,14 +199,16 @@ def _most_features(context: Context, stream: Stream) -> int:
     """Return an upper bound on the features of an action in a block without slots, including products."""
     sizes = np.zeros((3, len(context.layout.ignore)), np.int64)
     largest_namespaces(context.layout, stream, sizes)
-    most = (sizes[1] + sizes[2]).astype(np.float64)
+    numbers = (sizes[1] + sizes[2]).astype(np.float64)
     if context.layout.constant_key >= 0:
-        most[context.layout.constant_key] += 1.0
-    crossed = max(_most_crossed(interactions, most) for interactions in (context.interactions, context.again))
-    return int(min(most.sum() + crossed + _most_crossed(context.screen.interactions, most), 2.0**62))
+        numbers[context.layout.constant_key] += 1.0
+    crossed = max(
+        _most_crossed(interactions, numbers) for interactions in (context.interactions, context.again)
+    )
+    return int(min(numbers.sum() + crossed + _most_crossed(context.screen.interactions, numbers), 2.0**62))
 
 
-def _most_crossed(interactions: Interactions, most: NDArray[np.float64]) -> float:
+def _most_crossed(interactions: Interactions, numbers: NDArray[np.float64]) -> float:
     """Return an upper bound on the features of all products, from the maximum of each namespace."""
     begins = interactions.start[:-1]
-    return float(np.multiply.reduceat(most[interactions.factor], begins).sum()) if len(begins) else 0.0
+    return float(np.multiply.reduceat(numbers[interactions.factor], begins).sum()) if len(begins) else 0.0

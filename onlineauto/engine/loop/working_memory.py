@@ -93,8 +93,8 @@ def make_units(
     event = results.rows[:1], _ACTIONS, _LABEL, True, True
     states, scratch = states_of(context.live.ensemble), cast("SealedRecords", context.buffers.members.scratch)
     kernels = [
-        (member.kernels(), Sealed(state), Sealed(own))
-        for member, state, own in zip(states.members, states.records, scratch.records, strict=True)
+        (member.kernels(), Sealed(state), Sealed(memory))
+        for member, state, memory in zip(states.members, states.records, scratch.records, strict=True)
     ]
     learning = kernels if decides else []
     regression, inputs = Sealed(make_regression(0, 0)), Sealed(context.live.ensemble.members.inputs)
@@ -114,24 +114,24 @@ def make_units(
         ),
         grow_regression=_address(bool(learning), grow_regression, regression, inputs, 0),
         score_members=_addresses(
-            member.score.address(*on, _ACTIONS, _PART, *own) for member, *own in kernels
+            member.score.address(*on, _ACTIONS, _PART, *state) for member, *state in kernels
         ),
         learn_members=_addresses(
-            member.learn.address(*on, _ACTIONS, _LESSON, *own) for member, *own in learning
+            member.learn.address(*on, _ACTIONS, _LESSON, *state) for member, *state in learning
         ),
-        grow_members=_addresses(member.grow.address(on[0], own) for member, own, _ in learning),
+        grow_members=_addresses(member.grow.address(on[0], state) for member, state, _ in learning),
     )
 
 
-def _addresses(found: Iterable[int]) -> NDArray[np.int64]:
-    return np.array(list(found), np.int64)
+def _addresses(addresses: Iterable[int]) -> NDArray[np.int64]:
+    return np.array(list(addresses), np.int64)
 
 
 def _address(needed: bool, kernel: Any, *arguments: Any) -> int:
     return kernel.address(*arguments) if needed else 0
 
 
-class Parts(NamedTuple):
+class LoopParts(NamedTuple):
     """Everything that the loop needs besides the working memory and the layout."""
 
     task: Task
@@ -147,11 +147,11 @@ class Predicting(NamedTuple):
     layout: StreamLayout
     keys: KernelLayout  # copied from `layout`, like `interactions`
     interactions: Interactions
-    parts: Parts
+    parts: LoopParts
     slot_finder: SlotFinder
 
     @classmethod
-    def of(cls, layout: StreamLayout, parts: Parts, slot_finder: SlotFinder) -> Predicting:
+    def of(cls, layout: StreamLayout, parts: LoopParts, slot_finder: SlotFinder) -> Predicting:
         """Return a model with the current state of its layout."""
         return cls(layout, layout.kernel_layout, layout.interactions, parts, slot_finder)
 
@@ -192,7 +192,7 @@ class WorkingMemory:
         assert self._context is not None
         return self._context.value
 
-    def kept(self, layout: StreamLayout, given: Parts) -> Sealed[Context] | None:
+    def kept(self, layout: StreamLayout, given: LoopParts) -> Sealed[Context] | None:
         """Return the last context of the loop, or None if any of its parts has changed."""
         context = self._context
         if context is None:
@@ -212,7 +212,7 @@ class WorkingMemory:
         return context if same else None
 
     def context(
-        self, layout: StreamLayout, given: Parts, block: Block, stream: Stream, results: Results
+        self, layout: StreamLayout, given: LoopParts, block: Block, stream: Stream, results: Results
     ) -> tuple[Sealed[Context], EventSizes]:
         """Return the context of the loop for a block, reused if unchanged, and the sizes of its events."""
         if len(self._scratch.factors) < layout.highest_order:
@@ -241,7 +241,7 @@ class WorkingMemory:
         self._context = context
         return context, self._sizes[1]
 
-    def prepare(self, loops: Sequence[Loop], layout: StreamLayout, given: Parts) -> None:
+    def prepare(self, loops: Sequence[Loop], layout: StreamLayout, given: LoopParts) -> None:
         """Compile or load the machine code of loops and their units; `plan` lists them by this."""
         context = Context(*self._parts(layout, given), NO_UNITS, self.make_buffers(given.live))
         make_units(self._explorer, context, NO_STREAM, NO_RESULTS, decides=self._decides)
@@ -285,7 +285,7 @@ class WorkingMemory:
         return make_buffers(actions=actions, slots=self._live_configs, scores=scores, members=members)
 
     def _parts(
-        self, layout: StreamLayout, given: Parts
+        self, layout: StreamLayout, given: LoopParts
     ) -> tuple[Task, Rule, KernelLayout, Interactions, Interactions, Scratch, Model, Live, Screen]:
         """Return the fields of a context without the units and the buffers."""
         task, rule, model, live, screen = given

@@ -78,9 +78,9 @@ def _number(block: Block, code: ProblemCode, first: int, end: int) -> float:
         values = block.value[slice(*block.span_start[spans].tolist())]
         return float(values[np.abs(values).argmax()])
     costs = slice(*block.cost_start[[first, end]].tolist())
-    known = block.cost[costs] != UNLABELLED
+    labelled = block.cost[costs] != UNLABELLED
     if code == ProblemCode.PROBABILITY_FAR_OUT:
-        return float(block.probability[costs][known].min(initial=1.0))
-    labels = np.concatenate([block.cost[costs][known], block.label[first:end], block.initial[first:end]])
+        return float(block.probability[costs][labelled].min(initial=1.0))
+    labels = np.concatenate([block.cost[costs][labelled], block.label[first:end], block.initial[first:end]])
     labels = labels[labels != UNLABELLED]
     return float(labels[np.abs(labels).argmax()])

@@ -97,7 +97,7 @@ def _placed(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
 
 
 @record
-class Numbers(NamedTuple):
+class InputNumbers(NamedTuple):
     """The numbers among the inputs of members, with their bins; see the ensemble's `number_bin_kernels`."""
 
     # The input of each number
@@ -153,7 +153,7 @@ class Inputs(NamedTuple):
     seen: NDArray[np.int64] = field("seen", read=counts(), merge=jointly, predicts=True)
     # Key of each known action
     action: NDArray[np.uint64] = field("actions", merge=jointly, predicts=True)
-    numbers: Numbers = nested(Numbers)
+    numbers: InputNumbers = nested(InputNumbers)
 
 
 class Taken(NamedTuple):

@@ -182,7 +182,7 @@ whether it is learnt."""
 
 
 class Ahead(NamedTuple):
-    """What the live configs hand over for each event to an ensemble that follows on another thread."""
+    """The arrays of events that live configs hand over to an ensemble that follows on another thread."""
 
     handed: Records  # [n_events]; empty if the ensemble does not follow
     score: NDArray[np.float32]  # [n_actions of all events, slots + 1]: scores before learning, learnt part

@@ -28,6 +28,7 @@ from onlineauto.state.schema import (
     Sparse,
     add,
     between,
+    by_entry,
     counts,
     declare,
     field,
@@ -108,7 +109,7 @@ class Schedule(NamedTuple):
     due: NDArray[np.int64] = field(len(Due), saved=False)
     lease: NDArray[np.int64] = field("slots", saved=False, initial=NEVER)
     # Events learnt since the config became live
-    updates: NDArray[np.int64] = field("slots", read=counts(), merge=add)
+    updates: NDArray[np.int64] = field("slots", read=counts(), merge=add, waits=True)
 
 
 def _merge_pairs(base: State, ends: Sequence[State], context: Round) -> State:
@@ -136,24 +137,24 @@ class Tests(NamedTuple):
     robust: Test  # the constants of the bounds on each config's reward
     # Evidence for bounds on rewards, by `RewardOwner`: the lower and the upper one
     evidence: NDArray[np.float64] = field(
-        "slots", len(RewardOwner), 2, SIZE, read=stored_evidence, forgets=True
+        "slots", len(RewardOwner), 2, SIZE, read=stored_evidence, forgets=True, waits=True
     )
     # Not better, until it or the champion has a weight other than 0
     decided: NDArray[np.bool_] = field("slots", saved=False, forgets=True)
     # Tests of a challenger's rewards against the champion's
-    pairs: NDArray[np.float64] = field("slots", PAIR_SIZE, merge=_merge_pairs, forgets=True)
+    pairs: NDArray[np.float64] = field("slots", PAIR_SIZE, merge=_merge_pairs, forgets=True, waits=True)
     # Tests of a challenger's losses against the champion's
-    losses: NDArray[np.float64] = field("slots", PAIR_SIZE, merge=jointly, forgets=True)
+    losses: NDArray[np.float64] = field("slots", PAIR_SIZE, merge=jointly, forgets=True, waits=True)
     # Spread of the differences of losses
-    spread: NDArray[np.float64] = field("slots", SPREAD_SIZE, merge=jointly, forgets=True)
+    spread: NDArray[np.float64] = field("slots", SPREAD_SIZE, merge=jointly, forgets=True, waits=True)
     # The losses of config and champion can be compared
     alike: NDArray[np.bool_] = field("slots", merge=keep, initial=True)
     # Minimum gain per event for a promotion, as a part of the range
     prices: NDArray[np.float64] = field("slots", merge=keep)
     # Joint probability of error of both tests of a challenger
-    levels: NDArray[np.float64] = field("slots", read=between(0.0, 2.0), merge=keep)
+    levels: NDArray[np.float64] = field("slots", read=between(0.0, 2.0), merge=keep, waits=True)
     # Number of `Schedule.updates` on which rewards were compared
-    compared: NDArray[np.int64] = field("slots", read=counts(), merge=add)
+    compared: NDArray[np.int64] = field("slots", read=counts(), merge=add, waits=True)
 
 
 declare(Tests, merge=_merge_losses)
@@ -170,10 +171,8 @@ def _merge_policies(base: State, ends: Sequence[State], context: Round) -> State
     return result
 
 
-def _merge_reach(base: State, ends: Sequence[State], context: Round) -> State:
-    result = largest(base, ends, context)
-    result[1] = context.mean(base[1], [end[1] for end in ends], _RECENT)
-    return result
+def _mean_of_recent(base: State, ends: Sequence[State], context: Round) -> State:
+    return context.mean(base, ends, _RECENT)
 
 
 @record
@@ -182,12 +181,12 @@ class LiveStatistics(NamedTuple):
 
     # Sums for intervals, if paired, by `RewardOwner`; the champion's, when the config became live
     policies: NDArray[np.float64] = field(
-        "slots", len(RewardOwner), POLICY_SIZE, merge=_merge_policies, forgets=True
+        "slots", len(RewardOwner), POLICY_SIZE, merge=_merge_policies, forgets=True, waits=True
     )
     # Latest importance weight and reward, by `RewardOwner`
-    last: NDArray[np.float64] = field("slots", 2, 2, merge=latest, forgets=True)
+    last: NDArray[np.float64] = field("slots", 2, 2, merge=latest, forgets=True, waits=True)
     # Largest loss; mean of recent losses
-    reach: NDArray[np.float64] = field(2, merge=_merge_reach, forgets=True)
+    reach: NDArray[np.float64] = field(2, merge=by_entry(largest, {1: _mean_of_recent}), forgets=True)
     # Sums of the champion's latest losses, over GROUP events each
     recent: NDArray[np.float64] = field(REVIEW // GROUP + 2, forgets=True)
     # Number of losses in `recent`
@@ -220,12 +219,6 @@ def _merge_mix(base: State, ends: Sequence[State], context: Round) -> State:
     return mix / max(float(mix.sum()), 1e-300)
 
 
-def _merge_tallies(base: NDArray[Any], ends: Sequence[NDArray[Any]], context: Round) -> NDArray[Any]:
-    tally = add(base, ends, context)
-    tally[Tally.MARK] = base[Tally.MARK]  # marks of the base's lines
-    return tally
-
-
 @record
 class Live(NamedTuple):
     """The live configs. Number 0 is the champion, and the only one unless a search is running.
@@ -241,7 +234,8 @@ class Live(NamedTuple):
     mixing: bool  # a single line's prediction is a weighted mean over all live configs
     # Weights of that mean; they sum to 1
     mix: NDArray[np.float64] = field("slots", read=between(0.0, 2.0), merge=_merge_mix, predicts=True)
-    tally: NDArray[np.int64] = field(len(Tally), saved=False, merge=_merge_tallies)
+    # The mark is of the base's lines
+    tally: NDArray[np.int64] = field(len(Tally), saved=False, merge=by_entry(add, {Tally.MARK: keep}))
     schedule: Schedule = nested(Schedule)
     tests: Tests = nested(Tests)
     statistics: LiveStatistics = nested(LiveStatistics)

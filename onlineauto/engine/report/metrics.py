@@ -209,17 +209,17 @@ class _Explored(Counters):
     def update_slots(self, outcomes: Outcomes, learns: NDArray[np.bool_]) -> None:
         """Count slots; a logged action that is not available to its slot is not a label."""
         slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
-        known = outcomes.known_action
+        logged = outcomes.known_action
         has_cost = np.zeros(len(outcomes), bool)
-        has_cost[slot[outcomes.action == known[slot]]] = True
+        has_cost[slot[outcomes.action == logged[slot]]] = True
         self._count_labels(outcomes, learns & has_cost)
         self._unlabelled += int((learns & ~has_cost).sum())
 
     def _count_labels(self, outcomes: Outcomes, labelled: NDArray[np.bool_]) -> None:
         """Count the labels; an action's number is its index among those available to the slot."""
-        known, cost = outcomes.known_action, outcomes.known_cost[labelled]
+        logged, cost = outcomes.known_action, outcomes.known_cost[labelled]
         slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
-        before = np.bincount(slot[outcomes.action < known[slot]], minlength=len(outcomes))
+        before = np.bincount(slot[outcomes.action < logged[slot]], minlength=len(outcomes))
         action, calls = before[labelled], self._calls_per_label
         self._labelled += calls * int(labelled.sum())
         self._first += calls * int((action == 0).sum())
@@ -251,9 +251,9 @@ class _Explored(Counters):
             "cbea_avg_ns_per_action": _average(self._namespaces, self._actions),
             "cbea_avg_ns_per_event": _average(self._namespaces, self._labelled),
         }
-        known = {key: value for key, value in (counts | averages).items() if value is not None}
+        numbers = {key: value for key, value in (counts | averages).items() if value is not None}
         costs = {"cbea_sum_cost": float(self._cost), "cbea_sum_cost_baseline": float(self._first_cost)}
-        return known | costs
+        return numbers | costs
 
     def _count_namespaces(self, block: Block, outcomes: Outcomes) -> int:
         """Return the number of namespaces of all actions, including the constant's and the shared line's."""
@@ -288,8 +288,8 @@ def _asks_for_interactions(configuration: Configuration) -> bool:
 
 
 def _is_known(block: Block) -> NDArray[np.bool_]:
-    known: NDArray[np.bool_] = block.cost != UNLABELLED
-    return known
+    labelled: NDArray[np.bool_] = block.cost != UNLABELLED
+    return labelled
 
 
 def _any_per_run(mask: NDArray[np.bool_], start: NDArray[np.int64]) -> NDArray[np.bool_]:

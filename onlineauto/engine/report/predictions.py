@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.engine.stream.sink import Sink
+    from onlineauto.engine.search.journal import Sink
     from onlineauto.features.block import Block
 
 STDOUT: Final = ("stdout", "/dev/stdout")
@@ -110,9 +110,9 @@ class ParquetPredictions:
             columns.append(pa.array(outcomes.raw if self._raw else outcomes.prediction, pa.float32()))
         elif self._lists:
             start = pa.array(outcomes.action_start - outcomes.action_start[0], pa.int32())
-            here = slice(int(outcomes.action_start[0]), int(outcomes.action_start[-1]))
-            actions = self._named(pa.array(outcomes.action[here], pa.int32()))
-            scores = pa.array(outcomes.score[here], pa.float32())
+            entries = slice(int(outcomes.action_start[0]), int(outcomes.action_start[-1]))
+            actions = self._named(pa.array(outcomes.action[entries], pa.int32()))
+            scores = pa.array(outcomes.score[entries], pa.float32())
             columns += [pa.ListArray.from_arrays(start, values) for values in (actions, scores)]
         else:
             begin, end = outcomes.action_start[:-1], outcomes.action_start[1:]
@@ -226,16 +226,16 @@ def open_sink(path: str, *, at: int = 0) -> Iterator[Sink]:
         yield _TextSink()
 
 
-def _open(path: str, at: int) -> BinaryIO:
-    size = Path(path).stat().st_size if at and Path(path).exists() else 0
-    if size < at:
-        raise InputError(f"{path} has {size} bytes, but the resumed run had written {at} bytes to it")
+def _open(path: str, offset: int) -> BinaryIO:
+    size = Path(path).stat().st_size if offset and Path(path).exists() else 0
+    if size < offset:
+        raise InputError(f"{path} has {size} bytes, but the resumed run had written {offset} bytes to it")
     try:
-        file = Path(path).open("r+b" if at else "wb")  # noqa: SIM115 - the caller closes it
+        file = Path(path).open("r+b" if offset else "wb")  # noqa: SIM115 - the caller closes it
     except OSError as error:
         raise OSError(f"cannot write {path}: {error.strerror}") from error
-    if at:
-        file.seek(at)
+    if offset:
+        file.seek(offset)
         file.truncate()
     return file
 

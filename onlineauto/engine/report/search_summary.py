@@ -38,7 +38,7 @@ def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
 
 def _live_metrics(searching: Searching, live: int, *, verbose: bool) -> dict[str, Any]:
     config, estimates = searching.live_configs.configs[live], searching.estimates
-    own, champion = estimates.last(live)
+    challenger, champion = estimates.last(live)
     updates = estimates.updates(live)
     metrics: dict[str, Any] = {"config_type": config.kind.value}
     if verbose:
@@ -46,8 +46,8 @@ def _live_metrics(searching: Searching, live: int, *, verbose: bool) -> dict[str
     metrics["self"] = {
         "conf_idx": searching.live_configs.indices[live],
         "upcnt": updates,
-        "last_r": own[1],
-        "last_w": own[0],
+        "last_r": challenger[1],
+        "last_w": challenger[0],
         "lb": estimates.lower(live),
         "ub": estimates.upper(live),
     }

@@ -1,7 +1,7 @@
 """Deferred control: what a worker that learns a part of a stream knows of a search that others decide.
 
 A worker follows the live configs, the interactions and the screening of a coordinator, and decides nothing
-itself. It collects evidence. `follow` adopts the coordinator's choices, `Found` is what a worker has found.
+itself. It collects evidence: `follow` adopts the choices of the coordinator, `Findings` are the results.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray  # noqa: TC002
 
 from onlineauto.automl.config import Config, Interaction
 from onlineauto.engine.records.search import GROUP, NEVER
@@ -17,13 +18,11 @@ from onlineauto.engine.search.drift import LOOK
 from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from onlineauto.engine.search.search_engine import Searching
     from onlineauto.features.layout import StreamLayout
 
 
-class Control(msgspec.Struct, frozen=True, array_like=True):
+class SearchChoices(msgspec.Struct, frozen=True, array_like=True):
     """The choices of a coordinator that its workers follow."""
 
     configs: list[Config]
@@ -35,8 +34,8 @@ class Control(msgspec.Struct, frozen=True, array_like=True):
     left_out: list[bytes]
 
 
-class Found(NamedTuple):
-    """What a part of a stream tells the search besides the arrays of evidence."""
+class Findings(NamedTuple):
+    """Results of a part of a stream for the search, besides the arrays of evidence."""
 
     counts: list[tuple[bytes, int, int]]  # actions and features of each namespace, since the base
     losses: NDArray[np.float64]  # the champion's mean losses, over `GROUP` events each
@@ -44,17 +43,17 @@ class Found(NamedTuple):
     gains: NDArray[np.float64]  # of the screened interactions, in the order of the pool
 
 
-def control_of_search(searching: Searching, layout: StreamLayout) -> Control:
+def control_of_search(searching: Searching, layout: StreamLayout) -> SearchChoices:
     """Return the choices that workers follow."""
-    configs, screening, known = searching.live_configs, searching.screening, layout.state()
-    return Control(
+    configs, screening, names = searching.live_configs, searching.screening, layout.state()
+    return SearchChoices(
         configs=list(configs.configs),
         namespaces=list(configs.namespaces),
         serves=bool(configs.arrays.ensemble.serves),
         pool=list(screening.gains()),
         held=sorted(screening.held),
-        known=known["known"],
-        left_out=known["left_out"],
+        known=names["known"],
+        left_out=names["left_out"],
     )
 
 
@@ -63,12 +62,12 @@ class Deferred:
 
     def __init__(self, searching: Searching, layout: StreamLayout) -> None:
         self._searching, self._layout = searching, layout
-        self._control: Control | None = None
+        self._control: SearchChoices | None = None
         self._losses: list[NDArray[np.float64]] = []
         self._before: dict[bytes, tuple[int, int]] = {}
         searching.deferred = self
 
-    def follow(self, control: Control, gains: NDArray[np.float64]) -> None:
+    def follow(self, control: SearchChoices, gains: NDArray[np.float64]) -> None:
         """Adopt the choices and the `gains` of the screened interactions, and begin to collect."""
         configs, screening, last = self._searching.live_configs, self._searching.screening, self._control
         if last is None or (control.known, control.left_out) != (last.known, last.left_out):
@@ -95,7 +94,7 @@ class Deferred:
         if configs.arrays.statistics.fresh[0] >= LOOK:
             self._losses.append(configs.take_losses())
 
-    def found(self) -> Found:
+    def findings(self) -> Findings:
         """Return what was found since `follow`."""
         configs, screening = self._searching.live_configs, self._searching.screening
         losses = np.concatenate([*self._losses, configs.take_losses()])
@@ -106,7 +105,7 @@ class Deferred:
                 counts.append((name, n - before, size - size_before))
         statistics = configs.arrays.statistics
         rest = float(statistics.recent[0]), int(statistics.fresh[0] % GROUP)
-        return Found(
+        return Findings(
             counts,
             losses,
             rest,

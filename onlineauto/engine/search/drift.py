@@ -63,7 +63,7 @@ def _check(window: Window) -> None:
         raise ValueError(f"the buckets of a window have {width} numbers, not {window.whole[WIDTH]:g}")
     if window.counts[-1]:
         raise ValueError(f"no stream fills a window of {width} numbers")
-    if not all((np.abs(each) <= 2 * width + 1).all() for each in window[1:]):
+    if not all((np.abs(array) <= 2 * width + 1).all() for array in window[1:]):
         raise ValueError("a sum of a window is larger than its number of numbers allows")
 
 

@@ -83,8 +83,8 @@ class Estimates:
         one = price_of_config(sizes, configs.interactions(0), actions)
         ensemble = configs.arrays.ensemble
         price_of = prices(ensemble, features=1.0 + sum(sizes.values()), n_actions=actions)
-        of = terms(ensemble)
-        return {name: MemberTerms(price / one, *of[name]) for name, price in price_of.items()}
+        terms_of = terms(ensemble)
+        return {name: MemberTerms(price / one, *terms_of[name]) for name, price in price_of.items()}
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
         """Return the worth of each extra member of the ensemble, without those that are `resting`.

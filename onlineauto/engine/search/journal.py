@@ -8,7 +8,9 @@ same stream.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NamedTuple, TypeAlias
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -24,16 +26,28 @@ from onlineauto.automl.decisions import (
     Swap,
     Widen,
 )
-from onlineauto.errors import InputError
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.errors import InputError, OptionError
+from onlineauto.options import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from onlineauto.automl.decisions import Decision, Statistics
-    from onlineauto.engine.stream.sink import Sink
+    from onlineauto.options import Configuration
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Names = Annotated[list[str], msgspec.Meta(min_length=1, max_length=3)]
+
+
+class Sink(Protocol):
+    """A target of bytes, such as a binary file, a pipe or a socket."""
+
+    def write(self, data: bytes, /) -> object:
+        """Write bytes, perhaps into a buffer."""
+
+    def flush(self) -> object:
+        """Pass on all bytes written so far."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -115,9 +129,9 @@ class _Reopen(msgspec.Struct, frozen=True, tag="reopen", tag_field="decision"):
 
 class _PredictWith(msgspec.Struct, frozen=True, tag="predict_with", tag_field="decision"):
     events: Count
-    who: Literal["stack", "champion"]  # the ensemble has its older name in journals
+    who: Literal["ensemble", "champion"]
     by: str
-    stack: Bounds  # of the ensemble, and of the champion over the same events
+    ensemble: Bounds  # of the ensemble, and of the champion over the same events
 
 
 class _RestMembers(msgspec.Struct, frozen=True, tag="rest_members", tag_field="decision"):
@@ -141,15 +155,10 @@ _DECODER = msgspec.json.Decoder(JournalHead | End | Entry)
 
 def _name_text(name: bytes) -> str:
     """Return the name of a namespace, which may have any bytes, as text for JSON."""
-    return name.decode("utf-8") if _is_plain(name) else "hex:" + name.hex()
-
-
-def _is_plain(name: bytes) -> bool:
-    """Return whether a name can be written as text without being taken for a hexadecimal one."""
-    try:
-        return not name.decode("utf-8").startswith("hex:")
-    except UnicodeDecodeError:
-        return False
+    with suppress(UnicodeDecodeError):
+        if not (text := name.decode("utf-8")).startswith("hex:"):
+            return text
+    return "hex:" + name.hex()
 
 
 def _name_bytes(name: str) -> bytes:
@@ -187,8 +196,7 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
     if isinstance(decision, Reopen):
         return _Reopen(events, decision.what, list(decision.indices))
     if isinstance(decision, PredictWith):
-        who: Literal["stack", "champion"] = "stack" if decision.who == "ensemble" else "champion"
-        return _PredictWith(events, who, decision.by, bounds_of(ENSEMBLE, statistics))
+        return _PredictWith(events, decision.who, decision.by, bounds_of(ENSEMBLE, statistics))
     if isinstance(decision, RestMembers):
         prices = {name: terms.price for name, terms in statistics.members().items()}
         worths = dict(statistics.member_worths(decision.members))
@@ -229,7 +237,7 @@ def decision_of(entry: Entry) -> Decision:
     if isinstance(entry, _Swap):
         return Swap(entry.slot, _config(entry), entry.by, entry.keeps)
     if isinstance(entry, _PredictWith):
-        return PredictWith("champion" if entry.who == "champion" else "ensemble", entry.by)
+        return PredictWith(entry.who, entry.by)
     if isinstance(entry, _RestMembers):
         return RestMembers(tuple(entry.members))
     return Remove(entry.slot, entry.index)
@@ -294,3 +302,26 @@ def read_journal(
         yield entry
     if not began:
         raise InputError(f"{name}: the first line, which names the options, is missing")
+
+
+def entries_to_replay(configuration: Configuration) -> list[Entry | End] | None:
+    """Return the entries of the journal to replay, None if there is none."""
+    path = configuration[RunOptions].replay
+    if path is None:
+        return None
+
+    registry = Registry([type(group) for group in configuration.groups])
+
+    def has_options(command: str) -> bool:
+        try:
+            other = registry.parse_kept(command)
+        except OptionError as error:
+            raise InputError(f"{path} is the journal of a run with other options: {error}") from None
+        names = (option.name for option in registry.options if option.keep)
+        return all(other.get(name) == configuration.get(name) for name in names)
+
+    try:
+        with Path(path).open("rb") as file:
+            return list(read_journal(file, name=path, same_options=has_options))
+    except OSError as error:
+        raise InputError(f"cannot read the journal {path}: {error.strerror}") from None

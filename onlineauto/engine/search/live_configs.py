@@ -19,13 +19,25 @@ from onlineauto.automl.decisions import (
     Widen,
 )
 from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.ensemble import ensemble as ensembles
-from onlineauto.engine.records.search import GROUP, NEVER, Due, RewardOwner, Tally
+from onlineauto.engine.ensemble.ensemble import begin_again, make_ensemble
+from onlineauto.engine.records.search import (
+    GROUP,
+    NEVER,
+    Due,
+    Live,
+    LiveStatistics,
+    NamespaceCounts,
+    RewardOwner,
+    Schedule,
+    Tally,
+    Tests,
+)
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.drift import LOOK
-from onlineauto.engine.search.lanes import Lanes
-from onlineauto.engine.search.live_arrays import forget_evidence, make_counts, make_live
-from onlineauto.engine.search.waiting_configs import (
+from onlineauto.engine.search.lanes import (
+    Lanes,
     WaitingConfig,
     events_before,
     learnt_cells,
@@ -36,8 +48,10 @@ from onlineauto.engine.search.waiting_configs import (
 )
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND
 from onlineauto.estimators.paired_kernels import BETTER, level
-from onlineauto.estimators.scale_kernels import HIGH, LOW
-from onlineauto.state.schema import read, save
+from onlineauto.estimators.robust_kernels import Test
+from onlineauto.estimators.scale_kernels import HIGH, LOW, make_scale
+from onlineauto.learners.loss_kernels import MTR
+from onlineauto.state.schema import copy, make, put, read, save, take
 from onlineauto.state.stored import MOST
 
 if TYPE_CHECKING:
@@ -59,6 +73,93 @@ if TYPE_CHECKING:
 _PARKED = 4
 """Maximum number of waiting configs that retain their weights, per possible live config."""
 _HIGHEST_PRICE = 0.24
+
+
+def forget_evidence(live: Live, fresh: Live) -> None:
+    """Reset the evidence, the mix and the ensemble to `fresh` arrays, but not counts, leases and levels."""
+    copy(fresh, live, forgets=True)
+    live.mix[: live.n] = 1.0 / live.n
+    if live.ensemble.on:
+        begin_again(live.ensemble, fresh.ensemble)
+
+
+def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str) -> bool:
+    """Return whether rewards are compared on some events only.
+
+    That is possible if nothing else needs the scores of challengers, and losses decide as well, at every
+    event.
+    """
+    task, settings = learner.task, learner.model.settings[0]
+    return (
+        predicts_with == "champion"
+        and task.shape != Shape.SIMPLE
+        and not task.exploration.policies
+        and options.is_paired(control.paired)
+        and options.tests_losses()
+        and ORACLES[options.oracle_type or control.oracle].renews
+        and settings["cb_type"] == MTR
+        and "cb_type" not in options.searched()
+    )
+
+
+def make_live(
+    configuration: Configuration,
+    learner: Learner,
+    control: Control,
+    *,
+    predicts_with: str,
+    members: Sequence[Member],
+) -> Live:
+    """Return the arrays of a search, or of a single champion, before the first event.
+
+    `predicts_with` is "champion", "mix" or "ensemble"; `members` are those of the ensemble.
+    """
+    options = configuration[AutomlOptions]
+    max_live, simple, shape = options.automl or 1, learner.task.shape == Shape.SIMPLE, learner.shape
+    alpha = float(np.float32(options.automl_significance_level))
+    share = 1 if options.fixed_significance_level else max_live
+    sizes = {"slots": max_live}
+    return make(
+        Live,
+        sizes,
+        n=1,
+        slot_step=shape.config_step,
+        part_step=shape.part_step,
+        searching=options.automl is not None,
+        reversed=options.debug_reversed_learn,
+        mixing=simple and predicts_with != "champion",
+        mix=np.eye(1, max_live)[0],
+        schedule=make(Schedule, sizes, due=np.array([0, 0, NEVER, NEVER], np.int64)),
+        tests=make(
+            Tests,
+            sizes,
+            paired=options.is_paired(control.paired),
+            by_reward=not simple and options.tests_rewards(),
+            by_loss=options.tests_losses(),
+            sparing=_is_sparing(options, learner, control, predicts_with=predicts_with),
+            cost_is_reward=options.reward_as_cost,
+            robust=Test(
+                alpha=np.float64(np.float32(np.float32(alpha) / np.float32(share))),
+                tol_x=np.float64(np.float32(options.tol_x)),
+            ),
+        ),
+        statistics=make(LiveStatistics, sizes, scale=make_scale(*options.rewards(), floor=options.min_prob)),
+        namespaces=make_counts(np.zeros(0, bool)),
+        ensemble=make_ensemble(
+            max_live,
+            on=predicts_with == "ensemble",
+            simple=simple,
+            members=members,
+            configuration=configuration,
+            cells=learner.shape.cells,
+        ),
+    )
+
+
+def make_counts(seen: NDArray[np.bool_]) -> NamespaceCounts:
+    """Return counts of namespaces before the first event; `seen` marks namespaces that count as seen."""
+    n = len(seen)
+    return NamespaceCounts(np.zeros(n, np.int64), np.zeros(n, np.int64), seen, np.zeros(n, np.int64))
 
 
 class LiveConfigs:
@@ -304,7 +405,7 @@ class LiveConfigs:
         arrays = self.arrays
         tally = arrays.tally.copy()
         tally[Tally.MARK] = 0
-        ensemble = {"stack": ensembles.ensemble_state(arrays.ensemble, tests=self._n_ensemble_tests)}
+        ensemble = {"ensemble": ensembles.ensemble_state(arrays.ensemble, tests=self._n_ensemble_tests)}
         return {
             "configs": self.configs,
             "indices": self.indices,
@@ -324,19 +425,18 @@ class LiveConfigs:
         self.namespaces, self._counts = stored["namespaces"].name_list(), _stored_counts(stored["counts"])
         self._removed = stored["removed"].convert(set[int])
         self._since, self._n_tests = stored["since"].count(), stored["tests"].count()
-        states = tuple(state[0] for state in self._states())
         self.waiting = {
-            each["config"].convert(Config): stored_waiting(
-                each, model, self._shape.parts, states, self._decay
+            section["config"].convert(Config): stored_waiting(
+                section, model, self._shape.parts, self.arrays, self._decay
             )
-            for each in stored["parked"].items()
+            for section in stored["parked"].items()
         }
         read(stored["arrays"], self.arrays, predicts=self._predicts)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
         ensemble = self.arrays.ensemble
-        if ensemble.on and "stack" in stored:
-            ensemble = ensembles.restore_ensemble(stored["stack"], ensemble)
-            self._n_ensemble_tests = stored["stack"]["tests"].count()
+        if ensemble.on and "ensemble" in stored:
+            ensemble = ensembles.restore_ensemble(stored["ensemble"], ensemble)
+            self._n_ensemble_tests = stored["ensemble"]["tests"].count()
         self.arrays = self.arrays._replace(n=len(self.configs), ensemble=ensemble)
         for live, config in enumerate(self.configs):
             self._hyperparameters.write(model.settings[live], dict(config.settings))
@@ -375,30 +475,22 @@ class LiveConfigs:
         self._hyperparameters.write(model.settings[live], dict(self.configs[live].settings))
         settings = self.configs[0].settings
         compared = {**self._hyperparameters.defaults, **dict(settings)}["cb_type"] == "mtr"
-        for each, config in enumerate(self.configs):
-            self.arrays.tests.alike[each] = self._simple or (compared and config.settings == settings)
-
-    def _states(self) -> tuple[NDArray[np.float64], ...]:
-        """Return the arrays of evidence, whose first axis is the live config."""
-        arrays = self.arrays
-        tests, statistics = arrays.tests, arrays.statistics
-        return tests.pairs, tests.losses, tests.spread, statistics.policies, tests.evidence, statistics.last
+        for other, config in enumerate(self.configs):
+            self.arrays.tests.alike[other] = self._simple or (compared and config.settings == settings)
 
     def _park(self, live: int, model: Model) -> None:
         """Store the weights and the evidence of a config until it is live again."""
         lanes = self._lanes.lanes_of(live, model)
         cells, weights = learnt_cells(model, lanes, self._unlearnt)
+        evidence = take(self.arrays, "waits", slots=[live])
+        evidence["policies"][0, RewardOwner.CHAMPION] = self.policy(live, RewardOwner.CHAMPION)
         self.waiting[self.configs[live]] = WaitingConfig(
             weights=weights,
             cells=cells,
             lanes=model.lanes[lanes],
             sums=model.sums[live].copy(),
             began=events_before(self._decay, int(self.arrays.tally[Tally.LEARNT])),
-            evidence=tuple(state[live].copy() for state in self._states()),
-            champion=self.policy(live, RewardOwner.CHAMPION),
-            updates=int(self.arrays.schedule.updates[live]),
-            compared=int(self.arrays.tests.compared[live]),
-            level=float(self.arrays.tests.levels[live]),
+            evidence=evidence,
         )
         while len(self.waiting) > _PARKED * self.max_live:
             del self.waiting[next(iter(self.waiting))]
@@ -410,12 +502,11 @@ class LiveConfigs:
             self._lanes.copy(0, live, model)
         lanes = self._lanes.lanes_of(live, model)
         put_back(parked, model, live, lanes=lanes, same=same, unlearnt=self._unlearnt)
-        for state, kept in zip(self._states(), parked.evidence, strict=True):
-            state[live] = kept
-        policies, tests = self.arrays.statistics.policies, self.arrays.tests
-        policies[live, RewardOwner.CHAMPION] = policies[0, RewardOwner.SELF] - parked.champion
-        self.arrays.schedule.updates[live], tests.compared[live] = parked.updates, parked.compared
-        tests.levels[live] = parked.level
+        put(self.arrays, "waits", parked.evidence, slots=[live])
+        policies = self.arrays.statistics.policies
+        policies[live, RewardOwner.CHAMPION] = (
+            policies[0, RewardOwner.SELF] - policies[live, RewardOwner.CHAMPION]
+        )
 
     def _exchange(self, live: int, model: Model) -> None:
         """Swap the champion with challenger `live`; all challengers continue, each with a new test."""
@@ -430,10 +521,10 @@ class LiveConfigs:
         self.waiting.clear()
         self._since = int(self.arrays.tally[Tally.LEARNT])
         self._reset(slice(None))
-        for each in range(len(configs)):
-            self._set(each, model)
-            if each > 0:
-                self._restart_test(each)
+        for index in range(len(configs)):
+            self._set(index, model)
+            if index > 0:
+                self._restart_test(index)
 
     def _reopen(self, decision: Reopen, model: Model) -> None:
         """Restart all tests; if the decision says so, also reset the challengers or all configs."""

@@ -62,7 +62,7 @@ class Observers:
 
     def drop(self, observation: Observation) -> None:
         """Remove an observation, if it is registered."""
-        self._all = tuple(each for each in self._all if each is not observation)
+        self._all = tuple(observer for observer in self._all if observer is not observation)
 
     def tell(self, entry: Entry) -> None:
         """Call all observers."""

@@ -55,13 +55,17 @@ class Screening:
 
     def choose(self, pool: Sequence[Interaction], held: Collection[Interaction]) -> None:
         """Screen the interactions `pool` from now on; the champion has those in `held`."""
-        known = self.gains()
+        gains = self.gains()
         turned = set(held) ^ set(self._held)
-        self._gains = {each: _MEMORY * known.get(each, 0.0) for each in pool if each not in turned}
+        self._gains = {
+            interaction: _MEMORY * gains.get(interaction, 0.0)
+            for interaction in pool
+            if interaction not in turned
+        }
         before = self._pool, self._held, self._version
         self._pool, self._held = tuple(pool), frozenset(held)
         if before == (self._pool, self._held, self._layout.version):  # the loop's context stays
-            self.screen.gains[:] = [self._gains.get(each, 0.0) for each in self._compiled]
+            self.screen.gains[:] = [self._gains.get(interaction, 0.0) for interaction in self._compiled]
             return
         self._compile()
 
@@ -73,7 +77,7 @@ class Screening:
     def set_gains(self, gains: NDArray[np.float64]) -> None:
         """Set the estimated gain of each screened interaction, in their order."""
         self._gains = dict(zip(self._pool, gains.tolist(), strict=True))
-        self.screen.gains[:] = [self._gains[each] for each in self._compiled]
+        self.screen.gains[:] = [self._gains[interaction] for interaction in self._compiled]
 
     def follow(
         self, pool: Sequence[Interaction], held: Collection[Interaction], gains: NDArray[np.float64]
@@ -87,7 +91,7 @@ class Screening:
     def fade(self) -> None:
         """Shrink all gains, so that gains over a new champion soon outweigh the old ones."""
         self.gains()
-        self._gains = {each: _FADING * gain for each, gain in self._gains.items()}
+        self._gains = {interaction: _FADING * gain for interaction, gain in self._gains.items()}
         self.screen.gains[:] *= _FADING
         self.screen.seen[:] = 0
 
@@ -131,7 +135,7 @@ class Screening:
         self.screen = self.screen._replace(
             many=len(self._pool),
             interactions=interactions,
-            inside=np.array([each in self._held for each in self._compiled], bool),
-            gains=np.array([self._gains.get(each, 0.0) for each in self._compiled], float),
+            inside=np.array([interaction in self._held for interaction in self._compiled], bool),
+            gains=np.array([self._gains.get(interaction, 0.0) for interaction in self._compiled], float),
             ends=np.zeros(len(self._compiled), np.int64),
         )

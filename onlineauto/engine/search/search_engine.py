@@ -43,13 +43,19 @@ from onlineauto.engine.options.registry import RunOptions, predicts_with
 from onlineauto.engine.records.loop import Cursor, LoopSignal
 from onlineauto.engine.records.search import GROUP, Tally
 from onlineauto.engine.records.task import Shape
-from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.search.drift import LOOK, Drift
 from onlineauto.engine.search.estimates import Estimates
-from onlineauto.engine.search.journal import Bounds, End, Promotion, bounds_of, decision_of, entry_of
+from onlineauto.engine.search.journal import (
+    Bounds,
+    End,
+    Promotion,
+    bounds_of,
+    decision_of,
+    entries_to_replay,
+    entry_of,
+)
 from onlineauto.engine.search.live_configs import LiveConfigs
 from onlineauto.engine.search.observers import Observers
-from onlineauto.engine.search.replay import entries_to_replay
 from onlineauto.engine.search.screening import Screening
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
@@ -64,7 +70,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Signal
     from onlineauto.automl.oracles.oracle import SearchSpace
     from onlineauto.engine.loop.learner import Learner
-    from onlineauto.engine.search.deferred import Deferred, Found
+    from onlineauto.engine.search.deferred import Deferred, Findings
     from onlineauto.engine.search.journal import Entry
     from onlineauto.features.block import Block
     from onlineauto.features.layout import StreamLayout
@@ -74,6 +80,38 @@ if TYPE_CHECKING:
 
 _KEPT = 20
 _SCREEN_CELLS = 1 << 18
+
+
+def of_actions(block: Block, event: int) -> frozenset[bytes]:
+    """Return the names of the namespaces of an event that belong to its actions.
+
+    With a ``shared`` line, these are the namespaces on the lines of actions. Without one, shared features may
+    be repeated on each line, so these are the namespaces that differ between lines; none for a single line.
+    """
+    first, last = int(block.event_start[event]), int(block.event_start[event + 1])
+    last -= int(np.count_nonzero(block.slot[first:last]))
+    if block.shared[first]:
+        spans = block.span_namespace[block.line_start[first + 1] : block.line_start[last]]
+        return frozenset(block.namespaces.names[number] for number in set(spans.tolist()))
+    if last - first == 1:
+        return frozenset()
+    lines = [_contents(block, line) for line in range(first, last)]
+    names = set().union(*lines)
+    return frozenset(
+        block.namespaces.names[number]
+        for number in names
+        if any(line.get(number) != lines[0].get(number) for line in lines)
+    )
+
+
+def _contents(block: Block, line: int) -> dict[int, bytes]:
+    """Return the features of a line, as bytes, by the number of their namespace."""
+    contents: dict[int, bytes] = {}
+    for span in range(int(block.line_start[line]), int(block.line_start[line + 1])):
+        begin, end = int(block.span_start[span]), int(block.span_start[span + 1])
+        number = int(block.span_namespace[span])
+        contents[number] = contents.get(number, b"") + block.features[begin:end].tobytes()
+    return contents
 
 
 class Searching:
@@ -239,22 +277,10 @@ class Searching:
         through: int,
         random: NDArray[np.uint64] | None = None,
     ) -> None:
-        """Decide on the signal of the loop, and apply the decisions.
+        """Decide on the signal at which the loop stopped, `through` events after the last one; apply it all.
 
-        Parameters
-        ----------
-        cursor : int64[4]
-            The cursor of the loop: where it stopped, and why.
-        block : Block or None
-            The block that the loop processes; ignored at its end.
-        model : Model
-            The model whose lanes are moved.
-        event : int
-            The event of the block at which the loop stopped; ignored at the end of the block.
-        through : int
-            Number of events since the last stop.
-        random : uint64[1], optional
-            State of the generator that the oracle shares with the explorer, as in VW.
+        `event` is the event of the block. At the end of a block, `block` may be None. An oracle that shares
+        the explorer's generator, as in VW, draws from its state `random`, uint64[1].
         """
         self.n_events += through
         if self.deferred is not None:
@@ -279,7 +305,9 @@ class Searching:
                 self.live_configs.cross()
                 self._set_prices(space)
             if screens:
-                self._screen(space)
+                champion = search.champion
+                pool = ORACLES[self._rules.oracle].screened(champion, space=space, turn=search.turn)
+                self.screening.choose(pool, champion.elements)
 
     def challenge(self, config: Config, model: Model, *, names: Iterable[bytes], why: str) -> int:
         """Make a config from outside the search a challenger, with the weights of the champion."""
@@ -346,14 +374,16 @@ class Searching:
         self._late = np.concatenate([self._late, losses])
         self._set_leases()
 
-    def adopt(self, found: Sequence[Found], learnt: int) -> None:
+    def adopt(self, findings: Sequence[Findings], learnt: int) -> None:
         """Add what the workers of a round have found in `learnt` events, in the order of the stream."""
         self.n_events += learnt
         before = np.array(list(self.screening.gains().values()))
-        self.screening.set_gains(before + sum((each.gains - before for each in found), np.zeros_like(before)))
-        for each in found:
-            self.live_configs.add_counts(each.counts)
-            self.note_losses(self.live_configs.add_losses(each.losses, *each.rest))
+        self.screening.set_gains(
+            before + sum((part.gains - before for part in findings), np.zeros_like(before))
+        )
+        for part in findings:
+            self.live_configs.add_counts(part.counts)
+            self.note_losses(self.live_configs.add_losses(part.losses, *part.rest))
 
     def _has_drifted(self) -> bool:
         """Return whether the champion predicts worse than before."""
@@ -382,7 +412,7 @@ class Searching:
         if not self._can_be_decided(decision_of(entry)):
             return False
         decides_on_ensemble = isinstance(decision_of(entry), PredictWith)
-        recorded: Bounds | None = getattr(entry, "stack" if decides_on_ensemble else "bounds", None)
+        recorded: Bounds | None = getattr(entry, "ensemble" if decides_on_ensemble else "bounds", None)
         live: int = ENSEMBLE if decides_on_ensemble else getattr(entry, "slot", 0)
         if recorded is None or live >= len(self.estimates):
             return recorded is None
@@ -391,7 +421,7 @@ class Searching:
             msgspec.structs.astuple(recorded),
             strict=True,
         )
-        return all(math.isclose(here, there, abs_tol=1e-9) for here, there in pairs)
+        return all(math.isclose(now, before, abs_tol=1e-9) for now, before in pairs)
 
     def _can_be_decided(self, decision: Decision) -> bool:
         """Return whether the live configs, namespaces and options of a decision exist."""
@@ -450,19 +480,13 @@ class Searching:
         review = 0 if len(self._late) * GROUP >= LOOK else search.review
         self.live_configs.review(review, looks=self._rules.on_drift != "ignore")
 
-    def _screen(self, space: SearchSpace) -> None:
-        """Let the oracle choose the interactions to screen."""
-        champion = self.search.champion
-        pool = ORACLES[self._rules.oracle].screened(champion, space=space, turn=self.search.turn)
-        self.screening.choose(pool, champion.elements)
-
     def _set_prices(self, space: SearchSpace) -> None:
         """Set the gain that a challenger with more features than the champion must exceed."""
         if not (self._rules.renews and self._feature_cost):
             return
         namespaces = () if "namespaces" in space.searched else space.namespaces
-        own = sum(space.terms([(name,)]) for name in namespaces)
-        terms = [own + space.terms(config.elements) for config in self.live_configs.configs]
+        singles = sum(space.terms([(name,)]) for name in namespaces)
+        terms = [singles + space.terms(config.elements) for config in self.live_configs.configs]
         for live, many in enumerate(terms):
             self.live_configs.price(live, self._feature_cost * math.log2(max(many, 1.0) / max(terms[0], 1.0)))
 

@@ -139,7 +139,7 @@ def read_all(source: Sources, configuration: Configuration, problems: Diagnostic
         events = source.open(event_rules(configuration), problems)
         yield from read_ahead(events) if configuration[RunOptions].threads > 1 else events
         return
-    if _is_source(source):
+    if source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read"):
         reader = open_source(cast("Source", source), configuration, diagnostics=problems)
         ahead = configuration[RunOptions].threads > 1 and saves_time(cast("Source", source))
         yield from read_ahead(reader) if ahead else reader
@@ -163,10 +163,6 @@ def read_all(source: Sources, configuration: Configuration, problems: Diagnostic
                 problems.of_file = f"{name_of(cast('Source', item))}: "
                 yield from read_all(cast("Source", item), configuration, problems)
             problems.of_file = ""
-
-
-def _is_source(source: object) -> bool:
-    return source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
 
 
 def _refuse_table(source: object) -> None:

@@ -70,11 +70,11 @@ def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
     if (np.diff(block.cost_start[block.event_start]) <= 1).all():  # the usual case: at most one cost each
         return len(block), ""
     counts = np.diff(block.cost_start)
-    known = np.zeros(block.n_lines, np.int64)
+    labels = np.zeros(block.n_lines, np.int64)
     single = np.flatnonzero(counts == 1)
-    known[single] = block.cost[block.cost_start[single]] != UNLABELLED
+    labels[single] = block.cost[block.cost_start[single]] != UNLABELLED
     several = np.concatenate([[0], np.cumsum(counts > 1)])
-    labelled = np.concatenate([[0], np.cumsum(known)])
+    labelled = np.concatenate([[0], np.cumsum(labels)])
     first, last = block.event_start[:-1], block.event_start[1:]
     invalid = (several[last] > several[first]) | (labelled[last] - labelled[first] > 1)
     if not invalid.any():
@@ -94,8 +94,8 @@ def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
 def find_odd_labels(block: Block, actions: int, problems: Diagnostics) -> None:
     """Add labels that name none of the `actions` to the problems; the block may view larger records."""
     begin, end = block.cost_start[block.event_start[[0, -1]]].tolist()
-    action, known = block.cost_action[begin:end], block.cost[begin:end] != UNLABELLED
-    for at in np.flatnonzero(known & ((action < 1) | (action > actions))).tolist():
-        line = int(np.searchsorted(block.cost_start, begin + at, "right")) - 1
-        number, text = int(block.line_number[line]), str(int(action[at]))
+    action, labelled = block.cost_action[begin:end], block.cost[begin:end] != UNLABELLED
+    for cost in np.flatnonzero(labelled & ((action < 1) | (action > actions))).tolist():
+        line = int(np.searchsorted(block.cost_start, begin + cost, "right")) - 1
+        number, text = int(block.line_number[line]), str(int(action[cost]))
         problems.locate(ProblemCode.ACTION_OUT_OF_RANGE, number, text, reading=block.objects)

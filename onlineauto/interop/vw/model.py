@@ -38,8 +38,7 @@ from onlineauto.learners.rule import make_rule
 from onlineauto.state.stored import Stored
 from onlineauto.workspace.model_file import MAGIC
 from onlineauto.workspace.options import REGISTRY
-from onlineauto.workspace.save_load import load_model
-from onlineauto.workspace.stored_run import stored_run
+from onlineauto.workspace.save_load import load_model, stored_run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

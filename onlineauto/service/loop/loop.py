@@ -349,7 +349,7 @@ class Loop(Front):
         with self._learning:
             self.learner.mend()
             file = io.BytesIO()
-            self.learner.workspace.save(file, predict_only=False if learns else "stack")
+            self.learner.workspace.save(file, predict_only=False if learns else "ensemble")
             return self.learner.name, file.getvalue()
 
     def empty_model(self) -> bytes:

@@ -63,7 +63,7 @@ def warm_up(configuration: Configuration) -> None:
             values.take(outcomes, explored=True)
         warm_predictor(workspace.predictor())
     values.values()
-    workspace.save(io.BytesIO(), predict_only="stack")
+    workspace.save(io.BytesIO(), predict_only="ensemble")
 
 
 def warm_predictor(predictor: Predictor, names: Sequence[str] = ("u", "a")) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.engine.search.action_namespaces import of_actions
+from onlineauto.engine.search.search_engine import of_actions
 from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
 from onlineauto.errors import InputError
 from onlineauto.features.block import UNLABELLED

@@ -45,7 +45,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
         },
         "champion": _champion(workspace),
         "predicted_by": _describe_predictor(workspace),
-        "stack": list(_ensemble(workspace)) if _searches(workspace) else [],
+        "ensemble": list(_ensemble(workspace)) if _searches(workspace) else [],
         "history": list(search_summary(workspace.searching)) if _searches(workspace) else [],
         "namespaces": list(_namespaces(workspace)),
         "live_configs": [_live(workspace, live) for live in range(n_live)],
@@ -72,7 +72,7 @@ def _describe_predictor(workspace: Workspace) -> dict[str, Any] | None:
     if not _searches(workspace):
         return None
     name, since = workspace.searching.predicts
-    return {"who": "stack" if name == "ensemble" else name, "since": since}
+    return {"who": name, "since": since}
 
 
 def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
@@ -135,8 +135,8 @@ def _live(workspace: Workspace, live: int) -> dict[str, Any]:
 
 def _difference(workspace: Workspace, live: int) -> list[str]:
     """Return the interactions that only live config `live` has, with +, and only the champion, with -."""
-    champion, own = (set(workspace.searching.interactions(index)) for index in (0, live))
-    gained, lost = sorted(own - champion), sorted(champion - own)
+    champion, challenger = (set(workspace.searching.interactions(index)) for index in (0, live))
+    gained, lost = sorted(challenger - champion), sorted(champion - challenger)
     return [f"+{text}" for text in _texts(gained)] + [f"-{text}" for text in _texts(lost)]
 
 

@@ -426,7 +426,7 @@ class Audit:
                     parts += largest
             prediction = np.float32(prediction * contraction)
         prediction = _ZERO if np.isnan(prediction) else min(max(prediction, low), high)
-        parts.sort(key=lambda each: each[0])
+        parts.sort(key=lambda part: part[0])
         tag = block.tag_of(example.tagged)
         first = spell_number(float(prediction)) + (f" {tag}" if tag else "")
         left_out = f"\tand {rest:,} more of the widest interactions" if rest else ""

@@ -123,8 +123,8 @@ def _estimator(live_configs: LiveConfigs, live: int, policy: int, name: str) -> 
 
 def _sequence(state: NDArray[np.float64], name: str) -> Iterator[str]:
     yield f"{name}_t = {int(state[T])}"
-    for at, what in ((SUM, "sum_x"), (LOW, "sum_low_v"), (MID, "sum_mid_v")):
-        yield f"{name}_gt_{what} = {_number(state[at])}"
+    for entry, what in ((SUM, "sum_x"), (LOW, "sum_low_v"), (MID, "sum_mid_v")):
+        yield f"{name}_gt_{what} = {_number(state[entry])}"
     yield f"{name}_gt_t = {int(state[T])}"
     entries = list(_histogram(state))
     yield f"{name}_gt_sum_v_histo.size() = {len(entries)}"
@@ -169,7 +169,8 @@ def readable_model(
     checksum = 0
     for text in _header(workspace, resumes=not weights_only):
         yield text
-        checksum = _hash(text, checksum)
+        data = np.frombuffer(text.encode("utf-8", "surrogateescape"), np.uint8)
+        checksum = int(murmur3(data, 0, len(data), np.uint32(checksum)))
     yield f"Checksum: {checksum}\n"
     for line in _reductions(workspace, weights_only=weights_only):
         yield f"{line}\n"
@@ -178,11 +179,6 @@ def readable_model(
         for name, value in _online_state(workspace, progress):
             yield f"{name} {value:g}\n" if isinstance(value, float) else f"{name} {value}\n"
     yield from _weights(workspace, names, weights_only=weights_only, hexfloat=hexfloat)
-
-
-def _hash(text: str, seed: int) -> int:
-    data = np.frombuffer(text.encode("utf-8", "surrogateescape"), np.uint8)
-    return int(murmur3(data, 0, len(data), np.uint32(seed)))
 
 
 def _header(workspace: Workspace, *, resumes: bool) -> Iterator[str]:
@@ -355,8 +351,5 @@ def _words(option: Option, value: object) -> str:
     if option.switch:
         return f" --{option.name}"
     values = value if isinstance(value, tuple) else (value,)
-    return "".join(f" --{option.name} {_text(item)}" for item in values)
-
-
-def _text(value: object) -> str:
-    return f"{float(np.float32(value)):.15g}" if isinstance(value, float) else str(value)
+    texts = (f"{float(np.float32(item)):.15g}" if isinstance(item, float) else str(item) for item in values)
+    return "".join(f" --{option.name} {text}" for text in texts)

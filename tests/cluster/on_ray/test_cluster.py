@@ -11,7 +11,7 @@ import pytest
 from datasets.generate import text
 from onlineauto import Workspace
 from onlineauto.cluster import Cluster, ClusterPolicy, PartitionedRun, StreamJob
-from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.cluster.policies.policy import NEVER, scores
 from onlineauto.tune import Categorical, Float, Study
 from tests.tune.on_ray.trainables_on_ray import Placed, noted
@@ -44,7 +44,7 @@ def test_two_studies_share_the_nodes(nodes: Nodes, tmp_path: Path) -> None:
 
 SIZES = (2, 1, 3)
 """Numbers of workers that the policy gives, in order."""
-SHORT = Schedule(alone=256, head=8, shortest=64, longest=16, growth=4)
+SHORT = RoundSchedule(alone=256, head=8, shortest=64, longest=16, growth=4)
 
 
 class Steps(ClusterPolicy):

@@ -8,12 +8,12 @@ import pytest
 
 from datasets.generate import text
 from onlineauto import OptionError, Workspace
-from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.cluster.partitions.local import ProcessPool
 from onlineauto.cluster.partitions.pool import InlinePool
 from onlineauto.cluster.partitions.run import PartitionedRun
 
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=64, growth=4)
+SHORT = RoundSchedule(alone=256, head=8, shortest=128, longest=64, growth=4)
 
 
 def _workspace() -> Workspace:

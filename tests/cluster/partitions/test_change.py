@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.cluster.partitions.change import ChangeTest
-from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.coordinator import ChangeTest, RoundSchedule
 from onlineauto.cluster.partitions.run import PartitionedRun
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 2, "bit_precision": 12}
-SHORT = Schedule(alone=1280, head=8, shortest=128, longest=128, growth=4)
+SHORT = RoundSchedule(alone=1280, head=8, shortest=128, longest=128, growth=4)
 CHANGE, EVENTS = 3100, 4600
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.merge import merge_weights
-from onlineauto.cluster.partitions.state import Table
+from onlineauto.cluster.partitions.state import TableCells
 from onlineauto.engine.ensemble.branches import exponential_retention, merge_statistic, shares
 from onlineauto.learners.gradient_kernels import GRADIENTS, SCALE
 
@@ -33,10 +33,10 @@ def test_consecutive_branches_merge_to_the_statistic_of_a_single_learner(keeps: 
     assert float(merge_statistic(base, ends, parts)) == pytest.approx(alone, rel=1e-12)
 
 
-def table(weights: list[float], gradients: list[float], scales: list[float]) -> Table:
+def table(weights: list[float], gradients: list[float], scales: list[float]) -> TableCells:
     statistics = np.zeros((len(weights), 3, 1), np.float32)
     statistics[:, GRADIENTS, 0], statistics[:, SCALE, 0] = gradients, scales
-    return Table(np.arange(len(weights)), (np.array(weights, np.float32)[:, None], statistics))
+    return TableCells(np.arange(len(weights)), (np.array(weights, np.float32)[:, None], statistics))
 
 
 def test_weights_are_averaged_over_the_ends_that_have_learnt_them() -> None:

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from datasets.generate import text
 from onlineauto import OptionError, Workspace
 from onlineauto.cluster.partitions import coordinator
-from onlineauto.cluster.partitions.coordinator import Coordinator, Schedule
+from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
 from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
 from onlineauto.cluster.partitions.local import ProcessPool
 from onlineauto.cluster.partitions.merge import merge_round
@@ -29,12 +29,11 @@ from onlineauto.cluster.partitions.messages import (
     chunk_of_tree,
     chunk_to_tree,
     end_of_tree,
-    end_to_tree,
     pack,
     unpack,
 )
 from onlineauto.cluster.partitions.pool import InlinePool
-from onlineauto.cluster.partitions.rounds import Rounds
+from onlineauto.cluster.partitions.rounds import BlockRounds
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.engine.records.search import Tally
@@ -47,11 +46,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from onlineauto.cluster.partitions.worker import End
+    from onlineauto.cluster.partitions.worker import ChunkEnd
     from onlineauto.features.block import Block
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=128, growth=4)
+SHORT = RoundSchedule(alone=256, head=8, shortest=128, longest=128, growth=4)
 EVENTS = 1100
 BANDIT = text("planted", events=EVENTS, seed=5)
 LINES = text("regression", events=EVENTS, seed=2)
@@ -155,7 +154,7 @@ def test_a_pause_does_not_end_the_rest_of_a_round(monkeypatch: pytest.MonkeyPatc
     source: Any = Pausing()
     run, learn, rounds = run_of(source), InlinePool.learn, list[int]()
 
-    def fail(*arguments: Any) -> list[End]:
+    def fail(*arguments: Any) -> list[ChunkEnd]:
         rounds.append(run.position.events)
         if len(rounds) == 3:
             raise RuntimeError("dead")
@@ -197,7 +196,7 @@ def test_files_that_number_their_names_differently_are_learnt_alike_by_any_worke
 def test_rounds_of_blocks_whose_names_are_numbered_anew_are_learnt_alike_by_any_workers() -> None:
     ends = []
     for workers in (1, 2):
-        workspace, rounds, file = Workspace(**OPTIONS), Rounds(workers, schedule=SHORT), io.BytesIO()
+        workspace, rounds, file = Workspace(**OPTIONS), BlockRounds(workers, schedule=SHORT), io.BytesIO()
         done = 0
         for source in (BANDIT, turned(BANDIT)):
             for block, _ in rounds.learn(workspace, [block_of(source)], done):
@@ -216,7 +215,7 @@ def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
     assert isinstance(pool, ProcessPool)
     learn = pool.learn
 
-    def resize_and_learn(coordinator: Coordinator, chunks: Any) -> list[End]:
+    def resize_and_learn(coordinator: Coordinator, chunks: Any) -> list[ChunkEnd]:
         pool.resize(next(sizes, 2))
         ends = learn(coordinator, chunks)
         seen.add(len(pool.pids))
@@ -235,7 +234,7 @@ def test_killed_workers_are_replaced_and_change_no_bit() -> None:
     assert isinstance(pool, ProcessPool)
     learn = pool.learn
 
-    def learn_and_kill(coordinator: Coordinator, chunks: Any) -> list[End]:
+    def learn_and_kill(coordinator: Coordinator, chunks: Any) -> list[ChunkEnd]:
         if pool.pids and len(killed) < 2:
             killed.append(next(pid for pid in pool.pids if pid not in killed))  # one killed may be gone
             timer = threading.Timer(0.02 * len(killed), os.kill, (killed[-1], signal.SIGKILL))
@@ -316,12 +315,12 @@ def test_a_worker_returns_to_its_base_before_each_chunk() -> None:
     assert packed(worker.learn(one.block, 0)) == first
 
 
-def packed(end: End) -> bytes:
+def packed(end: ChunkEnd) -> bytes:
     dense = {
         name: each for name, each in end.state.dense.items() if name not in ("model.settings", "live.tally")
     }
     state, outcomes = end.state._replace(dense=dense), replace(end.outcomes, rows=np.zeros(0))
-    return b"".join(pack(end_to_tree(end._replace(state=state, outcomes=outcomes))))
+    return b"".join(pack(end._replace(state=state, outcomes=outcomes)))
 
 
 def test_messages_return_what_was_packed() -> None:
@@ -350,7 +349,7 @@ def test_messages_return_what_was_packed() -> None:
     coordinator.next_base()
     worker.adopt(coordinator.full_base())
     sent = worker.learn(read.block, 0)
-    received = end_of_tree(unpack(b"".join(pack(end_to_tree(sent)))))
+    received = end_of_tree(unpack(b"".join(pack(sent))))
     assert packed(received) == packed(sent)
     assert (received.outcomes.rows == sent.outcomes.rows).all()
 
@@ -370,7 +369,7 @@ def test_partitions_earn_about_as_much_as_a_single_learner() -> None:
     events = 4000
     source = text("planted", events=events, seed=9)
     run = PartitionedRun(
-        Workspace(**OPTIONS), source, schedule=Schedule(alone=1024, head=16, shortest=512, growth=16)
+        Workspace(**OPTIONS), source, schedule=RoundSchedule(alone=1024, head=16, shortest=512, growth=16)
     )
     losses = np.concatenate([outcomes.loss for _, outcomes in run])
     alone = np.concatenate([outcomes.loss for _, outcomes in Workspace(**OPTIONS).stream(source)])

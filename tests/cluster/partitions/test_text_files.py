@@ -18,7 +18,7 @@ from onlineauto import InputError, Workspace
 from onlineauto.cli.main import main
 from onlineauto.cluster.partitions import run as run_module
 from onlineauto.cluster.partitions import text_file
-from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.cluster.partitions.local import ProcessPool
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.text_file import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
 OF_LINES: dict[str, Any] = {"live_configs": 3, "bit_precision": 14}
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=128, growth=4)
+SHORT = RoundSchedule(alone=256, head=8, shortest=128, longest=128, growth=4)
 EVENTS = 1100
 BANDIT = text("planted", events=EVENTS, seed=5)
 LINES = text("regression", events=EVENTS, seed=2)
@@ -188,7 +188,7 @@ def test_more_rounds_are_handed_over_after_each_rejected_one(
     events = BANDIT.split(b"\n\n")[:-1]
     lines = [event + b"\n\nbad |a" if at < 800 and at % 5 == 0 else event for at, event in enumerate(events)]
     path = file_of(tmp_path, b"\n\n".join(lines))
-    schedule = Schedule(alone=64, head=4, shortest=32, longest=8, growth=4)
+    schedule = RoundSchedule(alone=64, head=4, shortest=32, longest=8, growth=4)
     run = PartitionedRun(Workspace(**OPTIONS), path, schedule=schedule)
     learn, rejected, learnt = run._learn_unread, list[int](), list[int]()
     for number in range(EVENTS):

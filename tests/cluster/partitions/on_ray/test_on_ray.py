@@ -13,7 +13,7 @@ import pytest
 
 from datasets.generate import text
 from onlineauto import Workspace
-from onlineauto.cluster.partitions.coordinator import Schedule
+from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.cluster.partitions.on_ray import RayPool
 from onlineauto.cluster.partitions.run import PartitionedRun
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
 
 EVENTS = 2000
-SHORT = Schedule(alone=256, head=8, shortest=128, longest=64, growth=4)
+SHORT = RoundSchedule(alone=256, head=8, shortest=128, longest=64, growth=4)
 
 
 def _with_ids(events: bytes) -> bytes:

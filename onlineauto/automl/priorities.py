@@ -1,4 +1,4 @@
-"""``Priority``: the base class of priorities, which rank the waiting configs, and VW's two."""
+"""Priorities, which rank the waiting configs: the base class, VW's two, and their registry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.config import ConfigKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from onlineauto.automl.config import Config
 
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 class Priority(ABC):
     """Ranks the configs that wait to become live.
 
-    To add a priority, write a subclass in a separate file in `onlineauto.automl.priorities`, and add its name
-    to `PRIORITIES`. The name is then a choice of ``--priority_type``, and the tests check the priority with
-    `onlineauto.testing.check_priority`.
+    To add a priority, write a subclass, and add its name to `PRIORITIES`. The name is then a choice of
+    ``--priority_type``, and the tests check the priority with `onlineauto.testing.check_priority`.
     """
 
     @abstractmethod
@@ -55,3 +54,10 @@ class FavorPopularNamespaces(Priority):
         """Return the sum of the smallest counts, negative for exclusions."""
         concerned = sum(min(map(count, interaction)) for interaction in config.elements)
         return float(concerned if config.kind is ConfigKind.INCLUSION else -concerned)
+
+
+PRIORITIES: Mapping[str, Priority] = {
+    "none": NoPriority(),
+    "favor_popular_namespaces": FavorPopularNamespaces(),
+}
+"""Priorities by their names on the command line."""
